@@ -1,0 +1,3 @@
+//! The program `reprior`.
+
+fn main() {}

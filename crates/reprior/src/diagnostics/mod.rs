@@ -1,0 +1,1 @@
+//! Effective sample size, R-hat and Monte-Carlo standard errors of draws.

@@ -1,0 +1,13 @@
+//! Samples the posterior of Bayesian neural networks.
+//!
+//! Rooms, each using only those below it in this list:
+//! [`chain`], [`sampler`], [`posterior`], [`model`], [`metrics`], [`diagnostics`], [`network`], [`compute`].
+
+pub mod chain;
+pub mod compute;
+pub mod diagnostics;
+pub mod metrics;
+pub mod model;
+pub mod network;
+pub mod posterior;
+pub mod sampler;

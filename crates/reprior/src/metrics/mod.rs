@@ -1,0 +1,1 @@
+//! How good predictions are: error, likelihood, accuracy, calibration.

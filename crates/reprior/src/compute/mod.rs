@@ -1,1 +1,28 @@
-//! (under construction)
+//! Dense kernels: products, factorisations, elementwise maps, Gaussian noise and random streams.
+//!
+//! The only room that calls faer's kernels. Matrices are column-major slices seen through faer's views
+//! ([`Matrix`], [`MatrixMut`]); every kernel writes into the caller's buffer, runs on the calling thread and
+//! gives the same bits whenever it is called with the same numbers on the same machine.
+
+mod cholesky;
+mod eigen;
+mod lq;
+mod matrix;
+mod normal;
+mod real;
+mod scalar;
+mod stream;
+mod vector;
+
+pub use cholesky::{Cholesky, NotPositiveDefinite};
+pub use eigen::{EigenFailed, symmetric_eigen};
+pub use lq::{Lq, lower_trapezoidal_factor};
+pub use matrix::{
+    Matrix, MatrixMut, gram_of_columns, gram_of_rows, matrix, matrix_mut, mirror_lower, multiply,
+    multiply_lower_trapezoidal, multiply_lower_trapezoidal_transposed,
+};
+pub use real::Real;
+pub use stream::{Purpose, Stream};
+pub use vector::{
+    add_scaled, axpby, chi_squared, difference_dot, dot, kick, norm_squared, rotate, simd,
+};

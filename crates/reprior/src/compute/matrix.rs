@@ -1,0 +1,166 @@
+//! Products of column-major matrices that use what is known of their shape.
+//!
+//! Triangles and symmetric halves are worked through in strips of [`STRIP`] rows, each strip one dense product of
+//! just the part that is needed: with s strips a triangle costs (s + 1)/2s of the full product.
+
+use faer::{MatMut, MatRef};
+
+use super::Real;
+
+/// A column-major matrix that is read.
+pub type Matrix<'a, R> = MatRef<'a, R>;
+/// A column-major matrix that is written.
+pub type MatrixMut<'a, R> = MatMut<'a, R>;
+
+/// Rows in a strip. Large enough for the dense product to run at its peak, small enough to skip most of a triangle.
+const STRIP: usize = 64;
+
+/// `values` as a `rows` × `columns` column-major matrix. Panics if the lengths do not agree.
+#[inline]
+pub fn matrix<R: Real>(values: &[R], rows: usize, columns: usize) -> Matrix<'_, R> {
+    MatRef::from_column_major_slice(values, rows, columns)
+}
+
+/// `values` as a `rows` × `columns` column-major matrix to write. Panics if the lengths do not agree.
+#[inline]
+pub fn matrix_mut<R: Real>(values: &mut [R], rows: usize, columns: usize) -> MatrixMut<'_, R> {
+    MatMut::from_column_major_slice_mut(values, rows, columns)
+}
+
+/// Dense product: out ← scale·a·b, or out ← out + scale·a·b if `accumulate`. 2·m·n·k operations.
+pub fn multiply<R: Real>(
+    out: MatrixMut<'_, R>,
+    accumulate: bool,
+    scale: f64,
+    a: Matrix<'_, R>,
+    b: Matrix<'_, R>,
+) {
+    R::multiply(out, accumulate, scale, a, b);
+}
+
+/// The end of the columns that the strip of rows ending at `row_end` of a lower-trapezoidal matrix reaches.
+fn reach(row_end: usize, columns: usize) -> usize {
+    row_end.min(columns)
+}
+
+/// out ← l·b for a lower-trapezoidal l (entries above the diagonal are zero and never read as factors).
+pub fn multiply_lower_trapezoidal<R: Real>(
+    mut out: MatrixMut<'_, R>,
+    l: Matrix<'_, R>,
+    b: Matrix<'_, R>,
+) {
+    for start in (0..l.nrows()).step_by(STRIP) {
+        let rows = STRIP.min(l.nrows() - start);
+        let depth = reach(start + rows, l.ncols());
+        multiply(
+            out.as_mut().subrows_mut(start, rows),
+            false,
+            1.0,
+            l.submatrix(start, 0, rows, depth),
+            b.subrows(0, depth),
+        );
+    }
+}
+
+/// out ← lᵀ·b for a lower-trapezoidal l.
+pub fn multiply_lower_trapezoidal_transposed<R: Real>(
+    mut out: MatrixMut<'_, R>,
+    l: Matrix<'_, R>,
+    b: Matrix<'_, R>,
+) {
+    for start in (0..l.ncols()).step_by(STRIP) {
+        let columns = STRIP.min(l.ncols() - start);
+        let height = l.nrows() - start;
+        multiply(
+            out.as_mut().subrows_mut(start, columns),
+            false,
+            1.0,
+            l.submatrix(start, start, height, columns).transpose(),
+            b.subrows(start, height),
+        );
+    }
+}
+
+/// Lower half of a·aᵀ (n × n) for a of n × p. Entries above the block diagonal keep what they were.
+pub fn gram_of_rows<R: Real>(mut out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
+    for start in (0..a.nrows()).step_by(STRIP) {
+        let rows = STRIP.min(a.nrows() - start);
+        multiply(
+            out.as_mut().submatrix_mut(start, 0, rows, start + rows),
+            false,
+            1.0,
+            a.subrows(start, rows),
+            a.subrows(0, start + rows).transpose(),
+        );
+    }
+}
+
+/// Lower half of aᵀ·a (p × p) for a of n × p. Entries above the block diagonal keep what they were.
+pub fn gram_of_columns<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
+    gram_of_rows(out, a.transpose());
+}
+
+/// Copies the lower half of a square matrix to its upper half.
+pub fn mirror_lower<R: Real>(values: &mut [R], size: usize) {
+    for column in 0..size {
+        for row in column + 1..size {
+            values[row * size + column] = values[column * size + row];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compute::{Purpose, Stream};
+    use proptest::prelude::*;
+
+    fn noise(n: usize, index: u64) -> Vec<f64> {
+        let mut values = vec![0.0; n];
+        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
+        values
+    }
+
+    fn plain(a: Matrix<'_, f64>, b: Matrix<'_, f64>) -> Vec<f64> {
+        let mut out = vec![0.0; a.nrows() * b.ncols()];
+        for j in 0..b.ncols() {
+            for i in 0..a.nrows() {
+                out[j * a.nrows() + i] = (0..a.ncols()).map(|k| a[(i, k)] * b[(k, j)]).sum();
+            }
+        }
+        out
+    }
+
+    fn close(a: &[f64], b: &[f64]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-10 * (1.0 + y.abs()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn structured_products_agree_with_plain_ones(n in 1_usize..150, r in 1_usize..150, d in 1_usize..20) {
+            let r = r.min(n);
+            let mut l = noise(n * r, 1);
+            for column in 0..r {
+                l[column * n..column * n + column].fill(0.0);
+            }
+            let l = matrix(&l, n, r);
+            let (b, g) = (noise(r * d, 2), noise(n * d, 3));
+            let mut out = vec![f64::NAN; n * d];
+            multiply_lower_trapezoidal(matrix_mut(&mut out, n, d), l, matrix(&b, r, d));
+            prop_assert!(close(&out, &plain(l, matrix(&b, r, d))));
+            let mut out = vec![f64::NAN; r * d];
+            multiply_lower_trapezoidal_transposed(matrix_mut(&mut out, r, d), l, matrix(&g, n, d));
+            prop_assert!(close(&out, &plain(l.transpose(), matrix(&g, n, d))));
+            let a = matrix(&g, n, d);
+            let mut out = vec![0.0; n * n];
+            gram_of_rows(matrix_mut(&mut out, n, n), a);
+            mirror_lower(&mut out, n);
+            prop_assert!(close(&out, &plain(a, a.transpose())));
+            let mut out = vec![0.0; d * d];
+            gram_of_columns(matrix_mut(&mut out, d, d), a);
+            mirror_lower(&mut out, d);
+            prop_assert!(close(&out, &plain(a.transpose(), a)));
+        }
+    }
+}

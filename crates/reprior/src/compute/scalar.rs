@@ -1,0 +1,115 @@
+//! Branch-free single-precision functions, written so that a loop over them becomes vector instructions.
+//!
+//! The normal distribution function is Φ(−x) = φ-shaped exponential times the scaled Mills ratio
+//! R(x) = Φ(−x)·exp(x²/2), with R(x) = t·P(t), t = 1/(1 + 0.27 x), x ≥ 0 (the form of Abramowitz & Stegun 7.1.26).
+//! P has degree 8, fitted to a relative error of 2.9e-8 on 0 ≤ x ≤ 14, so that the lower tail keeps its
+//! relative accuracy and the exponential is shared with the density.
+
+const LOG2_E: f32 = std::f32::consts::LOG2_E;
+const LN2_HIGH: f32 = 0.693_359_4;
+const LN2_LOW: f32 = -2.121_944_4e-4;
+const INV_SQRT_2PI: f32 = 0.398_942_3;
+
+/// exp(x), relative error below 3e-7; 0 below −87.3 (subnormal results are flushed), saturates above 88.
+#[inline(always)]
+pub fn exp(x: f32) -> f32 {
+    let clamped = x.clamp(-87.3, 88.0);
+    // Round to the nearest integer with the 1.5·2^23 trick: a plain add and subtract, no library call.
+    let shifted = clamped.mul_add(LOG2_E, 12_582_912.0);
+    let k = shifted - 12_582_912.0;
+    let r = k.mul_add(-LN2_LOW, k.mul_add(-LN2_HIGH, clamped));
+    let p = 1.987_569_1e-4_f32;
+    let p = p.mul_add(r, 1.398_2e-3);
+    let p = p.mul_add(r, 8.333_452e-3);
+    let p = p.mul_add(r, 4.166_579_6e-2);
+    let p = p.mul_add(r, 0.166_666_66);
+    let p = p.mul_add(r, 0.5);
+    let y = p.mul_add(r * r, r) + 1.0;
+    let scale = f32::from_bits(((k as i32 + 127) as u32) << 23);
+    let value = y * scale;
+    if x < -87.3 { 0.0 } else { value }
+}
+
+/// (Φ(x), φ(x)) of the standard normal, relative error below 5e-7 + 4e-8 x². NaN gives NaN.
+#[inline(always)]
+pub fn normal_cdf_pdf(x: f32) -> (f32, f32) {
+    let a = x.abs();
+    let e = exp(-0.5 * a * a);
+    let t = 1.0 / a.mul_add(0.27, 1.0);
+    let p = 0.029_107_029_f32;
+    let p = p.mul_add(t, -0.127_242_12);
+    let p = p.mul_add(t, 0.171_444_69);
+    let p = p.mul_add(t, -0.071_213_92);
+    let p = p.mul_add(t, 0.109_277_21);
+    let p = p.mul_add(t, 0.071_406_06);
+    let p = p.mul_add(t, 0.101_980_366);
+    let p = p.mul_add(t, 0.107_518_6);
+    let p = p.mul_add(t, 0.107_722_09);
+    let tail = e * t * p;
+    let cdf = if x < 0.0 { tail } else { 1.0 - tail };
+    // a NaN must not become a number: the clamp inside exp keeps it, and so does t
+    (cdf, e * INV_SQRT_2PI)
+}
+
+/// tanh(x), relative error below 3e-7. NaN gives NaN.
+#[inline(always)]
+pub fn tanh(x: f32) -> f32 {
+    let a = x.abs();
+    // |x| < 0.625: odd polynomial (Cephes); else 1 − 2/(exp(2|x|) + 1)
+    let s = x * x;
+    let p = -5.704_988_7e-3_f32;
+    let p = p.mul_add(s, 2.063_908_9e-2);
+    let p = p.mul_add(s, -5.373_971_6e-2);
+    let p = p.mul_add(s, 0.133_314_42);
+    let p = p.mul_add(s, -0.333_332_8);
+    let small = (p * s).mul_add(x, x);
+    let large = (1.0 - 2.0 / (exp(2.0 * a) + 1.0)).copysign(x);
+    if a < 0.625 { small } else { large }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(limit: f64) -> impl Iterator<Item = f32> {
+        (-40_000..=40_000).map(move |i| (f64::from(i) / 40_000.0 * limit) as f32)
+    }
+
+    #[test]
+    fn exp_agrees_with_double_precision() {
+        for x in grid(87.0) {
+            let exact = f64::from(x).exp();
+            assert!((f64::from(exp(x)) / exact - 1.0).abs() < 3e-7, "exp({x})");
+        }
+        assert_eq!(exp(-200.0), 0.0);
+        assert!(exp(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn normal_distribution_keeps_relative_accuracy_in_the_lower_tail() {
+        for x in grid(12.0) {
+            let exact = 0.5 * libm::erfc(-f64::from(x) * std::f64::consts::FRAC_1_SQRT_2);
+            let (cdf, pdf) = normal_cdf_pdf(x);
+            // the argument −x²/2 of the exponential is itself rounded: its relative error grows with x²
+            let bound = 5e-7 + 4e-8 * f64::from(x * x);
+            assert!((f64::from(cdf) / exact - 1.0).abs() < bound, "cdf({x})");
+            let density = (-0.5 * f64::from(x).powi(2)).exp() / (2.0 * std::f64::consts::PI).sqrt();
+            assert!((f64::from(pdf) / density - 1.0).abs() < bound, "pdf({x})");
+        }
+        let (cdf, pdf) = normal_cdf_pdf(f32::NAN);
+        assert!(cdf.is_nan() && pdf.is_nan());
+        assert_eq!(normal_cdf_pdf(f32::INFINITY).0, 1.0);
+        assert_eq!(normal_cdf_pdf(f32::NEG_INFINITY).0, 0.0);
+    }
+
+    #[test]
+    fn tanh_agrees_with_double_precision() {
+        for x in grid(12.0) {
+            let exact = f64::from(x).tanh();
+            let error = (f64::from(tanh(x)) - exact).abs();
+            assert!(error <= 3e-7 * exact.abs(), "tanh({x})");
+        }
+        assert!(tanh(f32::NAN).is_nan());
+        assert_eq!(tanh(f32::INFINITY), 1.0);
+    }
+}

@@ -1,0 +1,138 @@
+//! Vector operations in one pass each; sums are accumulated in double precision in a fixed order.
+
+use rand_distr::{ChiSquared, Distribution};
+
+use super::{Real, Stream};
+
+/// Runs `operation` with the widest vector instructions that this processor has: closures inlined into it are
+/// compiled once per instruction set and chosen at run time.
+#[inline]
+pub fn simd<T>(operation: impl FnOnce() -> T) -> T {
+    pulp::Arch::new().dispatch(operation)
+}
+
+/// Lanes of the fixed-order sums.
+const LANES: usize = 16;
+
+/// Σ term(aᵢ, bᵢ) in double precision: sixteen partial sums, then those in order.
+#[inline(always)]
+fn sum_pairs<R: Real>(a: &[R], b: &[R], term: impl Fn(f64, f64) -> f64) -> f64 {
+    debug_assert_eq!(a.len(), b.len());
+    let mut partial = [0.0_f64; LANES];
+    let (a_blocks, b_blocks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let tail = a_blocks.remainder().iter().zip(b_blocks.remainder());
+    let tail: f64 = tail.map(|(x, y)| term(x.to_f64(), y.to_f64())).sum();
+    for (x, y) in a_blocks.zip(b_blocks) {
+        for lane in 0..LANES {
+            partial[lane] += term(x[lane].to_f64(), y[lane].to_f64());
+        }
+    }
+    partial.iter().sum::<f64>() + tail
+}
+
+/// ⟨a, b⟩.
+pub fn dot<R: Real>(a: &[R], b: &[R]) -> f64 {
+    simd(
+        #[inline(always)]
+        || sum_pairs(a, b, |x, y| x * y),
+    )
+}
+
+/// ‖a‖².
+pub fn norm_squared<R: Real>(a: &[R]) -> f64 {
+    dot(a, a)
+}
+
+/// ½(‖a‖² − ‖b‖²) as a sum of differences, ½ Σ (a − b)(a + b).
+pub fn difference_dot<R: Real>(a: &[R], b: &[R]) -> f64 {
+    simd(
+        #[inline(always)]
+        || sum_pairs(a, b, |x, y| 0.5 * (x - y) * (x + y)),
+    )
+}
+
+/// y ← y + scale·x.
+pub fn add_scaled<R: Real>(y: &mut [R], scale: f64, x: &[R]) {
+    let scale = R::from_f64(scale);
+    simd(
+        #[inline(always)]
+        || {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y += scale * x;
+            }
+        },
+    );
+}
+
+/// out ← a·x + b·y.
+pub fn axpby<R: Real>(out: &mut [R], a: f64, x: &[R], b: f64, y: &[R]) {
+    let (a, b) = (R::from_f64(a), R::from_f64(b));
+    simd(
+        #[inline(always)]
+        || {
+            for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+                *out = a * x + b * y;
+            }
+        },
+    );
+}
+
+/// v ← v + scale·g; returns ½(‖v_new‖² − ‖v_old‖²) = scale⟨v, g⟩ + ½ scale²‖g‖².
+pub fn kick<R: Real>(v: &mut [R], scale: f64, g: &[R]) -> f64 {
+    let change = simd(
+        #[inline(always)]
+        || sum_pairs(v, g, |v, g| scale * g * (v + 0.5 * scale * g)),
+    );
+    add_scaled(v, scale, g);
+    change
+}
+
+/// Rotates the pairs (z, v) by `angle`: z ← z cos + v sin, v ← v cos − z sin.
+pub fn rotate<R: Real>(z: &mut [R], v: &mut [R], angle: f64) {
+    let (sine, cosine) = angle.sin_cos();
+    let (sine, cosine) = (R::from_f64(sine), R::from_f64(cosine));
+    simd(
+        #[inline(always)]
+        || {
+            for (z, v) in z.iter_mut().zip(v) {
+                (*z, *v) = (cosine * *z + sine * *v, cosine * *v - sine * *z);
+            }
+        },
+    );
+}
+
+/// A chi-squared number with `freedom` degrees of freedom; 0 for none.
+pub fn chi_squared(freedom: u64, stream: &mut Stream) -> f64 {
+    ChiSquared::new(freedom as f64).map_or(0.0, |law| law.sample(stream.generator()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compute::Purpose;
+    use proptest::prelude::*;
+
+    fn noise(n: usize, index: u64) -> Vec<f32> {
+        let mut values = vec![0.0; n];
+        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
+        values
+    }
+
+    proptest! {
+        #[test]
+        fn sums_and_updates_agree_with_plain_loops(n in 0_usize..200, scale in -2.0_f64..2.0) {
+            let (a, b) = (noise(n, 1), noise(n, 2));
+            let plain: f64 = a.iter().zip(&b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
+            prop_assert!((dot(&a, &b) - plain).abs() < 1e-10);
+            let half = 0.5 * (norm_squared(&a) - norm_squared(&b));
+            prop_assert!((difference_dot(&a, &b) - half).abs() < 1e-10);
+            let mut kicked = a.clone();
+            let change = kick(&mut kicked, scale, &b);
+            prop_assert!((change - difference_dot(&kicked, &a)).abs() < 1e-3);
+            let (mut z, mut v) = (a.clone(), b.clone());
+            rotate(&mut z, &mut v, scale);
+            let before = norm_squared(&a) + norm_squared(&b);
+            prop_assert!((norm_squared(&z) + norm_squared(&v) - before).abs() < 1e-4 * (1.0 + before));
+        }
+    }
+}

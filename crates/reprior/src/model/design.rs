@@ -1,0 +1,231 @@
+//! Inputs as the first dense layer sees them, reduced exactly to what the training data can tell apart.
+//!
+//! With B = [σ_w X/√d₀, σ_b 1] (n × (d₀ + 1)) the first pre-activations are B·W. The factorisation B = L·Q with
+//! orthonormal rows in Q (r ≤ n of them) gives B·W = L·V with V = Q·W ~ N(0, I) a priori: the chain lives on V
+//! (r × width). The rest of W is untouched by the data, stays at its prior and is drawn only where a test input needs
+//! it: B*·W = (B*Qᵀ)·V + R*·ε with R*R*ᵀ = B*(I − QᵀQ)B*ᵀ. One factorisation of the stacked rows [B; B*] gives L,
+//! B*Qᵀ and R* at once, the last without any subtraction. 2·d₀·(n + n*)² operations, once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::compute::{
+    Matrix, MatrixMut, Real, lower_trapezoidal_factor, matrix, multiply, multiply_lower_trapezoidal,
+    multiply_lower_trapezoidal_transposed,
+};
+use crate::network::Architecture;
+
+/// Whether the first layer's inputs are reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputReduction {
+    /// Where it makes the problem smaller: fewer training rows than inputs plus one.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never: the chain lives on the network's own weights.
+    Off,
+}
+
+/// The first layer's training inputs: L if reduced, B if not.
+#[derive(Debug, Clone)]
+pub struct Design<R> {
+    values: Vec<R>,
+    rows: usize,
+    columns: usize,
+    whole_columns: usize,
+    is_reduced: bool,
+}
+
+/// The first layer's test inputs in the same coordinates: B*Qᵀ, and the residual factor R* if reduced.
+#[derive(Debug, Clone)]
+pub struct TestDesign<R> {
+    known: Vec<R>,
+    rows: usize,
+    columns: usize,
+    /// Column-major rows × residual columns, lower-trapezoidal.
+    residual: Vec<R>,
+    residual_columns: usize,
+}
+
+/// Rows of B for row-major inputs, row-major.
+fn extended(architecture: &Architecture, inputs: &[f64]) -> Vec<f64> {
+    let (factor, bias) = match architecture.hidden_scales.first() {
+        Some(scale) => (scale.factor(architecture.inputs), scale.bias),
+        // a linear model: the readout's own product has the factor, see `Readout`
+        None => (1.0, architecture.readout_scale.constant(architecture.inputs)),
+    };
+    let row = |row: &[f64]| row.iter().map(move |x| x * factor).chain([bias]).collect::<Vec<_>>();
+    inputs.chunks_exact(architecture.inputs).flat_map(row).collect()
+}
+
+/// Column-major copy of part of a matrix given by its entries.
+fn column_major<R: Real>(rows: usize, columns: usize, entry: impl Fn(usize, usize) -> f64) -> Vec<R> {
+    let mut values = Vec::with_capacity(rows * columns);
+    for column in 0..columns {
+        values.extend((0..rows).map(|row| R::from_f64(entry(row, column))));
+    }
+    values
+}
+
+/// Training and test designs for standardised row-major inputs.
+pub(super) fn designs<R: Real>(
+    architecture: &Architecture,
+    inputs: &[f64],
+    test_inputs: &[f64],
+    reduction: InputReduction,
+) -> (Design<R>, TestDesign<R>) {
+    let whole_columns = architecture.inputs + 1;
+    let (rows, test_rows) =
+        (inputs.len() / architecture.inputs, test_inputs.len() / architecture.inputs);
+    let mut b = extended(architecture, inputs);
+    let is_reduced = match reduction {
+        InputReduction::Auto => rows < whole_columns,
+        InputReduction::On => true,
+        InputReduction::Off => false,
+    } && !architecture.hidden.is_empty();
+    if !is_reduced {
+        let test = extended(architecture, test_inputs);
+        let values = column_major(rows, whole_columns, |i, j| b[i * whole_columns + j]);
+        let known = column_major(test_rows, whole_columns, |i, j| test[i * whole_columns + j]);
+        return (
+            Design { values, rows, columns: whole_columns, whole_columns, is_reduced },
+            TestDesign {
+                known,
+                rows: test_rows,
+                columns: whole_columns,
+                residual: Vec::new(),
+                residual_columns: 0,
+            },
+        );
+    }
+    b.extend(extended(architecture, test_inputs));
+    let stacked = lower_trapezoidal_factor(&b, rows + test_rows, whole_columns);
+    let entry = |row: usize, column: usize| stacked.factor[column * stacked.rows + row];
+    let columns = rows.min(whole_columns);
+    let residual_columns = stacked.columns - columns;
+    let values = column_major(rows, columns, entry);
+    let known = column_major(test_rows, columns, |i, j| entry(rows + i, j));
+    let residual = column_major(test_rows, residual_columns, |i, j| entry(rows + i, columns + j));
+    (
+        Design { values, rows, columns, whole_columns, is_reduced },
+        TestDesign { known, rows: test_rows, columns, residual, residual_columns },
+    )
+}
+
+impl<R: Real> Design<R> {
+    /// Training rows n.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Rows r of the chain's first-layer parameter matrix V.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Rows d₀ + 1 of the network's own first-layer parameter matrix W.
+    pub fn whole_columns(&self) -> usize {
+        self.whole_columns
+    }
+
+    /// Whether the inputs are reduced.
+    pub fn is_reduced(&self) -> bool {
+        self.is_reduced
+    }
+
+    /// The matrix itself, n × r.
+    pub fn matrix(&self) -> Matrix<'_, R> {
+        matrix(&self.values, self.rows, self.columns)
+    }
+
+    /// out (n × width) ← L·V. n·r·width operations if reduced (half of a full product), twice that if not.
+    pub fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>) {
+        if self.is_reduced {
+            multiply_lower_trapezoidal(out, self.matrix(), weights);
+        } else {
+            multiply(out, false, 1.0, self.matrix(), weights);
+        }
+    }
+
+    /// gradient (r × width) ← Lᵀ·δ.
+    pub fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>) {
+        if self.is_reduced {
+            multiply_lower_trapezoidal_transposed(gradient, self.matrix(), cotangent);
+        } else {
+            multiply(gradient, false, 1.0, self.matrix().transpose(), cotangent);
+        }
+    }
+}
+
+impl<R: Real> TestDesign<R> {
+    /// Test rows n*.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Rows of noise that [`forward`](Self::forward) needs: 0 if inputs are not reduced.
+    pub fn residual_columns(&self) -> usize {
+        self.residual_columns
+    }
+
+    /// The part of the test inputs that the chain's weights see, n* × r.
+    pub fn known(&self) -> Matrix<'_, R> {
+        matrix(&self.known, self.rows, self.columns)
+    }
+
+    /// out (n* × width) ← (B*Qᵀ)·V + R*·ε for noise ε (residual columns × width).
+    pub fn forward(&self, mut out: MatrixMut<'_, R>, weights: Matrix<'_, R>, noise: Matrix<'_, R>) {
+        multiply(out.as_mut(), false, 1.0, self.known(), weights);
+        if self.residual_columns > 0 {
+            let residual = matrix(&self.residual, self.rows, self.residual_columns);
+            multiply(out, true, 1.0, residual, noise);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compute::{Purpose, Stream};
+    use crate::network::Activation;
+
+    /// The covariance of first-layer pre-activations over the prior must be B·Bᵀ over all rows, train and test.
+    #[test]
+    fn reduced_designs_keep_the_prior_covariance() {
+        for (n, t, d) in [(4, 3, 10), (4, 20, 10), (9, 3, 5), (1, 1, 1), (3, 0, 6)] {
+            let architecture = Architecture::new(d, &[2], 1, Activation::Gelu);
+            let mut inputs = vec![0.0; n * d];
+            let mut test = vec![0.0; t * d];
+            let mut stream = Stream::new(2, 0, Purpose::Initial, 0);
+            stream.fill_normal(&mut inputs);
+            stream.fill_normal(&mut test);
+            if n > 2 {
+                inputs.copy_within(0..d, d); // a repeated row
+            }
+            let (design, tests) = designs::<f64>(&architecture, &inputs, &test, InputReduction::On);
+            assert_eq!(design.columns(), n.min(d + 1));
+            let b = [extended(&architecture, &inputs), extended(&architecture, &test)].concat();
+            let row = |i: usize| -> Vec<f64> {
+                if i < n {
+                    let mut row: Vec<f64> = design.matrix().row(i).iter().copied().collect();
+                    row.resize(design.columns() + tests.residual_columns(), 0.0);
+                    row
+                } else {
+                    let known = tests.known();
+                    let mut row: Vec<f64> = known.row(i - n).iter().copied().collect();
+                    let at = |j: usize| tests.residual[j * t + i - n];
+                    row.extend((0..tests.residual_columns()).map(at));
+                    row
+                }
+            };
+            for i in 0..n + t {
+                for j in 0..=i {
+                    let exact: f64 = (0..=d).map(|k| b[i * (d + 1) + k] * b[j * (d + 1) + k]).sum();
+                    let ours: f64 = row(i).iter().zip(row(j)).map(|(x, y)| x * y).sum();
+                    assert!((exact - ours).abs() < 1e-12, "n={n} t={t} d={d}: {exact} {ours}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Standardisation: inputs and real targets to mean 0 and standard deviation 1, and predictions back.
+//!
+//! Tables are standardised per column; images by one scalar mean and one scalar standard deviation over all pixels of
+//! the training images (Hron et al. 2022, their code). Standard deviations divide by n. A column that does not vary is
+//! centred only (scale 1) and listed in [`Standardisation::constant_columns`].
+
+use serde::{Deserialize, Serialize};
+
+use super::{Dataset, InputKind, Targets};
+
+/// x = mean + scale·(standardised x).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Affine {
+    /// Mean of the training data.
+    pub mean: f64,
+    /// Standard deviation of the training data, or 1 where that is zero.
+    pub scale: f64,
+}
+
+impl Affine {
+    /// The map that leaves everything as it is.
+    pub const IDENTITY: Self = Self { mean: 0.0, scale: 1.0 };
+
+    /// To standardised units.
+    pub fn standardise(&self, value: f64) -> f64 {
+        (value - self.mean) / self.scale
+    }
+
+    /// Back to the data's own units.
+    pub fn restore(&self, value: f64) -> f64 {
+        self.mean + self.scale * value
+    }
+
+    /// Mean and standard deviation of `values`, and whether they are all the same.
+    fn fit(values: impl Iterator<Item = f64> + Clone) -> (Self, bool) {
+        let count = values.clone().count() as f64;
+        let mean = values.clone().sum::<f64>() / count;
+        let variance = values.clone().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
+        let first = values.clone().next();
+        let constant = values.map(Some).all(|value| value == first);
+        let scale = variance.sqrt();
+        if constant || scale == 0.0 {
+            (Self { mean, scale: 1.0 }, true)
+        } else {
+            (Self { mean, scale }, false)
+        }
+    }
+}
+
+/// How inputs are standardised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputScaling {
+    /// One map per column.
+    Columns(Vec<Affine>),
+    /// One map for all pixels.
+    Pixels(Affine),
+}
+
+/// What was done to inputs and targets, with what is needed to undo it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standardisation {
+    /// Of the inputs.
+    pub inputs: InputScaling,
+    /// Of the real targets, one per output; identities for classes.
+    pub targets: Vec<Affine>,
+    /// Input columns that do not vary over the training data (tables only).
+    pub constant_columns: Vec<usize>,
+    /// Outputs that do not vary over the training data.
+    pub constant_targets: Vec<usize>,
+}
+
+impl Standardisation {
+    /// Means and standard deviations of the training data.
+    pub fn fit(train: &Dataset) -> Self {
+        let mut constant_columns = Vec::new();
+        let inputs = match train.kind {
+            InputKind::Table => {
+                let fits = (0..train.columns).map(|column| {
+                    let values = train.inputs.iter().skip(column).step_by(train.columns).copied();
+                    let (map, constant) = Affine::fit(values);
+                    if constant {
+                        constant_columns.push(column);
+                    }
+                    map
+                });
+                InputScaling::Columns(fits.collect())
+            }
+            InputKind::Image { .. } => InputScaling::Pixels(Affine::fit(train.inputs.iter().copied()).0),
+        };
+        let mut constant_targets = Vec::new();
+        let targets = match &train.targets {
+            Targets::Classes { names, .. } => vec![Affine::IDENTITY; names.len()],
+            Targets::Real { values, names } => {
+                let fits = (0..names.len()).map(|output| {
+                    let column = values.iter().skip(output).step_by(names.len()).copied();
+                    let (map, constant) = Affine::fit(column);
+                    if constant {
+                        constant_targets.push(output);
+                    }
+                    map
+                });
+                fits.collect()
+            }
+        };
+        Self { inputs, targets, constant_columns, constant_targets }
+    }
+
+    /// Row-major inputs in standardised units.
+    pub fn standardise_inputs(&self, inputs: &[f64]) -> Vec<f64> {
+        match &self.inputs {
+            InputScaling::Pixels(map) => inputs.iter().map(|&x| map.standardise(x)).collect(),
+            InputScaling::Columns(maps) => {
+                inputs.iter().zip(maps.iter().cycle()).map(|(&x, map)| map.standardise(x)).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Dataset {
+        Dataset {
+            inputs: vec![1.0, 5.0, 3.0, 5.0],
+            rows: 2,
+            columns: 2,
+            column_names: vec!["a".into(), "b".into()],
+            kind: InputKind::Table,
+            targets: Targets::Real { values: vec![10.0, 30.0], names: vec!["y".into()] },
+        }
+    }
+
+    #[test]
+    fn tables_per_column_with_constant_columns_listed() {
+        let fitted = Standardisation::fit(&table());
+        assert_eq!(fitted.constant_columns, [1]);
+        assert_eq!(fitted.targets, [Affine { mean: 20.0, scale: 10.0 }]);
+        assert_eq!(fitted.standardise_inputs(&table().inputs), [-1.0, 0.0, 1.0, 0.0]);
+        assert_eq!(fitted.targets[0].restore(fitted.targets[0].standardise(17.0)), 17.0);
+    }
+
+    #[test]
+    fn images_by_one_scalar() {
+        let kind = InputKind::Image { height: 1, width: 2, channels: 1 };
+        let fitted = Standardisation::fit(&Dataset { kind, ..table() });
+        let InputScaling::Pixels(map) = fitted.inputs else { panic!("images have one scale") };
+        assert_eq!(map.mean, 3.5);
+        assert!((map.scale - 2.75_f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_constant_whose_mean_rounds_is_still_constant() {
+        let inputs = vec![0.1; 3];
+        let fitted = Standardisation::fit(&Dataset {
+            inputs,
+            rows: 3,
+            columns: 1,
+            targets: Targets::Real { values: vec![0.1; 3], names: vec!["y".into()] },
+            ..table()
+        });
+        assert_eq!((fitted.constant_columns, fitted.constant_targets), (vec![0], vec![0]));
+    }
+}

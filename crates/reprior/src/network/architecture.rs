@@ -1,0 +1,182 @@
+//! What a fully connected network is: sizes, scales, activation; how many parameters each layer has.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::Activation;
+
+/// Prior scales of one layer in the NTK parametrisation: z = (weight/√fan_in)·h·W + bias·b.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LayerScale {
+    /// σ_w > 0.
+    pub weight: f64,
+    /// σ_b ≥ 0.
+    pub bias: f64,
+}
+
+impl LayerScale {
+    /// Default of hidden layers: σ_w² = 2, σ_b² = 0.01.
+    pub const HIDDEN: Self = Self { weight: std::f64::consts::SQRT_2, bias: 0.1 };
+    /// Default of the readout: σ_w² = 1, σ_b² = 0.01.
+    pub const READOUT: Self = Self { weight: 1.0, bias: 0.1 };
+
+    /// σ_w/√fan_in, the factor in front of the weights.
+    pub fn factor(&self, fan_in: usize) -> f64 {
+        self.weight / (fan_in as f64).sqrt()
+    }
+
+    /// The constant c that, appended to the inputs as one more column, turns the bias into one more weight:
+    /// factor·c = σ_b.
+    pub fn constant(&self, fan_in: usize) -> f64 {
+        self.bias / self.factor(fan_in)
+    }
+}
+
+/// A fully connected network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Architecture {
+    /// Input columns d₀.
+    pub inputs: usize,
+    /// Widths of the hidden layers; empty for a linear model.
+    pub hidden: Vec<usize>,
+    /// Outputs C.
+    pub outputs: usize,
+    /// The same for every hidden layer.
+    pub activation: Activation,
+    /// One per hidden layer.
+    pub hidden_scales: Vec<LayerScale>,
+    /// Of the readout.
+    pub readout_scale: LayerScale,
+}
+
+/// A network that cannot be.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ArchitectureError {
+    /// A size of zero.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// Not one scale per hidden layer.
+    #[error("{scales} scales were given for {layers} hidden layers: give one, or one per layer")]
+    Scales {
+        /// How many scales.
+        scales: usize,
+        /// How many hidden layers.
+        layers: usize,
+    },
+    /// σ_w ≤ 0, σ_b < 0 or not finite.
+    #[error("{name} is {value}: {allowed}")]
+    Range {
+        /// Which scale.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What may be given.
+        allowed: &'static str,
+    },
+}
+
+impl Architecture {
+    /// A network with the default scales.
+    pub fn new(inputs: usize, hidden: &[usize], outputs: usize, activation: Activation) -> Self {
+        Self {
+            inputs,
+            hidden: hidden.to_vec(),
+            outputs,
+            activation,
+            hidden_scales: vec![LayerScale::HIDDEN; hidden.len()],
+            readout_scale: LayerScale::READOUT,
+        }
+    }
+
+    /// Checks sizes and scales.
+    ///
+    /// # Errors
+    /// [`ArchitectureError`] names what is out of range.
+    pub fn check(&self) -> Result<(), ArchitectureError> {
+        if self.inputs == 0 {
+            return Err(ArchitectureError::Zero("the number of inputs"));
+        }
+        if self.hidden.contains(&0) {
+            return Err(ArchitectureError::Zero("a layer's width"));
+        }
+        if self.outputs == 0 {
+            return Err(ArchitectureError::Zero("the number of outputs"));
+        }
+        if self.hidden_scales.len() != self.hidden.len() {
+            return Err(ArchitectureError::Scales {
+                scales: self.hidden_scales.len(),
+                layers: self.hidden.len(),
+            });
+        }
+        for scale in self.hidden_scales.iter().chain([&self.readout_scale]) {
+            if !(scale.weight.is_finite() && scale.weight > 0.0) {
+                let (name, allowed) = ("a weight scale σ_w", "it must be positive and finite");
+                return Err(ArchitectureError::Range { name, value: scale.weight, allowed });
+            }
+            if !(scale.bias.is_finite() && scale.bias >= 0.0) {
+                let (name, allowed) = ("a bias scale σ_b", "it must be zero or positive, and finite");
+                return Err(ArchitectureError::Range { name, value: scale.bias, allowed });
+            }
+        }
+        Ok(())
+    }
+
+    /// Width of the last hidden layer, or the inputs of a linear model: the readout's fan-in d_L.
+    pub fn features(&self) -> usize {
+        self.hidden.last().copied().unwrap_or(self.inputs)
+    }
+
+    /// Readout parameters of one output, p = d_L + 1.
+    pub fn readout_rows(&self) -> usize {
+        self.features() + 1
+    }
+
+    /// Readout parameters, p·C.
+    pub fn readout_parameters(&self) -> usize {
+        self.readout_rows() * self.outputs
+    }
+
+    /// Parameters below the readout when the first layer has `first_rows` rows ((d₀ + 1) unless inputs are reduced).
+    pub fn inner_parameters(&self, first_rows: usize) -> usize {
+        self.layer_shapes(first_rows).iter().map(|(rows, units)| rows * units).sum()
+    }
+
+    /// Rows (fan-in plus one for the bias) and units of each hidden layer's parameter matrix; the first has
+    /// `first_rows` rows.
+    pub fn layer_shapes(&self, first_rows: usize) -> Vec<(usize, usize)> {
+        let below = self.hidden.iter().map(|width| width + 1);
+        std::iter::once(first_rows).chain(below).zip(self.hidden.iter().copied()).collect()
+    }
+
+    /// All parameters, inputs not reduced.
+    pub fn parameters(&self) -> usize {
+        self.inner_parameters(self.inputs + 1) + self.readout_parameters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_the_parameters_of_the_wide_network_papers() {
+        // CIFAR-10, one hidden layer of width d: D = 3073 d + 10 (d + 1)
+        for (width, count) in [(512, 1_578_506), (1024, 3_157_002), (4096, 12_627_978)] {
+            let network = Architecture::new(3072, &[width], 10, Activation::Gelu);
+            assert_eq!(network.parameters(), count);
+        }
+    }
+
+    #[test]
+    fn refuses_what_cannot_be() {
+        let good = Architecture::new(3, &[4, 5], 1, Activation::Relu);
+        assert_eq!(good.check(), Ok(()));
+        assert!(Architecture { inputs: 0, ..good.clone() }.check().is_err());
+        assert!(Architecture { hidden: vec![4, 0], ..good.clone() }.check().is_err());
+        assert!(Architecture { hidden_scales: vec![], ..good.clone() }.check().is_err());
+        let scale = LayerScale { weight: 0.0, bias: 0.1 };
+        assert!(Architecture { readout_scale: scale, ..good.clone() }.check().is_err());
+        let scale = LayerScale { weight: 1.0, bias: f64::NAN };
+        assert!(Architecture { readout_scale: scale, ..good }.check().is_err());
+    }
+}

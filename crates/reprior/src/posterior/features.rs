@@ -1,0 +1,77 @@
+//! From the chain's inner weights to last-layer features of the training inputs, and the vjp back.
+
+use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut};
+use crate::model::Model;
+use crate::network::Trunk;
+
+/// Features h̃ (n × p, the readout's constant column included) of a model's training inputs.
+///
+/// For a linear model (no hidden layers) the features are the inputs and there are no inner weights.
+pub struct FeatureMap<R> {
+    trunk: Option<Trunk<R>>,
+    first_units: usize,
+}
+
+impl<R: Real> FeatureMap<R> {
+    /// Buffers for the training inputs of `model`.
+    pub fn new(model: &Model<R>) -> Self {
+        Self::for_rows(model, model.rows())
+    }
+
+    /// Buffers for any `rows` inputs of `model`.
+    pub(super) fn for_rows(model: &Model<R>, rows: usize) -> Self {
+        let architecture = &model.architecture;
+        let trunk = (!architecture.hidden.is_empty()).then(|| Trunk::new(architecture, rows));
+        Self { trunk, first_units: architecture.hidden.first().copied().unwrap_or(0) }
+    }
+
+    /// Evaluates the features at the inner weights `z`: the first layer's r × width matrix, then the others'.
+    pub fn evaluate(&mut self, model: &Model<R>, z: &[R], with_derivatives: bool) {
+        let (rows, units) = (model.design.columns(), self.first_units);
+        if let Some(trunk) = &mut self.trunk {
+            let (first, above) = z.split_at(rows * units);
+            model.design.forward(trunk.first_mut(), matrix(first, rows, units));
+            trunk.propagate(above, with_derivatives);
+        }
+    }
+
+    /// Evaluates the features of the model's test inputs with `noise` (residual columns × width) for the weights that
+    /// the training data do not touch.
+    pub(super) fn evaluate_test(&mut self, model: &Model<R>, z: &[R], noise: &[R]) {
+        let (rows, units) = (model.design.columns(), self.first_units);
+        if let Some(trunk) = &mut self.trunk {
+            let (first, above) = z.split_at(rows * units);
+            let noise = matrix(noise, model.test_design.residual_columns(), units);
+            model.test_design.forward(trunk.first_mut(), matrix(first, rows, units), noise);
+            trunk.propagate(above, false);
+        }
+    }
+
+    /// The features of the last [`evaluate`](Self::evaluate), n × p.
+    pub fn features<'a>(&'a self, model: &'a Model<R>) -> Matrix<'a, R> {
+        self.trunk.as_ref().map_or_else(|| model.design.matrix(), Trunk::features)
+    }
+
+    /// The features of the last [`evaluate_test`](Self::evaluate_test), n* × p.
+    pub(super) fn test_features<'a>(&'a self, model: &'a Model<R>) -> Matrix<'a, R> {
+        self.trunk.as_ref().map_or_else(|| model.test_design.known(), Trunk::features)
+    }
+
+    /// The gradient with respect to the inner weights: `cotangent` writes the features' cotangent (n × d_L, without
+    /// the constant column) given the features; `gradient` is overwritten.
+    pub fn backward(
+        &mut self,
+        model: &Model<R>,
+        z: &[R],
+        gradient: &mut [R],
+        cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>),
+    ) {
+        let Some(trunk) = &mut self.trunk else { return };
+        let (into, features) = trunk.cotangent_and_features();
+        cotangent(into, features);
+        let (rows, units) = (model.design.columns(), self.first_units);
+        let (first, above) = gradient.split_at_mut(rows * units);
+        let delta = trunk.backward(&z[rows * units..], above);
+        model.design.vjp_weights(matrix_mut(first, rows, units), delta);
+    }
+}

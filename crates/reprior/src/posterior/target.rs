@@ -1,0 +1,95 @@
+//! The contract between posteriors and samplers.
+
+use thiserror::Error;
+
+use crate::compute::{NotPositiveDefinite, Real};
+
+/// A density against the standard normal: π(z) ∝ N(z; 0, I)·exp ℓ(z).
+///
+/// Three methods are needed. A target owns its work space, hence `&mut self`; each chain has a target of its own.
+///
+/// ```
+/// use reprior::posterior::{EvaluationError, Target};
+///
+/// /// One observation y of z with noise σ: ℓ(z) = −(y − z)²/2σ².
+/// struct Observation { y: f64, sigma: f64 }
+///
+/// impl Target for Observation {
+///     type Real = f64;
+///     fn dim(&self) -> usize { 1 }
+///     fn log_ratio(&mut self, z: &[f64]) -> Result<f64, EvaluationError> {
+///         Ok(-0.5 * ((self.y - z[0]) / self.sigma).powi(2))
+///     }
+///     fn log_ratio_and_gradient(&mut self, z: &[f64], gradient: &mut [f64]) -> Result<f64, EvaluationError> {
+///         gradient[0] = (self.y - z[0]) / self.sigma.powi(2);
+///         self.log_ratio(z)
+///     }
+/// }
+/// let mut target = Observation { y: 1.0, sigma: 0.5 };
+/// assert_eq!(target.log_ratio(&[0.5]).unwrap(), -0.5);
+/// ```
+pub trait Target: Send {
+    /// Precision of positions and gradients.
+    type Real: Real;
+
+    /// Number of coordinates; may be 0.
+    fn dim(&self) -> usize;
+
+    /// ℓ(z). A NaN counts as −∞: the proposal is rejected.
+    ///
+    /// # Errors
+    /// A recoverable error rejects the proposal and is counted; a fatal one stops the run.
+    fn log_ratio(&mut self, z: &[Self::Real]) -> Result<f64, EvaluationError>;
+
+    /// ℓ(z), with ∇ℓ(z) written to `gradient` (`dim` entries, all of them overwritten).
+    ///
+    /// # Errors
+    /// As for [`log_ratio`](Self::log_ratio).
+    fn log_ratio_and_gradient(
+        &mut self,
+        z: &[Self::Real],
+        gradient: &mut [Self::Real],
+    ) -> Result<f64, EvaluationError>;
+
+    /// How many numerical corrections (jitter on a diagonal) evaluations have needed since the target was made.
+    fn corrections(&self) -> u64 {
+        0
+    }
+}
+
+impl<T: Target + ?Sized> Target for Box<T> {
+    type Real = T::Real;
+    fn dim(&self) -> usize {
+        (**self).dim()
+    }
+    fn log_ratio(&mut self, z: &[Self::Real]) -> Result<f64, EvaluationError> {
+        (**self).log_ratio(z)
+    }
+    fn log_ratio_and_gradient(
+        &mut self,
+        z: &[Self::Real],
+        gradient: &mut [Self::Real],
+    ) -> Result<f64, EvaluationError> {
+        (**self).log_ratio_and_gradient(z, gradient)
+    }
+    fn corrections(&self) -> u64 {
+        (**self).corrections()
+    }
+}
+
+/// Why ℓ could not be evaluated.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum EvaluationError {
+    /// This position is bad; others may be good. The proposal is rejected.
+    #[error("{0}")]
+    Recoverable(String),
+    /// Nothing will help: the run stops, what is drawn is kept.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+impl From<NotPositiveDefinite> for EvaluationError {
+    fn from(error: NotPositiveDefinite) -> Self {
+        Self::Recoverable(error.to_string())
+    }
+}

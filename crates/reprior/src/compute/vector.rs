@@ -77,6 +77,19 @@ pub fn axpby<R: Real>(out: &mut [R], a: f64, x: &[R], b: f64, y: &[R]) {
     );
 }
 
+/// noise ← b·noise + a·x: an autoregressive proposal made in place of its noise.
+pub fn autoregress<R: Real>(noise: &mut [R], b: f64, a: f64, x: &[R]) {
+    let (a, b) = (R::from_f64(a), R::from_f64(b));
+    simd(
+        #[inline(always)]
+        || {
+            for (noise, &x) in noise.iter_mut().zip(x) {
+                *noise = a * x + b * *noise;
+            }
+        },
+    );
+}
+
 /// v ← v + scale·g; returns ½(‖v_new‖² − ‖v_old‖²) = scale⟨v, g⟩ + ½ scale²‖g‖².
 pub fn kick<R: Real>(v: &mut [R], scale: f64, g: &[R]) -> f64 {
     let change = simd(

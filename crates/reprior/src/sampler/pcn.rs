@@ -1,0 +1,71 @@
+//! Preconditioned Crank-Nicolson (Neal 1999; Cotter, Roberts, Stuart, White 2013).
+//!
+//! z' = √(1 − β²)·z + β·ξ, ξ ~ N(0, I), leaves N(0, I) invariant; log a = ℓ(z') − ℓ(z). One evaluation of ℓ a step.
+
+use super::{Fatal, Info, Sampler, State, evaluate, evaluate_start, metropolis};
+use crate::compute::{Real, Stream, autoregress};
+use crate::posterior::{EvaluationError, Target};
+
+/// The pCN kernel.
+#[derive(Debug, Clone)]
+pub struct Pcn<R> {
+    beta: f64,
+    proposal: Vec<R>,
+}
+
+/// The smallest β that adaptation may reach.
+const SMALLEST: f64 = 1e-6;
+
+impl<R: Real> Pcn<R> {
+    /// The kernel with step size β in (0, 1].
+    pub fn new(beta: f64) -> Self {
+        Self { beta: beta.clamp(SMALLEST, 1.0), proposal: Vec::new() }
+    }
+}
+
+impl<R: Real> Sampler<R> for Pcn<R> {
+    fn init(
+        &mut self,
+        target: &mut dyn Target<Real = R>,
+        position: Vec<R>,
+    ) -> Result<State<R>, EvaluationError> {
+        let log_ratio = evaluate_start(target.log_ratio(&position))?;
+        Ok(State { position, log_ratio, gradient: Vec::new() })
+    }
+
+    fn step(
+        &mut self,
+        target: &mut dyn Target<Real = R>,
+        state: &mut State<R>,
+        stream: &mut Stream,
+    ) -> Result<Info, Fatal> {
+        self.proposal.resize(state.position.len(), R::ZERO);
+        stream.fill_normal(&mut self.proposal);
+        let keep = ((1.0 - self.beta) * (1.0 + self.beta)).sqrt();
+        autoregress(&mut self.proposal, self.beta, keep, &state.position);
+        let proposed = evaluate(target.log_ratio(&self.proposal))?;
+        let log_acceptance = proposed - state.log_ratio;
+        let (acceptance_rate, is_accepted) = metropolis(log_acceptance, stream);
+        if is_accepted {
+            std::mem::swap(&mut state.position, &mut self.proposal);
+            state.log_ratio = proposed;
+        }
+        Ok(Info {
+            acceptance_rate,
+            is_accepted,
+            n_evaluations: 1,
+            n_gradients: 0,
+            n_steps: 1,
+            energy_error: -log_acceptance,
+            diverging: proposed == f64::NEG_INFINITY,
+        })
+    }
+
+    fn step_size(&self) -> Option<f64> {
+        Some(self.beta)
+    }
+
+    fn set_step_size(&mut self, step_size: f64) {
+        self.beta = step_size.clamp(SMALLEST, 1.0);
+    }
+}

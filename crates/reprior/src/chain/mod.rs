@@ -1,1 +1,21 @@
-//! (under construction)
+//! Many chains: warm-up, thinning, recording, checkpoints, cancellation, progress.
+//!
+//! A [`Chain`] is a target, a sampler and where they are; an [`Observer`] sees what a chain produces; [`run`] drives any
+//! number of chains on any number of threads. Each transition has a random stream of its own, so results depend neither
+//! on the number of threads nor on interruptions.
+
+mod moments;
+mod observer;
+mod progress;
+mod run;
+mod schedule;
+mod single;
+mod statistics;
+
+pub use moments::Moments;
+pub use observer::{Collect, Observer};
+pub use progress::Progress;
+pub use run::{Control, Observed, Outcome, RunError, run};
+pub use schedule::{Schedule, ScheduleError};
+pub use single::{Chain, Snapshot, StartError};
+pub use statistics::Statistics;

@@ -162,9 +162,9 @@ mod tests {
             let (mut inverse, mut scratch) = (vec![0.0; n * n], vec![0.0; n * n]);
             cholesky.inverse(&mut inverse, &mut scratch);
             let inverse_at = |r: usize, c: usize| inverse[r.min(c) * n + r.max(c)];
-            for i in 0..n {
+            for (i, &right) in b.iter().enumerate() {
                 let product: f64 = (0..n).map(|j| at(i, j) * x[j]).sum();
-                assert!((product - b[i]).abs() < 1e-9);
+                assert!((product - right).abs() < 1e-9);
                 for j in 0..n {
                     let unit: f64 = (0..n).map(|l| at(i, l) * inverse_at(l, j)).sum();
                     assert!((unit - f64::from(u8::from(i == j))).abs() < 1e-8);

@@ -58,7 +58,7 @@ pub fn tanh(x: f32) -> f32 {
     // |x| < 0.625: odd polynomial (Cephes); else 1 − 2/(exp(2|x|) + 1)
     let s = x * x;
     let p = -5.704_988_7e-3_f32;
-    let p = p.mul_add(s, 2.063_908_9e-2);
+    let p = p.mul_add(s, 2.063_909e-2);
     let p = p.mul_add(s, -5.373_971_6e-2);
     let p = p.mul_add(s, 0.133_314_42);
     let p = p.mul_add(s, -0.333_332_8);

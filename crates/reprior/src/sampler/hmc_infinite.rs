@@ -89,12 +89,11 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
             // half a kick to see the energy at this point, the other half on the way to the next
             kinetic += kick(&mut self.velocity, if taken == n_steps { 0.5 * h } else { h }, &self.gradient);
             log_acceptance = proposed - state.log_ratio - kinetic;
-            // NaN compares false: given up as well
-            if !(log_acceptance > -DIVERGENCE) {
+            if log_acceptance.is_nan() || log_acceptance < -DIVERGENCE {
                 break;
             }
         }
-        let diverging = !(log_acceptance > -DIVERGENCE);
+        let diverging = log_acceptance.is_nan() || log_acceptance < -DIVERGENCE;
         let (acceptance_rate, is_accepted) = if diverging {
             (0.0, false)
         } else {

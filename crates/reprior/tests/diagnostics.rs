@@ -115,6 +115,36 @@ fn standard_errors_are_those_of_arviz() {
 }
 
 #[test]
+fn odd_chains_and_ties_are_as_in_arviz() {
+    let expected: Value = serde_json::from_str(include_str!("golden/odd_ties.json")).unwrap();
+    let golden = Golden {
+        name: "odd_ties",
+        values: serde_json::from_value(expected["values"].clone()).unwrap(),
+        chains: 3,
+        expected,
+    };
+    let draws = golden.draws();
+    assert_eq!(draws.length(), 51);
+    let mut e = Estimator::new();
+    for (name, found) in [
+        ("ess_bulk", e.ess_bulk(draws)),
+        ("ess_tail", e.ess_tail(draws)),
+        ("ess_mean", e.ess_mean(draws)),
+        ("ess_sd", e.ess_sd(draws)),
+        ("ess_median", e.ess_median(draws)),
+        ("rhat_rank", e.rhat_rank(draws)),
+        ("rhat_folded", e.rhat_folded(draws)),
+        ("rhat_split", rhat_split(draws)),
+        ("rhat_identity", rhat_gelman_rubin(draws)),
+        ("mcse_mean", e.mcse_mean(draws)),
+        ("mcse_sd", e.mcse_sd(draws)),
+        ("mcse_median", e.mcse_median(draws)),
+    ] {
+        golden.check("arviz", name, found);
+    }
+}
+
+#[test]
 fn energy_fraction_is_that_of_arviz_averaged_over_chains() {
     for golden in goldens() {
         let each = golden.draws().iter().map(bfmi);

@@ -1,10 +1,13 @@
 //! Effective sample size from autocovariances.
 //!
-//! * [`geyer`]: Geyer's (1992) initial positive, then monotone sequence on several chains' combined autocorrelations,
-//!   ρ_t = 1 − (W − a_t n/(n−1)·…)/var⁺ as in Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), eq. 10, in the form of
-//!   Stan and ArviZ: a_t is divided by n at every lag.
-//! * [`truncated`]: S/(1 + 2 Σ_k (1 − k/S) ρ_k), truncated where the autocorrelations first turn negative, as
-//!   TensorFlow Probability's `effective_sample_size`.
+//! a_t is the autocovariance at lag t, divided by the number of draws n at every lag and averaged over M chains;
+//! W = a_0 n/(n−1), B/n the variance of the chains' means, and var⁺ = a_0 + B/n.
+//!
+//! * [`geyer`]: Mn/(−1 + 2 Σ ρ_t) with ρ_t = 1 − (W − a_t)/var⁺ (Vehtari, Gelman, Simpson, Carpenter & Bürkner 2021,
+//!   eqs. 10-13), summed over Geyer's (1992) initial positive, then monotone sequence as Stan and ArviZ do, and at most
+//!   Mn log₁₀(Mn).
+//! * [`truncated`]: Mn/(1 + 2 Σ_t (1 − t/n) ρ_t), ρ_t = 1 − (a_0 − a_t n/(n−t))/var⁺, truncated where the autocorrelations
+//!   first turn negative, as TensorFlow Probability's `effective_sample_size`.
 //!
 //! Cost: that of the autocovariances (O(MS log S)).
 
@@ -125,9 +128,14 @@ fn between(chains: usize, means: Running) -> f64 {
 /// Whether all values agree to 15 digits.
 fn is_constant<'c>(chains: impl Iterator<Item = &'c [f64]>) -> bool {
     let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
-    for &x in chains.flatten() {
-        least = least.min(x);
-        most = most.max(x);
+    for chain in chains {
+        for &x in chain {
+            least = if x < least { x } else { least };
+            most = if x > most { x } else { most };
+        }
+        if most - least > 1e-15 * most.abs().max(least.abs()) {
+            return false;
+        }
     }
     most == least || most - least < 1e-15 * most.abs().max(least.abs())
 }

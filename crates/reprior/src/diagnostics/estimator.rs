@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Fourier plans, tables and buffers of the diagnostics. Make one, use it for every variable: after the first of a
-/// shape, no call allocates. Holds about 15 numbers per draw.
+/// shape, no call allocates. Holds about 10 numbers per draw of one variable.
 ///
 /// ```
 /// use reprior::diagnostics::{Draws, Estimator};

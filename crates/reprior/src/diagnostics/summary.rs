@@ -1,6 +1,6 @@
 //! The usual statistics of many variables at once.
 //!
-//! Cost per variable of S draws in all: one sort of S pairs and four autocovariances, O(S log S); about 3 ms for four chains of 10,000.
+//! Cost per variable of S draws in all: one sort of S pairs and four autocovariances, O(S log S); about 4 ms for four chains of 10,000.
 //! Memory: the estimator's workspace and one variable's draws, whatever the number of variables.
 
 use super::{

@@ -1,1 +1,46 @@
-//! Effective sample size, R-hat and Monte-Carlo standard errors of draws.
+//! Effective sample size, R-hat and Monte-Carlo standard errors of the draws of scalar variables.
+//!
+//! | question | answer |
+//! |---|---|
+//! | how many independent draws are these worth? | [`Estimator::ess_bulk`], [`Estimator::ess_tail`], [`Estimator::ess_mean`], …, [`Estimator::ess_tfp`] |
+//! | do the chains agree with one another? | [`Estimator::rhat_rank`], [`rhat_split`], [`rhat_gelman_rubin`], [`rhat_squared_hron`], [`potential_scale_reduction`] |
+//! | how far off is this estimate? | [`Estimator::mcse_mean`], [`Estimator::mcse_sd`], [`Estimator::mcse_quantile`] |
+//! | does the momentum explore the energies? | [`bfmi`] |
+//! | all of the usual, for many variables | [`summarise`] |
+//!
+//! Everything takes [`Draws`], one variable's draws of one or more chains. What needs no workspace is a function;
+//! the rest are methods of [`Estimator`], which keeps Fourier plans and buffers from one variable to the next.
+//!
+//! A statistic that is not defined for what it was given is NaN, never an error and never a panic:
+//!
+//! | given | ESS | R-hat | standard errors |
+//! |---|---|---|---|
+//! | a NaN among the draws | NaN | NaN | NaN |
+//! | fewer than 4 draws a chain | NaN | NaN | NaN |
+//! | one chain | defined | NaN | defined |
+//! | every draw the same | the number of draws | NaN | 0 (of the standard deviation: NaN) |
+//!
+//! These are ArviZ's conventions. The functions that follow TensorFlow Probability or Hron et al. (2022) say where they differ.
+
+mod autocovariance;
+mod beta;
+mod draws;
+mod energy;
+mod ess;
+mod estimator;
+mod mcse;
+mod moments;
+pub(crate) mod normal;
+mod ranks;
+mod rhat;
+mod summary;
+
+pub use draws::{DiagnosticsError, Draws};
+pub use energy::bfmi;
+pub use ess::Truncation;
+pub use estimator::Estimator;
+pub use rhat::{
+    potential_scale_reduction, potential_scale_reduction_split, rhat_gelman_rubin, rhat_split,
+    rhat_squared_hron,
+};
+pub use summary::{Spread, Summaries, Summary, spread, summarise};

@@ -1,1 +1,24 @@
 //! How good predictions are: error, likelihood, accuracy, calibration.
+//!
+//! | predictions | metrics |
+//! |---|---|
+//! | real outputs | [`rmse`] |
+//! | a Gaussian per draw, mixed over draws | [`mixture_nll`]; of one output, [`GaussianMixture`]'s distribution function and quantiles |
+//! | class probabilities | [`ClassPredictions`]: accuracy, Brier score, negative log-likelihood, mean confidence, reliability |
+//! | reliability of class probabilities | [`expected_calibration_error`], [`maximum_calibration_error`] |
+//!
+//! Logarithms are natural; likelihoods are in nats. None of the metrics depends on the order of the rows, up to rounding.
+
+mod calibration;
+mod classification;
+mod error;
+mod mixture;
+mod mixture_nll;
+mod regression;
+
+pub use calibration::{ReliabilityBin, expected_calibration_error, maximum_calibration_error};
+pub use classification::ClassPredictions;
+pub use error::MetricsError;
+pub use mixture::GaussianMixture;
+pub use mixture_nll::mixture_nll;
+pub use regression::rmse;

@@ -1,0 +1,125 @@
+//! The usual statistics of many variables at once.
+//!
+//! Cost per variable of S draws in all: one sort of S pairs and four autocovariances, O(S log S); about 4 ms for four chains of 10,000.
+//! Memory: the estimator's workspace and one variable's draws, whatever the number of variables.
+
+use super::{
+    draws::{DiagnosticsError, Draws},
+    estimator::Estimator,
+    moments::mean_and_squares,
+};
+
+/// Statistics of one variable; `mean`, `sd` and `mcse_mean` in its own unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// Mean over all chains.
+    pub mean: f64,
+    /// Standard deviation over all chains, with 1/(S − 1).
+    pub sd: f64,
+    /// Monte-Carlo standard error of the mean, [`Estimator::mcse_mean`].
+    pub mcse_mean: f64,
+    /// [`Estimator::ess_bulk`].
+    pub ess_bulk: f64,
+    /// [`Estimator::ess_tail`].
+    pub ess_tail: f64,
+    /// [`Estimator::rhat_rank`].
+    pub rhat: f64,
+}
+
+/// Mean, least and greatest of one statistic over many variables.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Mean over the variables where the statistic is defined; NaN if there are none, as the others.
+    pub mean: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+    /// Number of variables where the statistic is NaN, left out of the rest.
+    pub undefined: usize,
+}
+
+/// What [`summarise`] finds: one summary per variable, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summaries {
+    /// One per variable.
+    pub variables: Vec<Summary>,
+}
+
+impl Summaries {
+    /// Spread of one statistic over the variables, such as `summaries.over(|s| s.rhat).max`.
+    pub fn over(&self, statistic: impl Fn(&Summary) -> f64) -> Spread {
+        spread(self.variables.iter().map(statistic))
+    }
+}
+
+/// Mean, least and greatest of the values that are not NaN, and how many are.
+pub fn spread(values: impl IntoIterator<Item = f64>) -> Spread {
+    let (mut count, mut undefined, mut total) = (0usize, 0, 0.0);
+    let (mut min, mut max) = (f64::NAN, f64::NAN);
+    for value in values {
+        if value.is_nan() {
+            undefined += 1;
+            continue;
+        }
+        count += 1;
+        total += value;
+        min = value.min(min);
+        max = value.max(max);
+    }
+    Spread {
+        mean: total / count as f64,
+        min,
+        max,
+        undefined,
+    }
+}
+
+impl Estimator {
+    /// Statistics of one variable, from one sort.
+    pub fn summary(&mut self, draws: Draws<'_>) -> Summary {
+        let (mean, squares) = mean_and_squares(draws.values());
+        let variance = squares / (draws.values().len() as f64 - 1.0);
+        let mut summary = Summary {
+            mean,
+            sd: variance.sqrt(),
+            mcse_mean: (variance / self.ess_mean(draws)).sqrt(),
+            ess_bulk: f64::NAN,
+            ess_tail: f64::NAN,
+            rhat: f64::NAN,
+        };
+        if draws.usable(1) {
+            self.ranks.sort(draws);
+            let (ess_bulk, rhat_bulk) = self.sorted_bulk(draws);
+            summary.ess_bulk = ess_bulk;
+            summary.rhat = rhat_bulk.max(self.sorted_folded_rhat(draws));
+            summary.ess_tail = self.sorted_tail(draws);
+        }
+        summary
+    }
+}
+
+/// Statistics of `variables` variables, each of `chains` chains of `length` draws.
+///
+/// `read(v, buffer)` writes variable v's draws to the buffer, chains × length, chain-major. No threads: to use several,
+/// give each its own estimator and its own range of variables.
+///
+/// # Errors
+/// No chains or no draws.
+pub fn summarise(
+    estimator: &mut Estimator,
+    variables: usize,
+    chains: usize,
+    length: usize,
+    mut read: impl FnMut(usize, &mut [f64]),
+) -> Result<Summaries, DiagnosticsError> {
+    let mut buffer = vec![0.0; chains * length];
+    Draws::new(&buffer, chains)?;
+    let variables = (0..variables)
+        .map(|variable| {
+            read(variable, &mut buffer);
+            Ok(estimator.summary(Draws::new(&buffer, chains)?))
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Summaries { variables })
+}

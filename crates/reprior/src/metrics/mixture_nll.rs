@@ -1,0 +1,85 @@
+//! Likelihood of real targets under a Gaussian per draw, mixed over draws.
+//!
+//! For row i with targets y_ic, and draws s = 1 … S that predict N(m_sic, v_sic) independently over outputs c,
+//!
+//! −log p(y_i) = −log (1/S) Σ_s Π_c N(y_ic; m_sic, v_sic),
+//!
+//! the posterior predictive density with the draws as its Monte-Carlo estimate, by a running log-sum-exp.
+//! Cost: one logarithm per draw and value, one exponential per draw and row; memory 2 numbers per row, whatever the number of draws.
+
+use std::f64::consts::TAU;
+
+use super::error::{MetricsError, check_component, expect_length, rows};
+
+/// Mean over rows of −log p(y_i), in nats per row (not per output); lower is better, and it may be negative.
+///
+/// `targets` is row-major, rows × `outputs`. Each of the `draws` is a pair of means and variances (not standard
+/// deviations; observation noise included), both of the shape of `targets`; a single variance stands for all. Targets that are not finite pass
+/// through as NaN or ∞.
+///
+/// # Errors
+/// No draws, rows or outputs; lengths that do not fit; a mean that is not finite or a variance that is not positive and finite.
+pub fn mixture_nll<'a>(
+    draws: impl IntoIterator<Item = (&'a [f64], &'a [f64])>,
+    targets: &[f64],
+    outputs: usize,
+) -> Result<f64, MetricsError> {
+    let rows = rows(targets, outputs)?;
+    let mut densities = vec![LogSum::default(); rows];
+    let mut count = 0usize;
+    for (means, variances) in draws {
+        count += 1;
+        expect_length("means of a draw", means.len(), targets.len())?;
+        if variances.len() != 1 {
+            expect_length("variances of a draw", variances.len(), targets.len())?;
+        }
+        for (row, density) in densities.iter_mut().enumerate() {
+            let mut logarithm = 0.0;
+            for at in row * outputs..(row + 1) * outputs {
+                let (mean, variance) = (means[at], variances[at % variances.len()]);
+                check_component(at, mean, variance)?;
+                let deviation = targets[at] - mean;
+                logarithm -= 0.5 * ((TAU * variance).ln() + deviation * deviation / variance);
+            }
+            density.add(logarithm);
+        }
+    }
+    if count == 0 {
+        return Err(MetricsError::Empty("draw"));
+    }
+    let total: f64 = densities.iter().map(LogSum::value).sum();
+    Ok((count as f64).ln() - total / rows as f64)
+}
+
+/// log Σ exp(x) of what was added: exp(x − greatest) summed, and the greatest.
+#[derive(Clone)]
+struct LogSum {
+    greatest: f64,
+    sum: f64,
+}
+
+impl Default for LogSum {
+    fn default() -> Self {
+        Self {
+            greatest: f64::NEG_INFINITY,
+            sum: 0.0,
+        }
+    }
+}
+
+impl LogSum {
+    fn add(&mut self, x: f64) {
+        if x <= self.greatest {
+            if x > f64::NEG_INFINITY {
+                self.sum += (x - self.greatest).exp();
+            }
+        } else {
+            self.sum = self.sum * (self.greatest - x).exp() + 1.0;
+            self.greatest = x;
+        }
+    }
+
+    fn value(&self) -> f64 {
+        self.greatest + self.sum.ln()
+    }
+}

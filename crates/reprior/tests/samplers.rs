@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
 use reprior::compute::{Purpose, Stream};
-use reprior::diagnostics::ess_of_mean;
+use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder, Space, Target};
@@ -39,12 +39,11 @@ fn sample<T: Target>(
 
 /// z-score of the mean of chains against an exact value, with the Monte-Carlo error from the effective sample size.
 fn z_score(chains: &[Vec<f64>], exact: f64) -> f64 {
-    let draws = chains[0].len();
     let flat: Vec<f64> = chains.concat();
     let n = flat.len() as f64;
     let mean = flat.iter().sum::<f64>() / n;
     let sd = (flat.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let ess = ess_of_mean(&flat, chains.len(), draws);
+    let ess = Estimator::new().ess_mean(Draws::new(&flat, chains.len()).unwrap());
     assert!(ess > 100.0, "only {ess} effective draws");
     (mean - exact) / (sd / ess.sqrt())
 }
@@ -295,8 +294,6 @@ fn pcn_accepts_with_the_metropolis_hastings_ratio() {
     assert!(accepted > 20);
 }
 
-/// hmc-infinite is reversible: from the end of a trajectory with the velocity turned round it comes back, and its
-/// log-ratio is the difference of the energies.
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let model = one_point_model(&[6], Activation::Gelu, 4);
@@ -324,8 +321,6 @@ fn a_resumed_chain_makes_the_same_draws() {
         let mut chain = Chain::start(0, schedule, &settings, make()).unwrap();
         let mut at = 0;
         while !chain.is_done() {
-            // a short schedule cut by a stop flag that is set from the progress callback would depend on clocks;
-            // instead each part runs to a transition count through a shorter schedule of the same stream keys
             at += 17;
             chain.advance_to(at, &mut parts).unwrap();
             chain = Chain::resume(0, schedule, &settings, make(), chain.snapshot().clone()).unwrap();

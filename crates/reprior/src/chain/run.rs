@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use super::single::Stop;
 use super::{Chain, Observer, Progress};
 use crate::posterior::Target;
 
@@ -150,20 +149,9 @@ fn slice<T: Target, O: Observer<T>>(
     let start = Instant::now();
     let mut reported = start;
     while !seat.chain.is_done() && !halted() {
-        seat.chain.advance(&mut seat.observer).map_err(|stop| {
-            let chain = seat.chain.index();
-            match stop {
-                Stop::Observer(error) => {
-                    seat.is_broken = true;
-                    RunError::Observer { chain, error }
-                }
-                Stop::Target(fatal) => RunError::Target {
-                    chain,
-                    transition: seat.chain.snapshot().transition,
-                    reason: fatal.to_string(),
-                },
-            }
-        })?;
+        let advanced = seat.chain.advance(&mut seat.observer);
+        seat.is_broken = matches!(advanced, Err(RunError::Observer { .. }));
+        advanced?;
         let now = Instant::now();
         if now - reported >= REPORT {
             reported = now;

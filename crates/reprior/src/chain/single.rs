@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use super::{Observer, Progress, Schedule, Statistics};
+use super::{Observer, Progress, RunError, Schedule, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
-use crate::sampler::{DualAveraging, Fatal, Sampler, SamplerSettings, State};
+use crate::sampler::{DualAveraging, Sampler, SamplerSettings, State};
 
 /// A chain of draws from a target.
 pub struct Chain<T: Target> {
@@ -144,8 +144,8 @@ impl<T: Target> Chain<T> {
     /// One transition, with what it makes due: adaptation, a record.
     ///
     /// # Errors
-    /// The observer's error, or [`Fatal`] from the target.
-    pub(super) fn advance<O: Observer<T>>(&mut self, observer: &mut O) -> Result<(), Stop<O::Error>> {
+    /// As [`advance_to`](Self::advance_to).
+    pub(super) fn advance<O: Observer<T>>(&mut self, observer: &mut O) -> Result<(), RunError<O::Error>> {
         let Schedule { warmup, thin, seed, .. } = self.schedule;
         let snapshot = &mut self.snapshot;
         let transition = snapshot.transition + 1;
@@ -154,7 +154,11 @@ impl<T: Target> Chain<T> {
         let info = self
             .sampler
             .step(&mut self.target, &mut snapshot.state, &mut stream)
-            .map_err(Stop::Target)?;
+            .map_err(|fatal| RunError::Target {
+                chain: self.index,
+                transition: transition - 1,
+                reason: fatal.to_string(),
+            })?;
         snapshot.transition = transition;
         let corrections = self.target.corrections();
         let jitter = corrections - self.corrections;
@@ -187,7 +191,22 @@ impl<T: Target> Chain<T> {
                 Ok(())
             };
             self.corrections = self.target.corrections();
-            done.map_err(Stop::Observer)?;
+            done.map_err(|error| RunError::Observer { chain: self.index, error })?;
+        }
+        Ok(())
+    }
+
+    /// Makes transitions until `transition` of them have been made in all, or every draw has.
+    ///
+    /// # Errors
+    /// [`RunError`]; after an observer's error this chain and the observer no longer agree and must be dropped.
+    pub fn advance_to<O: Observer<T>>(
+        &mut self,
+        transition: u64,
+        observer: &mut O,
+    ) -> Result<(), RunError<O::Error>> {
+        while self.snapshot.transition < transition && !self.is_done() {
+            self.advance(observer)?;
         }
         Ok(())
     }
@@ -223,10 +242,4 @@ impl<T: Target> Chain<T> {
             divergences: statistics.divergences,
         }
     }
-}
-
-/// Why a chain cannot go on.
-pub(super) enum Stop<E> {
-    Target(Fatal),
-    Observer(E),
 }

@@ -1,0 +1,167 @@
+//! An open `.npz` archive and the inputs in it.
+//!
+//! Layouts are as [`super::npz`] describes them; images come out as planes.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use npyz::npz::NpzArchive;
+use reprior::model::InputKind;
+
+use super::DataError;
+use super::error::{excerpt, show};
+use super::npy::{self, Array};
+
+/// The largest factor by which deflate can compress; a greater claim is a lie.
+const MAX_RATIO: u64 = 1040;
+
+/// An open archive.
+pub(super) struct Archive<'a> {
+    /// The file.
+    pub path: &'a Path,
+    archive: NpzArchive<BufReader<File>>,
+    length: u64,
+}
+
+impl<'a> Archive<'a> {
+    /// Opens the archive at `path`.
+    pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
+        let io = |cause| DataError::from_io(path, cause);
+        let file = File::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        if length == 0 {
+            return Err(DataError::Empty {
+                path: show(path),
+                what: "bytes",
+            });
+        }
+        let archive = NpzArchive::new(BufReader::new(file)).map_err(|cause| {
+            let cause = excerpt(&cause.to_string());
+            DataError::malformed(
+                path,
+                format!("not a readable .npz archive ({cause}); write it again with numpy.savez"),
+            )
+        })?;
+        Ok(Self {
+            path,
+            archive,
+            length,
+        })
+    }
+
+    /// Whether there is an array of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.archive.array_names().any(|array| array == name)
+    }
+
+    /// Reads an array, or its first `rows` records if its layout allows.
+    pub(super) fn array(&mut self, name: &str, rows: Option<usize>) -> Result<Array, DataError> {
+        if !self.has(name) {
+            let names: Vec<String> = self.archive.array_names().map(excerpt).collect();
+            let problem = format!(
+                "no array `{name}`; it holds {}; save x_train, y_train and, if there are any, x_test and y_test (to predict for: x)",
+                super::error::list(&names)
+            );
+            return Err(DataError::malformed(self.path, problem));
+        }
+        let (path, length) = (self.path, self.length);
+        let broken = |problem: String| {
+            DataError::malformed(path, format!("array `{name}`: {}", excerpt_long(&problem)))
+        };
+        let mut entry = self
+            .archive
+            .zip_archive()
+            .by_name(&format!("{name}.npy"))
+            .map_err(|cause| broken(cause.to_string()))?;
+        let size = entry.size();
+        if size / MAX_RATIO > length {
+            return Err(broken(format!(
+                "it claims {size} bytes in a file of {length}; the file is damaged"
+            )));
+        }
+        npy::read(&mut entry.by_ref(), size, rows).map_err(broken)
+    }
+
+    /// The inputs of a set, their kind and their number per record.
+    pub(super) fn inputs(&mut self, name: &str, rows: Option<usize>) -> Result<Records, DataError> {
+        let Array {
+            shape,
+            values,
+            records,
+            ..
+        } = self.array(name, rows)?;
+        let columns: usize = shape[1..].iter().product();
+        if shape.len() == 1 || columns == 0 {
+            let shape = [&[records], &shape[1..]].concat();
+            let problem = format!(
+                "array `{name}` has shape {shape:?}; inputs need records × columns, or records × rows × columns[ × channels]"
+            );
+            return Err(DataError::malformed(self.path, problem));
+        }
+        let (kind, values) = match *shape.as_slice() {
+            [_, height, width] => (
+                InputKind::Image {
+                    height,
+                    width,
+                    channels: 1,
+                },
+                values,
+            ),
+            [_, channels, height, width] if channels <= 4 && width > 4 => (
+                InputKind::Image {
+                    height,
+                    width,
+                    channels,
+                },
+                values,
+            ),
+            [_, height, width, channels] => (
+                InputKind::Image {
+                    height,
+                    width,
+                    channels,
+                },
+                planes(&values, height * width, channels),
+            ),
+            _ => (InputKind::Table, values),
+        };
+        Ok(Records {
+            values,
+            rows: shape[0],
+            records,
+            columns,
+            kind,
+        })
+    }
+}
+
+/// Inputs of a set as they are in an archive.
+pub(super) struct Records {
+    /// Row-major values of the records that were read.
+    pub values: Vec<f64>,
+    /// Number of records that were read.
+    pub rows: usize,
+    /// Number of records in the archive.
+    pub records: usize,
+    /// Values per record.
+    pub columns: usize,
+    /// Table or image.
+    pub kind: InputKind,
+}
+
+/// A message of another library on one line, in full.
+fn excerpt_long(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// Reorders records × pixels × channels into records × channels × pixels.
+fn planes(values: &[f64], pixels: usize, channels: usize) -> Vec<f64> {
+    let mut reordered = Vec::with_capacity(values.len());
+    for image in values.chunks_exact(pixels * channels) {
+        for channel in 0..channels {
+            reordered.extend(image.iter().skip(channel).step_by(channels));
+        }
+    }
+    reordered
+}

@@ -1,1 +1,3 @@
 //! Data files in; draws and checkpoints out.
+
+pub mod run;

@@ -1,0 +1,8 @@
+//! The run folder: round trips, interruptions, damaged files, refusals.
+
+mod common;
+mod damage;
+mod folder;
+mod killed;
+mod resume;
+mod round_trip;

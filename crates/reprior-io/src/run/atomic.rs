@@ -1,6 +1,6 @@
 //! Files that appear whole or not at all.
 //!
-//! [`write`] puts the bytes into a temporary file of the same folder, syncs it, renames it over the
+//! [`write()`] puts the bytes into a temporary file of the same folder, syncs it, renames it over the
 //! target and syncs the folder. A reader sees the old file or the new one, never a part; after
 //! `write` returns the new one survives a loss of power. A process killed in between leaves a
 //! `.NAME.PROCESS-COUNT.tmp` behind, which harms nobody and which [`remove_leftovers`] deletes.

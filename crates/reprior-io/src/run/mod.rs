@@ -5,6 +5,11 @@
 //!   [`DrawReader`] can open at any moment: while the run goes on, after it was killed, when it is finished.
 //! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain.
 //!
+//! From Python (zarr 3): `xarray.open_datatree("RUN/draws.zarr", engine="zarr")`, and for ArviZ before 1.0
+//! `arviz.InferenceData.from_datatree` of it. Leave `consolidated` at its default: with `consolidated=False` the arrays'
+//! own metadata are read one by one, and for the moment in which they change, or after a kill in that moment, they do not
+//! agree on the number of draws.
+//!
 //! What is recorded is the caller's affair, described by a [`Schema`].
 //!
 //! **The promise.** Every file appears whole or not at all ([`atomic`]). A run that is killed at any moment, any number
@@ -60,11 +65,13 @@
 
 pub mod atomic;
 pub mod checkpoint;
+mod chunk;
 mod error;
 mod folder;
 mod layout;
 mod lock;
 mod metadata;
+mod plan;
 mod reader;
 mod schema;
 mod selection;

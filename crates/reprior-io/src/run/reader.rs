@@ -4,16 +4,14 @@
 //! Open another one to see later draws.
 
 use super::RunError;
-use super::layout::{Array, GroupLayout, Layout, StoredType};
+use super::layout::{Array, Layout, StoredType};
+use super::plan::Plan;
 use super::schema::Labels;
-use super::selection::{Runs, Selection};
+use super::selection::Selection;
 use super::store::{DRAWS, read_root};
 use super::values::{DataType, Number, decode};
-use super::writer::check_size;
 use serde_json::{Map, Value};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::ops::Range;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The draws of a run, open for reading.
@@ -245,100 +243,6 @@ impl DrawReader {
             draws,
             runs,
         })
-    }
-}
-
-/// What to read of one array.
-struct Plan<'a> {
-    root: &'a Path,
-    group: &'a GroupLayout,
-    array: &'a Array,
-    data_type: DataType,
-    chunk_bytes: u64,
-    chunk_draws: u64,
-    sampled: bool,
-    chains: Range<u64>,
-    draws: Range<u64>,
-    runs: Runs,
-}
-
-impl Plan<'_> {
-    fn shape(&self) -> Vec<usize> {
-        let length = |range: &Range<u64>| (range.end - range.start) as usize;
-        let mut shape = Vec::new();
-        if self.sampled {
-            shape.extend([length(&self.chains), length(&self.draws)]);
-        }
-        shape.extend_from_slice(&self.runs.shape);
-        shape
-    }
-
-    fn chunks(&self) -> Range<u64> {
-        if self.draws.is_empty() {
-            return 0..0;
-        }
-        self.draws.start / self.chunk_draws..self.draws.end.div_ceil(self.chunk_draws)
-    }
-
-    fn path(&self, chain: u64, chunk: u64) -> PathBuf {
-        self.array
-            .chunk_path(&self.root.join(&self.group.name), chain, chunk)
-    }
-
-    fn check(&self, chain: u64, chunk: u64) -> Result<(), RunError> {
-        let path = self.path(chain, chunk);
-        if !self.sampled
-            && fs::metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
-        {
-            return Err(RunError::damaged(
-                &path,
-                format!("the run has not written {:?} yet", self.array.name),
-            ));
-        }
-        check_size(&path, self.chunk_bytes)
-    }
-
-    fn run<T: Number>(&self, mut each: impl FnMut(u64, u64, &[T])) -> Result<(), RunError> {
-        let mut bytes = Vec::new();
-        let mut values = Vec::new();
-        for chain in self.chains.clone() {
-            for chunk in self.chunks() {
-                self.check(chain, chunk)?;
-                let path = self.path(chain, chunk);
-                let mut file = File::open(&path).map_err(RunError::io("read", &path))?;
-                let first = chunk * self.chunk_draws;
-                let draws =
-                    first.max(self.draws.start)..(first + self.chunk_draws).min(self.draws.end);
-                // Whole draws lie side by side and are read together; parts of draws one by one.
-                let together = match self.runs.is_whole() {
-                    true => draws.end - draws.start,
-                    false => 1,
-                };
-                let size = self.data_type.size();
-                let draw_bytes = self.chunk_bytes / self.chunk_draws;
-                let span = self.runs.span() * size;
-                let mut draw = draws.start;
-                while draw < draws.end {
-                    let start = (draw - first) * draw_bytes + (self.runs.start() * size) as u64;
-                    bytes.resize(span * together as usize, 0);
-                    file.seek(SeekFrom::Start(start))
-                        .and_then(|_| file.read_exact(&mut bytes))
-                        .map_err(RunError::io("read", &path))?;
-                    for offset in 0..together {
-                        let draw_start = span * offset as usize;
-                        let draw_bytes = &bytes[draw_start..draw_start + span];
-                        values.clear();
-                        for run in self.runs.iter() {
-                            let run = &draw_bytes[run.start * size..run.end * size];
-                            T::decode(self.data_type, run, &mut values);
-                        }
-                        each(chain, draw + offset, &values);
-                    }
-                    draw += together;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -25,7 +25,8 @@ pub fn exp(x: f32) -> f32 {
     let p = p.mul_add(r, 0.166_666_66);
     let p = p.mul_add(r, 0.5);
     let y = p.mul_add(r * r, r) + 1.0;
-    let scale = f32::from_bits(((k as i32 + 127) as u32) << 23);
+    // the low bits of `shifted` are k, offset by the bits of 1.5·2^23
+    let scale = f32::from_bits(shifted.to_bits().wrapping_sub(0x4b40_0000 - 127) << 23);
     let value = y * scale;
     if x < -87.3 { 0.0 } else { value }
 }

@@ -1,0 +1,294 @@
+//! The state from which a chain goes on: `RUN/checkpoint/chain-000.safetensors`, one file a chain.
+//!
+//! A [safetensors](https://github.com/huggingface/safetensors) file: named tensors of `f32`, `f64` or `u64`, and in its
+//! metadata a JSON document of the caller's, the writer's cursor, a format version and a CRC-32 of all of it.
+//! The file is replaced atomically, after the draws it counts are on disk
+//! ([`DrawWriter::checkpoint`](super::DrawWriter::checkpoint)).
+//!
+//! JSON has no NaN and no infinities (serde_json turns them into `null`): store numbers that may be such as tensors.
+//! All other numbers of the document come back bit for bit.
+
+use super::values::{DataType, Values, decode};
+use super::writer::Cursor;
+use super::{RunError, atomic};
+use flate2::Crc;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The name of the folder in a run folder.
+pub(crate) const CHECKPOINT: &str = "checkpoint";
+const FORMAT: u32 = 1;
+/// The one key of the metadata: a map of several would be written in random order.
+const KEY: &str = "reprior";
+
+/// A named tensor to be stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Tensor<'a> {
+    /// Name, not `__metadata__`.
+    pub name: &'a str,
+    /// Length of each dimension; empty for a scalar.
+    pub shape: &'a [usize],
+    /// The elements in C order: `f32`, `f64` or `u64`.
+    pub values: Values<'a>,
+}
+
+/// What a checkpoint held.
+#[derive(Debug, Clone)]
+pub struct Checkpoint {
+    path: PathBuf,
+    cursor: Cursor,
+    document: Value,
+    tensors: BTreeMap<String, StoredTensor>,
+}
+
+#[derive(Debug, Clone)]
+struct StoredTensor {
+    data_type: DataType,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    /// Over `body` and the tensors.
+    crc32: u32,
+    /// A [`Body`] as JSON text, exactly as it was when the sum was formed.
+    body: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body {
+    chain: u64,
+    cursor: Cursor,
+    document: Value,
+}
+
+/// The checkpoint file of a chain in the run folder `run`.
+pub fn path(run: &Path, chain: u64) -> PathBuf {
+    run.join(CHECKPOINT)
+        .join(format!("chain-{chain:03}.safetensors"))
+}
+
+pub(crate) fn save(
+    run: &Path,
+    chain: u64,
+    cursor: &Cursor,
+    document: &Value,
+    tensors: &[Tensor<'_>],
+) -> Result<(), RunError> {
+    let path = path(run, chain);
+    let mut stored = BTreeMap::new();
+    for tensor in tensors {
+        let data_type = tensor.values.data_type();
+        let elements = tensor.shape.iter().copied().try_fold(1, usize::checked_mul);
+        if dtype(data_type).is_none() || elements != Some(tensor.values.len()) {
+            return Err(RunError::request(format!(
+                "the tensor {:?} of a checkpoint cannot have the shape {:?}, {} values and the type {}",
+                tensor.name,
+                tensor.shape,
+                tensor.values.len(),
+                data_type.name()
+            )));
+        }
+        let value = StoredTensor {
+            data_type,
+            shape: tensor.shape.to_vec(),
+            bytes: tensor.values.to_bytes(),
+        };
+        if tensor.name == "__metadata__" || stored.insert(tensor.name.into(), value).is_some() {
+            return Err(RunError::request(format!(
+                "a checkpoint cannot have a tensor {:?}, or not two of them",
+                tensor.name
+            )));
+        }
+    }
+    let body = Body {
+        chain,
+        cursor: cursor.clone(),
+        document: document.clone(),
+    };
+    let unwritable = |error: &dyn std::fmt::Display| {
+        RunError::request(format!("cannot form a checkpoint: {error}"))
+    };
+    let body = serde_json::to_string(&body).map_err(|error| unwritable(&error))?;
+    let header = Header {
+        format: FORMAT,
+        crc32: checksum(&body, &stored),
+        body,
+    };
+    let header = serde_json::to_string(&header).map_err(|error| unwritable(&error))?;
+    let mut views = Vec::new();
+    for (name, tensor) in &stored {
+        let dtype = dtype(tensor.data_type).unwrap_or(Dtype::U64);
+        let view = TensorView::new(dtype, tensor.shape.clone(), &tensor.bytes)
+            .map_err(|error| unwritable(&error))?;
+        views.push((name, view));
+    }
+    let bytes = serialize(views, Some(HashMap::from([(KEY.into(), header)])))
+        .map_err(|error| unwritable(&error))?;
+    atomic::write(&path, &bytes)
+}
+
+/// Reads the checkpoint of a chain; `None` where the chain has none yet.
+///
+/// Memory: twice the file for a moment.
+///
+/// # Errors
+/// [`RunError::Damaged`] when the file is truncated, is not a checkpoint, has another version, belongs to another chain
+/// or fails its checksum; [`RunError::Io`] when it cannot be read.
+pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
+    let path = path(run, chain);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(RunError::io("read", &path)(error)),
+    };
+    let damaged = |reason: String| RunError::damaged(&path, reason);
+    let unreadable = |error: &dyn std::fmt::Display| {
+        damaged(format!("is not a whole safetensors file: {error}"))
+    };
+    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|error| unreadable(&error))?;
+    let header = metadata
+        .metadata()
+        .as_ref()
+        .and_then(|metadata| metadata.get(KEY))
+        .ok_or_else(|| damaged("is not a checkpoint of reprior".into()))?;
+    let header: Header = serde_json::from_str(header)
+        .map_err(|error| damaged(format!("has an unreadable header: {error}")))?;
+    if header.format != FORMAT {
+        return Err(damaged(format!(
+            "has format version {}, but this program reads version {FORMAT}",
+            header.format
+        )));
+    }
+    let file = SafeTensors::deserialize(&bytes).map_err(|error| unreadable(&error))?;
+    let mut tensors = BTreeMap::new();
+    for (name, view) in file.iter() {
+        let data_type = match view.dtype() {
+            Dtype::F32 => DataType::F32,
+            Dtype::F64 => DataType::F64,
+            Dtype::U64 => DataType::U64,
+            other => {
+                return Err(damaged(format!(
+                    "has a tensor {name:?} of the type {other:?}"
+                )));
+            }
+        };
+        let tensor = StoredTensor {
+            data_type,
+            shape: view.shape().to_vec(),
+            bytes: view.data().to_vec(),
+        };
+        tensors.insert(name.to_owned(), tensor);
+    }
+    if checksum(&header.body, &tensors) != header.crc32 {
+        return Err(damaged("fails its checksum: the file is damaged".into()));
+    }
+    let body: Body = serde_json::from_str(&header.body)
+        .map_err(|error| damaged(format!("has an unreadable document: {error}")))?;
+    if body.chain != chain {
+        return Err(damaged(format!("belongs to chain {}", body.chain)));
+    }
+    Ok(Some(Checkpoint {
+        path,
+        cursor: body.cursor,
+        document: body.document,
+        tensors,
+    }))
+}
+
+impl Checkpoint {
+    /// The draws that were on disk.
+    pub fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
+    /// The caller's document.
+    pub fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Names and shapes of the tensors, sorted by name.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize])> {
+        self.tensors
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice()))
+    }
+
+    /// The elements of the tensor `name`, of type `f32` and shape `shape`.
+    ///
+    /// # Errors
+    /// [`RunError::Damaged`] when there is no such tensor or it has another type or shape.
+    pub fn f32(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, RunError> {
+        self.read(name, shape, DataType::F32, f32::from_le_bytes)
+    }
+
+    /// As [`f32`](Self::f32), of type `f64`.
+    ///
+    /// # Errors
+    /// As [`f32`](Self::f32).
+    pub fn f64(&self, name: &str, shape: &[usize]) -> Result<Vec<f64>, RunError> {
+        self.read(name, shape, DataType::F64, f64::from_le_bytes)
+    }
+
+    /// As [`f32`](Self::f32), of type `u64`.
+    ///
+    /// # Errors
+    /// As [`f32`](Self::f32).
+    pub fn u64(&self, name: &str, shape: &[usize]) -> Result<Vec<u64>, RunError> {
+        self.read(name, shape, DataType::U64, u64::from_le_bytes)
+    }
+
+    fn read<T, const SIZE: usize>(
+        &self,
+        name: &str,
+        shape: &[usize],
+        data_type: DataType,
+        from_bytes: impl Fn([u8; SIZE]) -> T,
+    ) -> Result<Vec<T>, RunError> {
+        let wanted = data_type.name();
+        let tensor = self
+            .tensors
+            .get(name)
+            .ok_or_else(|| RunError::damaged(&self.path, format!("has no tensor {name:?}")))?;
+        if tensor.data_type != data_type || tensor.shape != shape {
+            return Err(RunError::damaged(
+                &self.path,
+                format!(
+                    "its tensor {name:?} has type {} and shape {:?}, but the chain needs {wanted} and {shape:?}",
+                    tensor.data_type.name(),
+                    tensor.shape
+                ),
+            ));
+        }
+        let mut values = Vec::with_capacity(tensor.bytes.len() / SIZE);
+        decode(&tensor.bytes, &mut values, from_bytes);
+        Ok(values)
+    }
+}
+
+fn dtype(data_type: DataType) -> Option<Dtype> {
+    match data_type {
+        DataType::F32 => Some(Dtype::F32),
+        DataType::F64 => Some(Dtype::F64),
+        DataType::U64 => Some(Dtype::U64),
+        DataType::I64 | DataType::U32 | DataType::Bool => None,
+    }
+}
+
+fn checksum(body: &str, tensors: &BTreeMap<String, StoredTensor>) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(body.as_bytes());
+    for (name, tensor) in tensors {
+        crc.update(name.as_bytes());
+        crc.update(format!("{}{:?}", tensor.data_type.name(), tensor.shape).as_bytes());
+        crc.update(&tensor.bytes);
+    }
+    crc.sum()
+}

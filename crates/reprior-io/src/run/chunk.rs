@@ -1,0 +1,109 @@
+//! The chunk of one variable in memory, and its file.
+
+use super::RunError;
+use super::layout::Array;
+use super::values::{DataType, Values};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+/// The chunk of one variable that is being filled.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    data_type: DataType,
+    /// Draws that a chunk holds.
+    pub(crate) capacity: u64,
+    /// Bytes of one draw.
+    draw_bytes: usize,
+    /// The bytes of the whole chunk.
+    pub(crate) bytes: Vec<u8>,
+    /// Draws of the chain that are on disk.
+    pub(crate) written: u64,
+}
+
+impl Chunk {
+    /// The chunk in which draw number `draws` goes, with the draws before it in that chunk read from disk.
+    pub(crate) fn restore(
+        array: &Array,
+        group: &Path,
+        chain: u64,
+        draws: u64,
+    ) -> Result<Self, RunError> {
+        let data_type = array.data_type()?;
+        let size = array.chunk_bytes().unwrap_or(u64::MAX);
+        let capacity = array.chunk_shape.get(1).copied().unwrap_or(1);
+        for index in 0..draws.div_ceil(capacity) {
+            check_size(&array.chunk_path(group, chain, index), size)?;
+        }
+        let mut bytes = Vec::new();
+        let length = usize::try_from(size).ok();
+        let reserved = length.filter(|&length| bytes.try_reserve_exact(length).is_ok());
+        let Some(length) = reserved else {
+            return Err(RunError::request(format!(
+                "a chunk of the variable {:?} takes {size} bytes, more than there is memory",
+                array.name
+            )));
+        };
+        bytes.resize(length, 0);
+        let draw_bytes = length / capacity as usize;
+        let present = (draws % capacity) as usize * draw_bytes;
+        let (before, after) = bytes.split_at_mut(present);
+        if present > 0 {
+            let path = array.chunk_path(group, chain, draws / capacity);
+            File::open(&path)
+                .and_then(|mut file| file.read_exact(before))
+                .map_err(RunError::io("read", &path))?;
+        }
+        data_type.fill(after);
+        Ok(Self {
+            data_type,
+            capacity,
+            draw_bytes,
+            bytes,
+            written: draws,
+        })
+    }
+
+    pub(crate) fn check(&self, array: &Array, values: &Values<'_>) -> Result<(), RunError> {
+        let expected = self.draw_bytes / self.data_type.size();
+        if values.data_type() == self.data_type && values.len() == expected {
+            return Ok(());
+        }
+        Err(RunError::request(format!(
+            "a draw of the variable {:?} has {expected} values of type {}, not {} of type {}",
+            array.name,
+            self.data_type.name(),
+            values.len(),
+            values.data_type().name()
+        )))
+    }
+
+    /// Puts the draw number `draws` into its place.
+    pub(crate) fn push(&mut self, draws: u64, values: &Values<'_>) {
+        let position = (draws % self.capacity) as usize;
+        if position == 0 {
+            self.data_type.fill(&mut self.bytes);
+        }
+        let start = position * self.draw_bytes;
+        values.encode(&mut self.bytes[start..start + self.draw_bytes]);
+    }
+}
+
+/// Refuses a chunk that is missing or has the wrong size.
+pub(crate) fn check_size(path: &Path, expected: u64) -> Result<(), RunError> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() == expected => Ok(()),
+        Ok(metadata) => Err(RunError::damaged(
+            path,
+            format!(
+                "this chunk of draws has {} bytes instead of {expected}: the run cannot be read or resumed from here",
+                metadata.len()
+            ),
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(RunError::damaged(
+            path,
+            "this chunk of draws is missing: the run cannot be read or resumed from here",
+        )),
+        Err(error) => Err(RunError::io("read", path)(error)),
+    }
+}

@@ -1,0 +1,90 @@
+//! The run folder on disk: draws that stream out, checkpoints, text files.
+//!
+//! * [`RunFolder`] makes or opens a folder and locks it against other writing processes.
+//! * [`DrawStore`] and [`DrawWriter`] write `draws.zarr`, a Zarr v3 hierarchy in ArviZ's groups, which xarray, ArviZ and
+//!   [`DrawReader`] can open at any moment: while the run goes on, after it was killed, when it is finished.
+//! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain.
+//!
+//! From Python (zarr 3): `xarray.open_datatree("RUN/draws.zarr", engine="zarr")`, and for ArviZ before 1.0
+//! `arviz.InferenceData.from_datatree` of it. Leave `consolidated` at its default: with `consolidated=False` the arrays'
+//! own metadata are read one by one, and for the moment in which they change, or after a kill in that moment, they do not
+//! agree on the number of draws.
+//!
+//! What is recorded is the caller's affair, described by a [`Schema`].
+//!
+//! **The promise.** Every file appears whole or not at all ([`atomic`]). A run that is killed at any moment, any number
+//! of times, and each time goes on from its checkpoints, ends with the same bytes in `draws.zarr` as one that was not,
+//! provided that the chains draw the same values again. At each moment a reader finds those draws that all chains have
+//! written. Memory does not grow with the length of the run.
+//!
+//! ```
+//! use reprior_io::run::*;
+//! use serde_json::{Map, json};
+//!
+//! # fn main() -> Result<(), RunError> {
+//! # let temporary = tempfile::tempdir().unwrap();
+//! # let path = &temporary.path().join("run");
+//! let schema = Schema {
+//!     chains: 1,
+//!     groups: vec![Group {
+//!         name: "posterior".into(),
+//!         draws: Some(Draws::new(3)),
+//!         variables: vec![Variable::new("theta", DataType::F64, &[("parameter", 2)])],
+//!         attributes: Map::new(),
+//!     }],
+//!     coordinates: [("parameter".into(), Labels::Text(vec!["slope".into(), "offset".into()]))].into(),
+//! };
+//!
+//! // A run that stops after its first checkpoint ...
+//! {
+//!     let folder = RunFolder::create(path, false)?;
+//!     folder.write_text("config.toml", "seed = 1\n")?;
+//!     let mut writer = DrawStore::create(&folder, &schema)?.writer(0)?;
+//!     writer.push("posterior", &[Values::F64(&[0.0, 0.5])])?;
+//!     let position = Tensor { name: "position", shape: &[2], values: Values::F64(&[0.0, 0.5]) };
+//!     writer.checkpoint(&json!({"step": 1}), &[position])?;
+//! }
+//!
+//! // ... goes on from there.
+//! let folder = RunFolder::open(path)?;
+//! let store = DrawStore::open(&folder)?;
+//! let mut writer = match checkpoint::load(path, 0)? {
+//!     Some(checkpoint) => store.writer_at(0, checkpoint.cursor())?,
+//!     None => store.writer(0)?,
+//! };
+//! writer.push("posterior", &[Values::F64(&[1.0, 1.5])])?;
+//! writer.push("posterior", &[Values::F64(&[2.0, 2.5])])?;
+//! writer.flush()?;
+//!
+//! let theta = DrawReader::open(path)?.read::<f64>("posterior", "theta", &Selection::all())?;
+//! assert_eq!(theta.shape, [1, 3, 2]);
+//! assert_eq!(theta.values, [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod atomic;
+pub mod checkpoint;
+mod chunk;
+mod error;
+mod folder;
+mod layout;
+mod lock;
+mod metadata;
+mod plan;
+mod reader;
+mod schema;
+mod selection;
+mod store;
+mod values;
+mod writer;
+
+pub use checkpoint::{Checkpoint, Tensor};
+pub use error::RunError;
+pub use folder::{RunFolder, free_bytes};
+pub use reader::{DrawReader, GroupInfo, Numbers, VariableInfo};
+pub use schema::{Draws, Group, Labels, Schema, Variable};
+pub use selection::Selection;
+pub use store::DrawStore;
+pub use values::{DataType, Number, Values};
+pub use writer::{Cursor, DrawWriter};

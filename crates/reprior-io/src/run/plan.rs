@@ -1,0 +1,108 @@
+//! Walks through the part of one array that is to be read, chunk by chunk.
+
+use super::RunError;
+use super::chunk::check_size;
+use super::layout::{Array, GroupLayout};
+use super::selection::Runs;
+use super::values::{DataType, Number};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// What to read of one array.
+pub(crate) struct Plan<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) group: &'a GroupLayout,
+    pub(crate) array: &'a Array,
+    pub(crate) data_type: DataType,
+    pub(crate) chunk_bytes: u64,
+    pub(crate) chunk_draws: u64,
+    pub(crate) sampled: bool,
+    pub(crate) chains: Range<u64>,
+    pub(crate) draws: Range<u64>,
+    pub(crate) runs: Runs,
+}
+
+impl Plan<'_> {
+    pub(crate) fn shape(&self) -> Vec<usize> {
+        let length = |range: &Range<u64>| (range.end - range.start) as usize;
+        let mut shape = Vec::new();
+        if self.sampled {
+            shape.extend([length(&self.chains), length(&self.draws)]);
+        }
+        shape.extend_from_slice(&self.runs.shape);
+        shape
+    }
+
+    pub(crate) fn chunks(&self) -> Range<u64> {
+        if self.draws.is_empty() {
+            return 0..0;
+        }
+        self.draws.start / self.chunk_draws..self.draws.end.div_ceil(self.chunk_draws)
+    }
+
+    fn path(&self, chain: u64, chunk: u64) -> PathBuf {
+        self.array
+            .chunk_path(&self.root.join(&self.group.name), chain, chunk)
+    }
+
+    pub(crate) fn check(&self, chain: u64, chunk: u64) -> Result<(), RunError> {
+        let path = self.path(chain, chunk);
+        if !self.sampled
+            && fs::metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        {
+            return Err(RunError::damaged(
+                &path,
+                format!("the run has not written {:?} yet", self.array.name),
+            ));
+        }
+        check_size(&path, self.chunk_bytes)
+    }
+
+    pub(crate) fn run<T: Number>(
+        &self,
+        mut each: impl FnMut(u64, u64, &[T]),
+    ) -> Result<(), RunError> {
+        let mut bytes = Vec::new();
+        let mut values = Vec::new();
+        for chain in self.chains.clone() {
+            for chunk in self.chunks() {
+                self.check(chain, chunk)?;
+                let path = self.path(chain, chunk);
+                let mut file = File::open(&path).map_err(RunError::io("read", &path))?;
+                let first = chunk * self.chunk_draws;
+                let draws =
+                    first.max(self.draws.start)..(first + self.chunk_draws).min(self.draws.end);
+                // Whole draws lie side by side and are read together; parts of draws one by one.
+                let together = match self.runs.is_whole() {
+                    true => draws.end - draws.start,
+                    false => 1,
+                };
+                let size = self.data_type.size();
+                let draw_bytes = self.chunk_bytes / self.chunk_draws;
+                let span = self.runs.span() * size;
+                let mut draw = draws.start;
+                while draw < draws.end {
+                    let start = (draw - first) * draw_bytes + (self.runs.start() * size) as u64;
+                    bytes.resize(span * together as usize, 0);
+                    file.seek(SeekFrom::Start(start))
+                        .and_then(|_| file.read_exact(&mut bytes))
+                        .map_err(RunError::io("read", &path))?;
+                    for offset in 0..together {
+                        let draw_start = span * offset as usize;
+                        let draw_bytes = &bytes[draw_start..draw_start + span];
+                        values.clear();
+                        for run in self.runs.iter() {
+                            let run = &draw_bytes[run.start * size..run.end * size];
+                            T::decode(self.data_type, run, &mut values);
+                        }
+                        each(chain, draw + offset, &values);
+                    }
+                    draw += together;
+                }
+            }
+        }
+        Ok(())
+    }
+}

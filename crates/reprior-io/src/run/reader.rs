@@ -1,0 +1,260 @@
+//! Reads the draws of a run, whether it is running, interrupted or finished.
+//!
+//! A reader takes the store's description once, when it is opened; it sees the draws that all chains had written then.
+//! Open another one to see later draws.
+
+use super::RunError;
+use super::layout::{Array, Layout, StoredType};
+use super::plan::Plan;
+use super::schema::Labels;
+use super::selection::Selection;
+use super::store::{DRAWS, read_root};
+use super::values::{DataType, Number, decode};
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The draws of a run, open for reading.
+#[derive(Debug, Clone)]
+pub struct DrawReader {
+    root: PathBuf,
+    layout: Layout,
+    visible: Vec<u64>,
+}
+
+/// A group as a reader sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupInfo<'a> {
+    /// Name of the group.
+    pub name: &'a str,
+    /// For a sampled group, the draws of each chain that can be read.
+    pub draws: Option<u64>,
+    /// For a sampled group, the draws of each chain at the end of the run.
+    pub planned: Option<u64>,
+    /// Attributes of the group.
+    pub attributes: &'a Map<String, Value>,
+}
+
+/// A variable as a reader sees it.
+#[derive(Debug, Clone)]
+pub struct VariableInfo<'a> {
+    /// Name of the variable.
+    pub name: &'a str,
+    /// Type of its elements.
+    pub data_type: DataType,
+    /// Names and lengths of its dimensions; those of a sampled group begin with `chain` and `draw`.
+    pub dims: Vec<(&'a str, u64)>,
+    /// Attributes of the variable.
+    pub attributes: &'a Map<String, Value>,
+}
+
+/// Numbers in C order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Numbers<T> {
+    /// Length of each dimension.
+    pub shape: Vec<usize>,
+    /// The numbers.
+    pub values: Vec<T>,
+}
+
+impl DrawReader {
+    /// Opens the draws of the run folder `run`.
+    ///
+    /// # Errors
+    /// [`RunError::Io`] when there are none, [`RunError::Damaged`] when this crate did not write them.
+    pub fn open(run: &Path) -> Result<Self, RunError> {
+        let root = run.join(DRAWS);
+        let (layout, visible) = read_root(&root)?;
+        Ok(Self {
+            root,
+            layout,
+            visible,
+        })
+    }
+
+    /// Number of chains.
+    pub fn chains(&self) -> u64 {
+        self.layout.chains
+    }
+
+    /// The groups, in the schema's order.
+    pub fn groups(&self) -> impl Iterator<Item = GroupInfo<'_>> {
+        self.layout
+            .groups
+            .iter()
+            .zip(&self.visible)
+            .map(|(group, &visible)| GroupInfo {
+                name: &group.name,
+                draws: group.draws.map(|_| visible),
+                planned: group.draws,
+                attributes: &group.attributes,
+            })
+    }
+
+    /// The variables of a group, in the schema's order.
+    ///
+    /// # Errors
+    /// [`RunError::Request`] when there is no such group.
+    pub fn variables(&self, group: &str) -> Result<Vec<VariableInfo<'_>>, RunError> {
+        let (index, layout) = self.layout.group(group)?;
+        let variables = layout.variables.iter().map(|array| {
+            let shape = self.shape(index, array);
+            Ok(VariableInfo {
+                name: &array.name,
+                data_type: array.data_type()?,
+                dims: array.dims.iter().map(String::as_str).zip(shape).collect(),
+                attributes: &array.attributes,
+            })
+        });
+        variables.collect()
+    }
+
+    /// The labels of a dimension of a group: of chains and draws too.
+    ///
+    /// # Errors
+    /// [`RunError::Request`] for an unknown name, [`RunError::Damaged`] or [`RunError::Io`] for an unreadable file.
+    pub fn labels(&self, group: &str, dim: &str) -> Result<Labels, RunError> {
+        let (index, layout) = self.layout.group(group)?;
+        let array = layout.coordinates.iter().find(|array| array.name == dim);
+        let array = array.ok_or_else(|| {
+            RunError::request(format!("the group {group:?} has no dimension {dim:?}"))
+        })?;
+        let path = array.chunk_path(&self.root.join(group), 0, 0);
+        let bytes = fs::read(&path).map_err(RunError::io("read", &path))?;
+        let length = self.shape(index, array).first().copied().unwrap_or(0);
+        let mut labels = match array.stored {
+            StoredType::Text(_) => Labels::Text(
+                decode_text(&bytes)
+                    .ok_or_else(|| RunError::damaged(&path, "is not a whole list of labels"))?,
+            ),
+            StoredType::Number(DataType::F64) => {
+                let mut labels = Vec::new();
+                decode(&bytes, &mut labels, f64::from_le_bytes);
+                Labels::Reals(labels)
+            }
+            StoredType::Number(_) => {
+                let mut labels = Vec::new();
+                decode(&bytes, &mut labels, i64::from_le_bytes);
+                Labels::Integers(labels)
+            }
+        };
+        if (labels.len() as u64) < length {
+            return Err(RunError::damaged(
+                &path,
+                format!("has {} labels instead of {length}", labels.len()),
+            ));
+        }
+        match &mut labels {
+            Labels::Integers(labels) => labels.truncate(length as usize),
+            Labels::Reals(labels) => labels.truncate(length as usize),
+            Labels::Text(labels) => labels.truncate(length as usize),
+        }
+        Ok(labels)
+    }
+
+    /// Reads what `selection` picks of a variable: of shape (chains, draws, the other dimensions),
+    /// or only the other dimensions where the group has no draws.
+    ///
+    /// Memory: the result, and one chunk (at most 4 MiB, or one draw).
+    ///
+    /// # Errors
+    /// [`RunError::Request`] for an unknown name or a range outside; [`RunError::Damaged`] when a chunk is missing or has
+    /// the wrong size, or an array without draws is not written yet; [`RunError::Io`].
+    pub fn read<T: Number>(
+        &self,
+        group: &str,
+        variable: &str,
+        selection: &Selection,
+    ) -> Result<Numbers<T>, RunError> {
+        let plan = self.plan(group, variable, selection)?;
+        let mut values: Vec<T> = Vec::new();
+        // Looked at before memory is asked for: what a damaged description claims is not on disk.
+        for chain in plan.chains.clone() {
+            for chunk in plan.chunks() {
+                plan.check(chain, chunk)?;
+            }
+        }
+        let shape = plan.shape();
+        let elements = shape.iter().copied().try_fold(1, usize::checked_mul);
+        let reserved = elements.is_some_and(|length| values.try_reserve_exact(length).is_ok());
+        if !reserved {
+            return Err(RunError::request(format!(
+                "the variable {variable:?} of shape {shape:?} does not fit into memory"
+            )));
+        }
+        plan.run(|_, _, draw: &[T]| values.extend_from_slice(draw))?;
+        Ok(Numbers { shape, values })
+    }
+
+    /// Calls `each(chain, draw, values)` for each draw that `selection` picks, chain after chain, with the values that it
+    /// picks of the other dimensions. A variable without draws counts as one draw of one chain.
+    ///
+    /// Memory: one chunk (at most 4 MiB, or one draw) and one draw of `T`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn for_each_draw<T: Number>(
+        &self,
+        group: &str,
+        variable: &str,
+        selection: &Selection,
+        each: impl FnMut(u64, u64, &[T]),
+    ) -> Result<(), RunError> {
+        self.plan(group, variable, selection)?.run(each)
+    }
+
+    fn shape(&self, group: usize, array: &Array) -> Vec<u64> {
+        let mut shape = array.shape.clone();
+        if let Some(length) = array.draw_axis().and_then(|axis| shape.get_mut(axis)) {
+            *length = self.visible[group];
+        }
+        shape
+    }
+
+    fn plan<'a>(
+        &'a self,
+        group: &str,
+        variable: &str,
+        selection: &Selection,
+    ) -> Result<Plan<'a>, RunError> {
+        let (index, group) = self.layout.group(group)?;
+        let array = group.variable(variable)?;
+        let shape = self.shape(index, array);
+        let sampled = group.draws.is_some();
+        let (chains, draws) = match (sampled, shape.as_slice()) {
+            (true, &[chains, draws, ..]) => (chains, draws),
+            _ => (1, 1),
+        };
+        let rest = if sampled {
+            shape.get(2..)
+        } else {
+            Some(&*shape)
+        };
+        let (chains, draws, runs) = selection.resolve(chains, draws, rest.unwrap_or_default())?;
+        Ok(Plan {
+            root: &self.root,
+            group,
+            array,
+            data_type: array.data_type()?,
+            chunk_bytes: array.chunk_bytes().unwrap_or(u64::MAX),
+            chunk_draws: if sampled { array.chunk_shape[1] } else { 1 },
+            sampled,
+            chains,
+            draws,
+            runs,
+        })
+    }
+}
+
+fn decode_text(bytes: &[u8]) -> Option<Vec<String>> {
+    let (count, mut rest) = bytes.split_first_chunk()?;
+    let count = u32::from_le_bytes(*count);
+    let mut labels = Vec::new();
+    for _ in 0..count {
+        let (length, tail) = rest.split_first_chunk()?;
+        let (label, tail) = tail.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        labels.push(String::from_utf8(label.to_vec()).ok()?);
+        rest = tail;
+    }
+    rest.is_empty().then_some(labels)
+}

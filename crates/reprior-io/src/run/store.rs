@@ -1,0 +1,268 @@
+//! The draws of a run on disk: created once, written by one [`DrawWriter`] per chain.
+
+use super::folder::RunFolder;
+use super::layout::{Layout, StoredType};
+use super::schema::{Group, Labels, Schema};
+use super::values::Values;
+use super::writer::{Cursor, DrawWriter};
+use super::{RunError, atomic, metadata};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The name of the store in a run folder.
+pub(crate) const DRAWS: &str = "draws.zarr";
+
+/// The draws of a run, open for writing.
+#[derive(Debug, Clone)]
+pub struct DrawStore {
+    shared: Arc<Shared>,
+}
+
+/// What all writers of a run share. Its size does not depend on the number of draws.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) run: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) layout: Layout,
+    progress: Mutex<Progress>,
+}
+
+/// Per group: the draws that each chain has written, and the draws that the metadata show.
+#[derive(Debug)]
+struct Progress {
+    written: Vec<Vec<u64>>,
+    visible: Vec<u64>,
+}
+
+impl DrawStore {
+    /// Creates the store of a new run, without draws.
+    ///
+    /// The store counts as existing once this returns: if it is killed in between, the next `create` starts afresh.
+    /// Cost: three small files for each variable and dimension, each synced.
+    ///
+    /// # Errors
+    /// [`RunError::Request`] when the schema contradicts itself, [`RunError::Exists`] when the run has a store,
+    /// [`RunError::Io`] when the disk refuses.
+    pub fn create(folder: &RunFolder, schema: &Schema) -> Result<Self, RunError> {
+        let layout = Layout::from_schema(schema)?;
+        let root = folder.path().join(DRAWS);
+        if root.join("zarr.json").exists() {
+            return Err(RunError::Exists(root));
+        }
+        if root.exists() {
+            fs::remove_dir_all(&root).map_err(RunError::io("remove", &root))?;
+        }
+        atomic::create_folder(&root)?;
+        for group in &schema.groups {
+            let (_, layout) = layout.group(&group.name)?;
+            let folder = root.join(&group.name);
+            atomic::create_folder(&folder)?;
+            for array in layout.variables.iter().chain(&layout.coordinates) {
+                atomic::create_folder(&folder.join(&array.name))?;
+                let document = metadata::array_document(array, 0);
+                write_document(&folder.join(&array.name), &document)?;
+            }
+            for array in &layout.coordinates {
+                let bytes = coordinate_bytes(schema, group, &array.name, array.shape.first());
+                atomic::write(&array.chunk_path(&folder, 0, 0), &bytes)?;
+            }
+            write_document(&folder, &metadata::group_document(&layout.attributes))?;
+        }
+        let visible = vec![0; layout.groups.len()];
+        write_document(&root, &metadata::root_document(&layout, &visible))?;
+        Ok(Self::new(folder, root, layout, visible))
+    }
+
+    /// Opens the store of an interrupted run, to go on with it.
+    ///
+    /// # Errors
+    /// [`RunError::Damaged`] when the metadata are not what this crate writes, [`RunError::Io`] when the store
+    /// cannot be read: it is missing where the run was killed before [`create`](Self::create) returned.
+    pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
+        let root = folder.path().join(DRAWS);
+        let (layout, visible) = read_root(&root)?;
+        let store = Self::new(folder, root, layout, visible);
+        // A kill in the middle of a change leaves arrays that differ from the root: the root is right.
+        let progress = store.shared.progress();
+        for group in 0..store.shared.layout.groups.len() {
+            store.shared.write_lengths(group, &progress)?;
+        }
+        drop(progress);
+        Ok(store)
+    }
+
+    fn new(folder: &RunFolder, root: PathBuf, layout: Layout, visible: Vec<u64>) -> Self {
+        let chains = layout.chains as usize;
+        let written = visible.iter().map(|&draws| vec![draws; chains]).collect();
+        Self {
+            shared: Arc::new(Shared {
+                run: folder.path().to_path_buf(),
+                root,
+                layout,
+                progress: Mutex::new(Progress { written, visible }),
+            }),
+        }
+    }
+
+    /// Whether the store is laid out as `schema` says, labels and draw spacing aside: ask before resuming.
+    ///
+    /// # Errors
+    /// [`RunError::Request`] when the schema contradicts itself.
+    pub fn matches(&self, schema: &Schema) -> Result<bool, RunError> {
+        Ok(self.shared.layout == Layout::from_schema(schema)?)
+    }
+
+    /// Number of chains.
+    pub fn chains(&self) -> u64 {
+        self.shared.layout.chains
+    }
+
+    /// A writer for a chain that starts from its first draw. One writer per chain at a time.
+    ///
+    /// # Errors
+    /// As [`writer_at`](Self::writer_at).
+    pub fn writer(&self, chain: u64) -> Result<DrawWriter, RunError> {
+        let groups = self.shared.layout.groups.iter();
+        let sampled = groups.filter(|group| group.draws.is_some());
+        let cursor = Cursor {
+            draws: sampled.map(|group| (group.name.clone(), 0)).collect(),
+        };
+        self.writer_at(chain, &cursor)
+    }
+
+    /// A writer for a chain that goes on from the cursor of a checkpoint. One writer per chain at a time.
+    ///
+    /// Draws on disk beyond the cursor, written after the checkpoint, are no longer shown, and are overwritten.
+    /// Cost: looks at the size of each chunk before the cursor, reads at most one chunk of each variable.
+    ///
+    /// # Errors
+    /// [`RunError::Request`] for an unknown chain or a cursor of another schema; [`RunError::Damaged`] when a chunk
+    /// before the cursor is missing or has the wrong size; [`RunError::Io`] when the disk refuses.
+    pub fn writer_at(&self, chain: u64, cursor: &Cursor) -> Result<DrawWriter, RunError> {
+        DrawWriter::new(Arc::clone(&self.shared), chain, cursor)
+    }
+
+    /// Writes the whole of a variable that has no draws, or replaces it.
+    ///
+    /// `values` are in C order. Each variable is replaced atomically, but several are not replaced together.
+    /// Until it is written, [`DrawReader`](super::DrawReader) refuses to read it; other readers of Zarr find NaN there (zero
+    /// for integers).
+    ///
+    /// # Errors
+    /// [`RunError::Request`] for an unknown name, a sampled group, a wrong type or length; [`RunError::Io`].
+    pub fn write_static(
+        &self,
+        group: &str,
+        variable: &str,
+        values: Values<'_>,
+    ) -> Result<(), RunError> {
+        let (_, group) = self.shared.layout.group(group)?;
+        let array = group.variable(variable)?;
+        if group.draws.is_some() {
+            return Err(RunError::request(format!(
+                "the group {:?} is written draw by draw",
+                group.name
+            )));
+        }
+        let bytes = values.to_bytes();
+        if array.stored != StoredType::Number(values.data_type())
+            || array.chunk_bytes() != Some(bytes.len() as u64)
+        {
+            return Err(RunError::request(format!(
+                "the variable {variable:?} has shape {:?} and type {}, not {} values of type {}",
+                array.shape,
+                array.data_type()?.name(),
+                values.len(),
+                values.data_type().name()
+            )));
+        }
+        let folder = self.shared.root.join(&group.name);
+        atomic::write(&array.chunk_path(&folder, 0, 0), &bytes)
+    }
+}
+
+impl Shared {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        // Counts are changed one at a time, so a panic elsewhere leaves nothing half done.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note that `chain` has `draws` draws of `group` on disk, and shows what all chains have.
+    pub(crate) fn set_written(&self, group: usize, chain: u64, draws: u64) -> Result<(), RunError> {
+        let mut progress = self.progress();
+        let written = &mut progress.written[group];
+        written[chain as usize] = draws;
+        let all = written.iter().copied().min().unwrap_or(0);
+        let before = progress.visible[group];
+        if all == before {
+            return Ok(());
+        }
+        progress.visible[group] = all;
+        let shown = self.write_lengths(group, &progress).and_then(|()| {
+            let root = metadata::root_document(&self.layout, &progress.visible);
+            write_document(&self.root, &root)
+        });
+        if shown.is_err() {
+            progress.visible[group] = before;
+        }
+        shown
+    }
+
+    /// Brings the arrays' own metadata of `group` in line with the draws to show.
+    fn write_lengths(&self, group: usize, progress: &Progress) -> Result<(), RunError> {
+        let layout = &self.layout.groups[group];
+        let folder = self.root.join(&layout.name);
+        for array in layout.variables.iter().chain(&layout.coordinates) {
+            if array.draw_axis().is_some() {
+                let document = metadata::array_document(array, progress.visible[group]);
+                let path = folder.join(&array.name);
+                let bytes = metadata::to_bytes(&document);
+                if fs::read(path.join("zarr.json")).is_ok_and(|present| present == bytes) {
+                    continue;
+                }
+                write_document(&path, &document)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_document(folder: &Path, document: &serde_json::Value) -> Result<(), RunError> {
+    atomic::write(&folder.join("zarr.json"), &metadata::to_bytes(document))
+}
+
+/// Reads the description of the store at `root`.
+pub(crate) fn read_root(root: &Path) -> Result<(Layout, Vec<u64>), RunError> {
+    let path = root.join("zarr.json");
+    let bytes = fs::read(&path).map_err(RunError::io("read", &path))?;
+    metadata::parse_root(&path, &bytes)
+}
+
+fn coordinate_bytes(schema: &Schema, group: &Group, dim: &str, length: Option<&u64>) -> Vec<u8> {
+    let spacing = match group.draws {
+        Some(draws) if dim == "draw" => draws.spacing as i64,
+        _ => 1,
+    };
+    match schema.coordinates.get(dim) {
+        Some(Labels::Integers(labels)) => Values::I64(labels).to_bytes(),
+        Some(Labels::Reals(labels)) => Values::F64(labels).to_bytes(),
+        Some(Labels::Text(labels)) => text_bytes(labels),
+        None => {
+            // A chunk is never empty, even of an array without elements.
+            let length = length.map_or(1, |&length| length.max(1)) as i64;
+            let labels: Vec<i64> = (0..length).map(|i| i.wrapping_mul(spacing)).collect();
+            Values::I64(&labels).to_bytes()
+        }
+    }
+}
+
+/// Text as Zarr's codec `vlen-utf8` has it: the number of labels, then each one's length and bytes.
+fn text_bytes(labels: &[String]) -> Vec<u8> {
+    let mut bytes = (labels.len() as u32).to_le_bytes().to_vec();
+    for label in labels {
+        bytes.extend_from_slice(&(label.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(label.as_bytes());
+    }
+    bytes
+}

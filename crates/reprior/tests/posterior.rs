@@ -7,9 +7,7 @@ use std::sync::Arc;
 use reprior::compute::{Cholesky, Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{
-    Coordinates, NetworkPosterior, Projection, Recorder, Space, Target,
-};
+use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder, Space, Target};
 
 const NOISE: f64 = 0.3;
 
@@ -39,7 +37,17 @@ impl Case {
         let targets = noise(self.rows * self.architecture.outputs, 2);
         let test = noise(self.test_rows * self.architecture.inputs, 3);
         let architecture = self.architecture.clone();
-        Arc::new(Model::new(architecture, NOISE, &self.inputs(), targets, &test, reduction).unwrap())
+        Arc::new(
+            Model::new(
+                architecture,
+                NOISE,
+                &self.inputs(),
+                targets,
+                &test,
+                reduction,
+            )
+            .unwrap(),
+        )
     }
 }
 
@@ -55,7 +63,11 @@ fn cases() -> Vec<Case> {
     ] {
         for activation in [Activation::Gelu, Activation::Tanh] {
             let architecture = Architecture::new(inputs, &hidden, outputs, activation);
-            cases.push(Case { architecture, rows, test_rows: 4 });
+            cases.push(Case {
+                architecture,
+                rows,
+                test_rows: 4,
+            });
         }
     }
     cases
@@ -83,14 +95,19 @@ fn psi(architecture: &Architecture, weights: &[f64], inputs: &[f64]) -> Vec<Vec<
             h = z;
         }
         let factor = architecture.readout_scale.weight / (h.len() as f64).sqrt();
-        h.iter().map(|h| h * factor).chain([architecture.readout_scale.bias]).collect()
+        h.iter()
+            .map(|h| h * factor)
+            .chain([architecture.readout_scale.bias])
+            .collect()
     };
     inputs.chunks_exact(architecture.inputs).map(row).collect()
 }
 
 fn kernel(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let dot = |x: &Vec<f64>, y: &Vec<f64>| x.iter().zip(y).map(|(x, y)| x * y).sum();
-    a.iter().map(|x| b.iter().map(|y| dot(x, y)).collect()).collect()
+    a.iter()
+        .map(|x| b.iter().map(|y| dot(x, y)).collect())
+        .collect()
 }
 
 /// −½ Σ yᵀK_s⁻¹y − (C/2) log det K_s by a dense factorisation.
@@ -98,12 +115,17 @@ fn dense_log_ratio(model: &Model<f64>, psi: &[Vec<f64>]) -> (f64, Cholesky) {
     let n = psi.len();
     let k = kernel(psi, psi);
     let mut cholesky = Cholesky::new(n);
-    cholesky.factorise(|i, j| k[i][j] + if i == j { NOISE * NOISE } else { 0.0 }).unwrap();
+    cholesky
+        .factorise(|i, j| k[i][j] + if i == j { NOISE * NOISE } else { 0.0 })
+        .unwrap();
     let outputs = model.architecture.outputs;
     let mut solved = model.targets.clone();
     cholesky.solve_lower(&mut solved, outputs);
     let quadratic: f64 = solved.iter().map(|v| v * v).sum();
-    (-0.5 * quadratic - 0.5 * outputs as f64 * cholesky.log_determinant(), cholesky)
+    (
+        -0.5 * quadratic - 0.5 * outputs as f64 * cholesky.log_determinant(),
+        cholesky,
+    )
 }
 
 fn position(model: &Model<f64>, coordinates: Coordinates, index: u64) -> Vec<f64> {
@@ -123,7 +145,8 @@ fn feature_space_data_space_and_the_dense_formula_agree() {
         let (exact, _) = dense_log_ratio(&model, &psi);
         for space in [Space::Feature, Space::Data] {
             for coordinates in [Coordinates::Marginal, Coordinates::Repriorised] {
-                let mut target = NetworkPosterior::new(Arc::clone(&model), coordinates, Some(space));
+                let mut target =
+                    NetworkPosterior::new(Arc::clone(&model), coordinates, Some(space));
                 let mut z = z.clone();
                 z.resize(target.dim(), 0.7);
                 assert!(relative(target.log_ratio(&z).unwrap(), exact) < 1e-10);
@@ -134,8 +157,14 @@ fn feature_space_data_space_and_the_dense_formula_agree() {
 
 #[test]
 fn reduced_and_unreduced_inputs_agree() {
-    for case in cases().into_iter().filter(|case| case.rows <= case.architecture.inputs) {
-        let (whole, reduced) = (case.model(InputReduction::Off), case.model(InputReduction::On));
+    for case in cases()
+        .into_iter()
+        .filter(|case| case.rows <= case.architecture.inputs)
+    {
+        let (whole, reduced) = (
+            case.model(InputReduction::Off),
+            case.model(InputReduction::On),
+        );
         let w = position(&whole, Coordinates::Marginal, 6);
         let units = case.architecture.hidden[0];
         // V solves L·V = B·W row by row. L is a staircase: a repeated row adds no column, so each row determines the
@@ -146,8 +175,13 @@ fn reduced_and_unreduced_inputs_agree() {
             let mut column = vec![0.3; l.ncols()];
             let mut known = 0;
             for i in 0..case.rows {
-                let full: f64 = (0..b.ncols()).map(|k| b[(i, k)] * w[unit * b.ncols() + k]).sum();
-                let last = (0..l.ncols()).rev().find(|&k| l[(i, k)].abs() > 1e-10).unwrap();
+                let full: f64 = (0..b.ncols())
+                    .map(|k| b[(i, k)] * w[unit * b.ncols() + k])
+                    .sum();
+                let last = (0..l.ncols())
+                    .rev()
+                    .find(|&k| l[(i, k)].abs() > 1e-10)
+                    .unwrap();
                 if last >= known {
                     let below: f64 = (0..last).map(|k| l[(i, k)] * column[k]).sum();
                     column[last] = (full - below) / l[(i, last)];
@@ -174,31 +208,48 @@ fn repriorising_leaves_the_readout_standard_normal() {
         let model = case.model(InputReduction::Auto);
         let outputs = case.architecture.outputs;
         for space in [Space::Feature, Space::Data] {
-            let mut repriorised = NetworkPosterior::new(Arc::clone(&model), Coordinates::Repriorised, Some(space));
-            let mut standard = NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
+            let mut repriorised =
+                NetworkPosterior::new(Arc::clone(&model), Coordinates::Repriorised, Some(space));
+            let mut standard =
+                NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
             let z = position(&model, Coordinates::Repriorised, 8);
             let value = repriorised.log_ratio(&z).unwrap();
             let projection = Projection::new(&model, 3, 0);
             let mut recorder = Recorder::new(Arc::clone(&model), projection);
             let mut stream = Stream::new(0, 0, Purpose::Recording, 0);
-            let theta = recorder.record(&mut repriorised, &z, &mut stream).unwrap().weights.clone();
+            let theta = recorder
+                .record(&mut repriorised, &z, &mut stream)
+                .unwrap()
+                .weights
+                .clone();
             let inner = model.inner_parameters();
             let half_square = |v: &[f64]| 0.5 * v.iter().map(|x| x * x).sum::<f64>();
             // log|det ∂θ_out/∂φ_out| = (C/2) log det Σ = (C/2)(n log σ² − log det K_s)
             let psi_log_determinant = {
-                let mut marginal = NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, Some(space));
+                let mut marginal =
+                    NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, Some(space));
                 let quadratic_free = Model::new(
-                    case.architecture.clone(), NOISE, &case.inputs(),
-                    vec![0.0; model.targets.len()], &[], InputReduction::Auto,
-                ).unwrap();
-                let mut no_data = NetworkPosterior::new(Arc::new(quadratic_free), Coordinates::Marginal, Some(space));
+                    case.architecture.clone(),
+                    NOISE,
+                    &case.inputs(),
+                    vec![0.0; model.targets.len()],
+                    &[],
+                    InputReduction::Auto,
+                )
+                .unwrap();
+                let mut no_data = NetworkPosterior::new(
+                    Arc::new(quadratic_free),
+                    Coordinates::Marginal,
+                    Some(space),
+                );
                 marginal.log_ratio(&z[..inner]).unwrap();
                 -2.0 / outputs as f64 * no_data.log_ratio(&z[..inner]).unwrap()
             };
             let n = case.rows as f64;
             let log_det = 0.5 * outputs as f64 * (n * (NOISE * NOISE).ln() - psi_log_determinant);
             let direct = standard.log_ratio(&theta).unwrap() - half_square(&theta[inner..])
-                + half_square(&z[inner..]) + log_det;
+                + half_square(&z[inner..])
+                + log_det;
             assert!(relative(direct, value) < 1e-9, "{space}: {direct} {value}");
         }
     }
@@ -230,14 +281,22 @@ fn gradients_agree_with_central_differences() {
                         axis
                     };
                     let mut at = |step: f64| {
-                        let moved: Vec<f64> = z.iter().zip(&direction).map(|(z, d)| z + step * d).collect();
+                        let moved: Vec<f64> = z
+                            .iter()
+                            .zip(&direction)
+                            .map(|(z, d)| z + step * d)
+                            .collect();
                         target.log_ratio(&moved).unwrap()
                     };
                     let h = 1e-4;
                     // fourth-order central difference
-                    let numeric = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
+                    let numeric =
+                        (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
                     let exact: f64 = gradient.iter().zip(&direction).map(|(g, d)| g * d).sum();
-                    assert!(relative(exact, numeric) < 1e-6, "{coordinates}: {exact} {numeric}");
+                    assert!(
+                        relative(exact, numeric) < 1e-6,
+                        "{coordinates}: {exact} {numeric}"
+                    );
                 }
             }
         }
@@ -254,18 +313,31 @@ fn single_precision_agrees_with_double() {
     let double = case.model(InputReduction::Off);
     let targets = double.targets.clone();
     let single = Model::<f32>::new(
-        case.architecture.clone(), NOISE, &case.inputs(), targets, &[], InputReduction::Off,
-    ).map(Arc::new).unwrap();
+        case.architecture.clone(),
+        NOISE,
+        &case.inputs(),
+        targets,
+        &[],
+        InputReduction::Off,
+    )
+    .map(Arc::new)
+    .unwrap();
     let z = position(&double, Coordinates::Marginal, 4);
     let narrow: Vec<f32> = z.iter().map(|&x| x as f32).collect();
     for space in [Space::Feature, Space::Data] {
-        let mut exact = NetworkPosterior::new(Arc::clone(&double), Coordinates::Marginal, Some(space));
-        let mut ours = NetworkPosterior::new(Arc::clone(&single), Coordinates::Marginal, Some(space));
+        let mut exact =
+            NetworkPosterior::new(Arc::clone(&double), Coordinates::Marginal, Some(space));
+        let mut ours =
+            NetworkPosterior::new(Arc::clone(&single), Coordinates::Marginal, Some(space));
         let (mut g, mut h) = (vec![0.0; z.len()], vec![0.0_f32; z.len()]);
         let a = exact.log_ratio_and_gradient(&z, &mut g).unwrap();
         let b = ours.log_ratio_and_gradient(&narrow, &mut h).unwrap();
         assert!((a - b).abs() < 1e-3, "{a} {b}");
-        let error: f64 = g.iter().zip(&h).map(|(g, h)| (g - f64::from(*h)).powi(2)).sum();
+        let error: f64 = g
+            .iter()
+            .zip(&h)
+            .map(|(g, h)| (g - f64::from(*h)).powi(2))
+            .sum();
         let norm: f64 = g.iter().map(|g| g * g).sum();
         assert!((error / norm).sqrt() < 1e-4);
     }
@@ -277,12 +349,17 @@ fn predictions_given_the_inner_weights_are_the_gaussian_conditional() {
         let model = case.model(InputReduction::Off);
         let z = position(&model, Coordinates::Marginal, 5);
         let train = psi(&case.architecture, &z, &case.inputs());
-        let test = psi(&case.architecture, &z, &noise(case.test_rows * case.architecture.inputs, 3));
+        let test = psi(
+            &case.architecture,
+            &z,
+            &noise(case.test_rows * case.architecture.inputs, 3),
+        );
         let (_, cholesky) = dense_log_ratio(&model, &train);
         let cross = kernel(&test, &train);
         let outputs = case.architecture.outputs;
         for space in [Space::Feature, Space::Data] {
-            let mut target = NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, Some(space));
+            let mut target =
+                NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, Some(space));
             let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 2, 0));
             let mut stream = Stream::new(0, 0, Purpose::Recording, 0);
             let record = recorder.record(&mut target, &z, &mut stream).unwrap();
@@ -306,7 +383,11 @@ fn predictions_given_the_inner_weights_are_the_gaussian_conditional() {
 /// Many exact readout draws have mean μ and covariance Σ in both spaces; z-scores below 5.
 #[test]
 fn readout_draws_have_the_conditional_mean_and_covariance() {
-    let case = Case { architecture: Architecture::new(3, &[4], 1, Activation::Gelu), rows: 3, test_rows: 0 };
+    let case = Case {
+        architecture: Architecture::new(3, &[4], 1, Activation::Gelu),
+        rows: 3,
+        test_rows: 0,
+    };
     let model = case.model(InputReduction::Off);
     let z = position(&model, Coordinates::Marginal, 5);
     let psi = psi(&case.architecture, &z, &case.inputs());
@@ -319,7 +400,13 @@ fn readout_draws_have_the_conditional_mean_and_covariance() {
     let mut cholesky = Cholesky::new(p);
     cholesky.factorise(precision).unwrap();
     let mut mean: Vec<f64> = (0..p)
-        .map(|j| psi.iter().zip(&model.targets).map(|(row, y)| row[j] * y).sum::<f64>() / (NOISE * NOISE))
+        .map(|j| {
+            psi.iter()
+                .zip(&model.targets)
+                .map(|(row, y)| row[j] * y)
+                .sum::<f64>()
+                / (NOISE * NOISE)
+        })
         .collect();
     cholesky.solve_lower(&mut mean, 1);
     cholesky.solve_upper(&mut mean, 1);
@@ -361,9 +448,13 @@ fn readout_draws_have_the_conditional_mean_and_covariance() {
             assert!((sums[i] / n).abs() < 5.0 * sd / n.sqrt());
             for j in 0..=i {
                 let covariance = inverse[j * p + i];
-                let spread = (inverse[i * p + i] * inverse[j * p + j] + covariance * covariance).sqrt();
+                let spread =
+                    (inverse[i * p + i] * inverse[j * p + j] + covariance * covariance).sqrt();
                 let error = squares[i * p + j] / n - covariance;
-                assert!(error.abs() < 5.0 * spread / n.sqrt(), "{space} {coordinates}");
+                assert!(
+                    error.abs() < 5.0 * spread / n.sqrt(),
+                    "{space} {coordinates}"
+                );
             }
         }
     }
@@ -373,7 +464,11 @@ fn readout_draws_have_the_conditional_mean_and_covariance() {
 /// layer's mean square is 1.
 #[test]
 fn projections_of_prior_weights_have_unit_variance_over_directions() {
-    let case = Case { architecture: Architecture::new(30, &[6, 5], 2, Activation::Gelu), rows: 4, test_rows: 0 };
+    let case = Case {
+        architecture: Architecture::new(30, &[6, 5], 2, Activation::Gelu),
+        rows: 4,
+        test_rows: 0,
+    };
     for reduction in [InputReduction::Off, InputReduction::On] {
         let model = case.model(reduction);
         let count = 60;

@@ -16,7 +16,11 @@ pub struct Moments {
 impl Moments {
     /// No vectors yet; 16 bytes per dimension.
     pub fn new(dimension: usize) -> Self {
-        Self { count: 0, mean: vec![0.0; dimension], squares: vec![0.0; dimension] }
+        Self {
+            count: 0,
+            mean: vec![0.0; dimension],
+            squares: vec![0.0; dimension],
+        }
     }
 
     /// Takes one vector in.
@@ -32,7 +36,11 @@ impl Moments {
 
     /// Variances, dividing by the count less one; NaN for fewer than two vectors.
     pub fn variance(&self) -> Vec<f64> {
-        let freedom = if self.count > 1 { self.count as f64 - 1.0 } else { f64::NAN };
+        let freedom = if self.count > 1 {
+            self.count as f64 - 1.0
+        } else {
+            f64::NAN
+        };
         self.squares.iter().map(|square| square / freedom).collect()
     }
 }

@@ -15,7 +15,8 @@ pub trait Observer<T: Target>: Send {
     ///
     /// # Errors
     /// Stops the run; what was drawn is kept.
-    fn warmup(&mut self, statistics: &Statistics, log_density: [f64; 2]) -> Result<(), Self::Error>;
+    fn warmup(&mut self, statistics: &Statistics, log_density: [f64; 2])
+    -> Result<(), Self::Error>;
 
     /// A draw: the state after `thin` more transitions. `log_density` is [ℓ, ℓ − ½‖z‖²]. `transition` numbers the
     /// transition that made it, counted from 1 over warm-up and draws; the target may be used for derived quantities.

@@ -84,14 +84,25 @@ pub fn run<T: Target, O: Observer<T>>(
     let now = Instant::now();
     let seats: Vec<Option<Seat<T, O>>> = chains
         .into_iter()
-        .map(|(chain, observer)| Some(Seat { chain, observer, checkpointed: now, is_broken: false }))
+        .map(|(chain, observer)| {
+            Some(Seat {
+                chain,
+                observer,
+                checkpointed: now,
+                is_broken: false,
+            })
+        })
         .collect();
     let count = seats.len();
     let waiting = Mutex::new(seats);
     let failure = Mutex::new(None);
     let failed = AtomicBool::new(false);
     let halted = || control.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-    let lock = || waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let lock = || {
+        waiting
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
     let worker = || {
         while !halted() {
             let next = furthest_behind(&mut lock());
@@ -99,7 +110,10 @@ pub fn run<T: Target, O: Observer<T>>(
             let result = slice(&mut seat, &control, &halted, progress);
             if let Err(error) = result {
                 failed.store(true, Ordering::Relaxed);
-                failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
+                failure
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .get_or_insert(error);
             }
             lock()[index] = Some(seat);
         }
@@ -110,8 +124,12 @@ pub fn run<T: Target, O: Observer<T>>(
         }
         worker();
     });
-    let mut error = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let seats = waiting.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut error = failure
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let seats = waiting
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut done = Vec::with_capacity(count);
     for mut seat in seats.into_iter().flatten() {
         if let Err(problem) = checkpoint(&mut seat) {

@@ -44,7 +44,10 @@ impl Schedule {
         if self.thin == 0 {
             return Err(ScheduleError::Zero("transitions per draw (thin)"));
         }
-        let total = self.draws.checked_mul(self.thin).and_then(|t| t.checked_add(self.warmup));
+        let total = self
+            .draws
+            .checked_mul(self.thin)
+            .and_then(|t| t.checked_add(self.warmup));
         let total = total.and_then(|t| t.checked_mul(self.chains as u64));
         total.map(|_| ()).ok_or(ScheduleError::Overflow)
     }

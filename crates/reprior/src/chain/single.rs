@@ -40,7 +40,9 @@ pub struct Snapshot<R> {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum StartError {
     /// Every draw of the prior that was tried failed.
-    #[error("chain {chain}: none of {tries} draws from the prior could be evaluated; the last said: {reason}")]
+    #[error(
+        "chain {chain}: none of {tries} draws from the prior could be evaluated; the last said: {reason}"
+    )]
     NoStart {
         /// Which chain.
         chain: usize,
@@ -87,7 +89,8 @@ impl<T: Target> Chain<T> {
         let mut last = String::new();
         for attempt in 0..START_TRIES {
             let mut position = vec![T::Real::ZERO; target.dim()];
-            Stream::new(schedule.seed, index as u64, Purpose::Initial, attempt).fill_normal(&mut position);
+            Stream::new(schedule.seed, index as u64, Purpose::Initial, attempt)
+                .fill_normal(&mut position);
             match sampler.init(&mut target, position) {
                 Ok(state) => {
                     let snapshot = Snapshot {
@@ -101,11 +104,20 @@ impl<T: Target> Chain<T> {
                     };
                     return Ok(Self::with(index, schedule, target, sampler, snapshot));
                 }
-                Err(EvaluationError::Fatal(reason)) => return Err(StartError::Fatal { chain: index, reason }),
+                Err(EvaluationError::Fatal(reason)) => {
+                    return Err(StartError::Fatal {
+                        chain: index,
+                        reason,
+                    });
+                }
                 Err(EvaluationError::Recoverable(reason)) => last = reason,
             }
         }
-        Err(StartError::NoStart { chain: index, tries: START_TRIES, reason: last })
+        Err(StartError::NoStart {
+            chain: index,
+            tries: START_TRIES,
+            reason: last,
+        })
     }
 
     /// A chain that goes on from a snapshot, to the same draws as if it had never stopped.
@@ -121,7 +133,11 @@ impl<T: Target> Chain<T> {
     ) -> Result<Self, StartError> {
         let (found, expected) = (snapshot.state.position.len(), target.dim());
         if found != expected {
-            return Err(StartError::Dimension { chain: index, found, expected });
+            return Err(StartError::Dimension {
+                chain: index,
+                found,
+                expected,
+            });
         }
         let mut sampler = settings.sampler();
         if let Some(step_size) = snapshot.step_size {
@@ -138,15 +154,27 @@ impl<T: Target> Chain<T> {
         snapshot: Snapshot<T::Real>,
     ) -> Self {
         let corrections = target.corrections();
-        Self { index, schedule, target, sampler, snapshot, corrections }
+        Self {
+            index,
+            schedule,
+            target,
+            sampler,
+            snapshot,
+            corrections,
+        }
     }
 
     /// One transition, with what it makes due: adaptation, a record.
     ///
     /// # Errors
     /// As [`advance_to`](Self::advance_to).
-    pub(super) fn advance<O: Observer<T>>(&mut self, observer: &mut O) -> Result<(), RunError<O::Error>> {
-        let Schedule { warmup, thin, seed, .. } = self.schedule;
+    pub(super) fn advance<O: Observer<T>>(
+        &mut self,
+        observer: &mut O,
+    ) -> Result<(), RunError<O::Error>> {
+        let Schedule {
+            warmup, thin, seed, ..
+        } = self.schedule;
         let snapshot = &mut self.snapshot;
         let transition = snapshot.transition + 1;
         let mut stream = Stream::new(seed, self.index as u64, Purpose::Transition, transition);
@@ -169,7 +197,11 @@ impl<T: Target> Chain<T> {
             snapshot.warmup.add(&info, step_size, jitter);
             if let Some(adaptation) = &mut snapshot.adaptation {
                 let next = adaptation.update(info.acceptance_rate);
-                self.sampler.set_step_size(if transition == warmup { adaptation.average() } else { next });
+                self.sampler.set_step_size(if transition == warmup {
+                    adaptation.average()
+                } else {
+                    next
+                });
             }
             if transition == warmup {
                 snapshot.adaptation = None;
@@ -178,20 +210,36 @@ impl<T: Target> Chain<T> {
             snapshot.sampling.add(&info, step_size, jitter);
         }
         snapshot.step_size = self.sampler.step_size();
-        let since = if is_warmup { transition } else { transition - warmup };
+        let since = if is_warmup {
+            transition
+        } else {
+            transition - warmup
+        };
         if since % thin == 0 || transition == warmup {
             let statistics = std::mem::take(&mut snapshot.since_record);
             let log_ratio = snapshot.state.log_ratio;
-            let log_density = [log_ratio, log_ratio - 0.5 * norm_squared(&snapshot.state.position)];
+            let log_density = [
+                log_ratio,
+                log_ratio - 0.5 * norm_squared(&snapshot.state.position),
+            ];
             let done = if !is_warmup {
-                observer.draw(&mut self.target, &snapshot.state, &statistics, log_density, transition)
+                observer.draw(
+                    &mut self.target,
+                    &snapshot.state,
+                    &statistics,
+                    log_density,
+                    transition,
+                )
             } else if since % thin == 0 {
                 observer.warmup(&statistics, log_density)
             } else {
                 Ok(())
             };
             self.corrections = self.target.corrections();
-            done.map_err(|error| RunError::Observer { chain: self.index, error })?;
+            done.map_err(|error| RunError::Observer {
+                chain: self.index,
+                error,
+            })?;
         }
         Ok(())
     }
@@ -230,7 +278,11 @@ impl<T: Target> Chain<T> {
     pub fn progress(&self) -> Progress {
         let snapshot = &self.snapshot;
         let is_warmup = snapshot.transition <= self.schedule.warmup;
-        let statistics = if is_warmup { &snapshot.warmup } else { &snapshot.sampling };
+        let statistics = if is_warmup {
+            &snapshot.warmup
+        } else {
+            &snapshot.sampling
+        };
         Progress {
             chain: self.index,
             transition: snapshot.transition,

@@ -1,11 +1,11 @@
 //! Cholesky factorisation of a symmetric positive definite matrix, always in double precision.
 
+use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
-use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::{MatMut, Par};
 use thiserror::Error;
 
@@ -13,7 +13,9 @@ use super::{gram_of_columns, matrix, matrix_mut};
 
 /// The matrix is not positive definite, even after raising its diagonal.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
-#[error("a {size} x {size} kernel matrix is not positive definite (or not finite), even with its diagonal raised by {jitter:.1e}")]
+#[error(
+    "a {size} x {size} kernel matrix is not positive definite (or not finite), even with its diagonal raised by {jitter:.1e}"
+)]
 pub struct NotPositiveDefinite {
     /// Rows of the matrix.
     pub size: usize,
@@ -67,8 +69,7 @@ impl Cholesky {
                 self.original[column * n + row] = fill(row, column);
             }
         }
-        let mean_diagonal =
-            (0..n).map(|i| self.original[i * n + i]).sum::<f64>() / n.max(1) as f64;
+        let mean_diagonal = (0..n).map(|i| self.original[i * n + i]).sum::<f64>() / n.max(1) as f64;
         let mut jitter = 0.0;
         for attempt in 0..=JITTER.2 {
             self.factor.copy_from_slice(&self.original);
@@ -78,9 +79,16 @@ impl Cholesky {
             if mean_diagonal.is_finite() && self.factor_in_place() {
                 return Ok(attempt as u32);
             }
-            jitter = if attempt == 0 { JITTER.0 * mean_diagonal } else { jitter * JITTER.1 };
+            jitter = if attempt == 0 {
+                JITTER.0 * mean_diagonal
+            } else {
+                jitter * JITTER.1
+            };
         }
-        Err(NotPositiveDefinite { size: n, jitter: jitter / JITTER.1 })
+        Err(NotPositiveDefinite {
+            size: n,
+            jitter: jitter / JITTER.1,
+        })
     }
 
     fn factor_in_place(&mut self) -> bool {
@@ -94,12 +102,16 @@ impl Cholesky {
             Default::default(),
         );
         // an infinite or NaN pivot passes the sign test of the factorisation in some cases
-        done.is_ok() && (0..n).all(|i| self.factor[i * n + i].is_finite() && self.factor[i * n + i] > 0.0)
+        done.is_ok()
+            && (0..n).all(|i| self.factor[i * n + i].is_finite() && self.factor[i * n + i] > 0.0)
     }
 
     /// log det A.
     pub fn log_determinant(&self) -> f64 {
-        (0..self.size).map(|i| self.factor[i * (self.size + 1)].ln()).sum::<f64>() * 2.0
+        (0..self.size)
+            .map(|i| self.factor[i * (self.size + 1)].ln())
+            .sum::<f64>()
+            * 2.0
     }
 
     /// Σᵢ log Cᵢᵢ and the other half of what needs the factor itself: its diagonal.
@@ -172,7 +184,9 @@ mod tests {
             }
         }
         let mut diagonal = Cholesky::new(3);
-        diagonal.factorise(|r, c| if r == c { (r + 1) as f64 } else { 0.0 }).unwrap();
+        diagonal
+            .factorise(|r, c| if r == c { (r + 1) as f64 } else { 0.0 })
+            .unwrap();
         assert!((diagonal.log_determinant() - 6.0_f64.ln()).abs() < 1e-14);
     }
 
@@ -188,9 +202,17 @@ mod tests {
     #[test]
     fn what_cannot_be_repaired_is_an_error() {
         let mut cholesky = Cholesky::new(2);
-        assert!(cholesky.factorise(|r, c| if r == c { -1.0 } else { 0.0 }).is_err());
+        assert!(
+            cholesky
+                .factorise(|r, c| if r == c { -1.0 } else { 0.0 })
+                .is_err()
+        );
         assert!(cholesky.factorise(|_, _| f64::NAN).is_err());
-        assert!(cholesky.factorise(|r, c| if r == 1 && c == 0 { f64::NAN } else { 1.0 }).is_err());
+        assert!(
+            cholesky
+                .factorise(|r, c| if r == 1 && c == 0 { f64::NAN } else { 1.0 })
+                .is_err()
+        );
         assert!(cholesky.factorise(|_, _| f64::INFINITY).is_err());
     }
 }

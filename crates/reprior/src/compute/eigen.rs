@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of a symmetric matrix.
 
-use faer::linalg::solvers::SelfAdjointEigen;
 use faer::Side;
+use faer::linalg::solvers::SelfAdjointEigen;
 use thiserror::Error;
 
 use super::matrix;

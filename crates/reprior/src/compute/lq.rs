@@ -1,7 +1,7 @@
 //! LQ factorisation B = L·Q with orthonormal rows in Q, by Householder reflections; only L is formed.
 
-use faer::linalg::solvers::Qr;
 use faer::Mat;
+use faer::linalg::solvers::Qr;
 
 /// The lower-trapezoidal factor of an LQ factorisation.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +17,11 @@ pub struct Lq {
 /// L (rows × min(rows, columns)) of B = L·Q for the row-major `b`. L·Lᵀ = B·Bᵀ whatever the rank of B; the first
 /// rows of L belong to the first rows of B alone. About 2·columns·rows² operations.
 pub fn lower_trapezoidal_factor(b: &[f64], rows: usize, columns: usize) -> Lq {
-    assert_eq!(b.len(), rows * columns, "a {rows} x {columns} matrix needs that many numbers");
+    assert_eq!(
+        b.len(),
+        rows * columns,
+        "a {rows} x {columns} matrix needs that many numbers"
+    );
     let rank = rows.min(columns);
     // a row-major B is a column-major Bᵀ, and Bᵀ = Q'R gives L = Rᵀ
     let transposed = Mat::from_fn(columns, rows, |i, j| b[j * columns + i]);
@@ -29,7 +33,11 @@ pub fn lower_trapezoidal_factor(b: &[f64], rows: usize, columns: usize) -> Lq {
             factor[column * rows + row] = r[(column, row)];
         }
     }
-    Lq { factor, rows, columns: rank }
+    Lq {
+        factor,
+        rows,
+        columns: rank,
+    }
 }
 
 #[cfg(test)]
@@ -50,10 +58,16 @@ mod tests {
             let lq = lower_trapezoidal_factor(&b, rows, columns);
             for i in 0..rows {
                 for j in 0..=i {
-                    let exact: f64 = (0..columns).map(|k| b[i * columns + k] * b[j * columns + k]).sum();
-                    let ours: f64 =
-                        (0..lq.columns).map(|k| lq.factor[k * rows + i] * lq.factor[k * rows + j]).sum();
-                    assert!((exact - ours).abs() < 1e-10 * columns as f64, "{rows} x {columns}");
+                    let exact: f64 = (0..columns)
+                        .map(|k| b[i * columns + k] * b[j * columns + k])
+                        .sum();
+                    let ours: f64 = (0..lq.columns)
+                        .map(|k| lq.factor[k * rows + i] * lq.factor[k * rows + j])
+                        .sum();
+                    assert!(
+                        (exact - ours).abs() < 1e-10 * columns as f64,
+                        "{rows} x {columns}"
+                    );
                 }
             }
         }

@@ -132,7 +132,10 @@ mod tests {
     }
 
     fn close(a: &[f64], b: &[f64]) -> bool {
-        a.len() == b.len() && a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-10 * (1.0 + y.abs()))
+        a.len() == b.len()
+            && a.iter()
+                .zip(b)
+                .all(|(x, y)| (x - y).abs() < 1e-10 * (1.0 + y.abs()))
     }
 
     proptest! {

@@ -108,7 +108,10 @@ mod tests {
             let exact = (-2.0 * u.ln()).sqrt();
             // near u = 1 the rounding of u to 24 bits dominates: absolute error of r² below 2⁻²³
             let error = (f64::from(radius(bits)).powi(2) - exact * exact).abs();
-            assert!(error < 1.5e-7 + 4e-7 * exact * exact, "radius({bits}): {error}");
+            assert!(
+                error < 1.5e-7 + 4e-7 * exact * exact,
+                "radius({bits}): {error}"
+            );
             let (s, c) = sin_cos_turn(bits);
             let (es, ec) = (std::f64::consts::TAU * f64::from(bits) * 2.0_f64.powi(-32)).sin_cos();
             assert!((f64::from(s) - es).abs() < 2e-7 && (f64::from(c) - ec).abs() < 2e-7);

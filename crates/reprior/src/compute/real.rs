@@ -149,5 +149,9 @@ impl Real for f64 {
 }
 
 fn accumulation(accumulate: bool) -> Accum {
-    if accumulate { Accum::Add } else { Accum::Replace }
+    if accumulate {
+        Accum::Add
+    } else {
+        Accum::Replace
+    }
 }

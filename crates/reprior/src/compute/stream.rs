@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn streams_differ_in_every_part_of_the_key() {
-        let first = |seed, chain, purpose, index| Stream::new(seed, chain, purpose, index).uniform();
+        let first =
+            |seed, chain, purpose, index| Stream::new(seed, chain, purpose, index).uniform();
         let base = first(0, 0, Purpose::Initial, 0);
         assert_ne!(base, first(1, 0, Purpose::Initial, 0));
         assert_ne!(base, first(0, 1, Purpose::Initial, 0));
@@ -123,11 +124,19 @@ mod tests {
         sorted.sort_by(f64::total_cmp);
         let distance = sorted.iter().enumerate().map(|(i, &x)| {
             let cdf = 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
-            (cdf - i as f64 / n).abs().max((cdf - (i + 1) as f64 / n).abs())
+            (cdf - i as f64 / n)
+                .abs()
+                .max((cdf - (i + 1) as f64 / n).abs())
         });
         assert!(distance.fold(0.0, f64::max) < 2.47 / n.sqrt());
         // neighbours are uncorrelated although a pair shares its radius
-        let lag = |k: usize| values.windows(k + 1).map(|w| w[0].to_f64() * w[k].to_f64()).sum::<f64>() / n;
+        let lag = |k: usize| {
+            values
+                .windows(k + 1)
+                .map(|w| w[0].to_f64() * w[k].to_f64())
+                .sum::<f64>()
+                / n
+        };
         assert!((1..=4).all(|k| lag(k).abs() < 5.0 / n.sqrt()));
     }
 

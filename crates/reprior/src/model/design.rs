@@ -9,8 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{
-    Matrix, MatrixMut, Real, lower_trapezoidal_factor, matrix, multiply, multiply_lower_trapezoidal,
-    multiply_lower_trapezoidal_transposed,
+    Matrix, MatrixMut, Real, lower_trapezoidal_factor, matrix, multiply,
+    multiply_lower_trapezoidal, multiply_lower_trapezoidal_transposed,
 };
 use crate::network::Architecture;
 
@@ -53,14 +53,29 @@ fn extended(architecture: &Architecture, inputs: &[f64]) -> Vec<f64> {
     let (factor, bias) = match architecture.hidden_scales.first() {
         Some(scale) => (scale.factor(architecture.inputs), scale.bias),
         // a linear model: the readout's own product has the factor, see `Readout`
-        None => (1.0, architecture.readout_scale.constant(architecture.inputs)),
+        None => (
+            1.0,
+            architecture.readout_scale.constant(architecture.inputs),
+        ),
     };
-    let row = |row: &[f64]| row.iter().map(move |x| x * factor).chain([bias]).collect::<Vec<_>>();
-    inputs.chunks_exact(architecture.inputs).flat_map(row).collect()
+    let row = |row: &[f64]| {
+        row.iter()
+            .map(move |x| x * factor)
+            .chain([bias])
+            .collect::<Vec<_>>()
+    };
+    inputs
+        .chunks_exact(architecture.inputs)
+        .flat_map(row)
+        .collect()
 }
 
 /// Column-major copy of part of a matrix given by its entries.
-fn column_major<R: Real>(rows: usize, columns: usize, entry: impl Fn(usize, usize) -> f64) -> Vec<R> {
+fn column_major<R: Real>(
+    rows: usize,
+    columns: usize,
+    entry: impl Fn(usize, usize) -> f64,
+) -> Vec<R> {
     let mut values = Vec::with_capacity(rows * columns);
     for column in 0..columns {
         values.extend((0..rows).map(|row| R::from_f64(entry(row, column))));
@@ -76,8 +91,10 @@ pub(super) fn designs<R: Real>(
     reduction: InputReduction,
 ) -> (Design<R>, TestDesign<R>) {
     let whole_columns = architecture.inputs + 1;
-    let (rows, test_rows) =
-        (inputs.len() / architecture.inputs, test_inputs.len() / architecture.inputs);
+    let (rows, test_rows) = (
+        inputs.len() / architecture.inputs,
+        test_inputs.len() / architecture.inputs,
+    );
     let mut b = extended(architecture, inputs);
     let is_reduced = match reduction {
         InputReduction::Auto => rows < whole_columns,
@@ -89,7 +106,13 @@ pub(super) fn designs<R: Real>(
         let values = column_major(rows, whole_columns, |i, j| b[i * whole_columns + j]);
         let known = column_major(test_rows, whole_columns, |i, j| test[i * whole_columns + j]);
         return (
-            Design { values, rows, columns: whole_columns, whole_columns, is_reduced },
+            Design {
+                values,
+                rows,
+                columns: whole_columns,
+                whole_columns,
+                is_reduced,
+            },
             TestDesign {
                 known,
                 rows: test_rows,
@@ -106,10 +129,24 @@ pub(super) fn designs<R: Real>(
     let residual_columns = stacked.columns - columns;
     let values = column_major(rows, columns, entry);
     let known = column_major(test_rows, columns, |i, j| entry(rows + i, j));
-    let residual = column_major(test_rows, residual_columns, |i, j| entry(rows + i, columns + j));
+    let residual = column_major(test_rows, residual_columns, |i, j| {
+        entry(rows + i, columns + j)
+    });
     (
-        Design { values, rows, columns, whole_columns, is_reduced },
-        TestDesign { known, rows: test_rows, columns, residual, residual_columns },
+        Design {
+            values,
+            rows,
+            columns,
+            whole_columns,
+            is_reduced,
+        },
+        TestDesign {
+            known,
+            rows: test_rows,
+            columns,
+            residual,
+            residual_columns,
+        },
     )
 }
 
@@ -205,7 +242,11 @@ mod tests {
             }
             let (design, tests) = designs::<f64>(&architecture, &inputs, &test, InputReduction::On);
             assert_eq!(design.columns(), n.min(d + 1));
-            let b = [extended(&architecture, &inputs), extended(&architecture, &test)].concat();
+            let b = [
+                extended(&architecture, &inputs),
+                extended(&architecture, &test),
+            ]
+            .concat();
             let row = |i: usize| -> Vec<f64> {
                 if i < n {
                     let mut row: Vec<f64> = design.matrix().row(i).iter().copied().collect();
@@ -221,9 +262,14 @@ mod tests {
             };
             for i in 0..n + t {
                 for j in 0..=i {
-                    let exact: f64 = (0..=d).map(|k| b[i * (d + 1) + k] * b[j * (d + 1) + k]).sum();
+                    let exact: f64 = (0..=d)
+                        .map(|k| b[i * (d + 1) + k] * b[j * (d + 1) + k])
+                        .sum();
                     let ours: f64 = row(i).iter().zip(row(j)).map(|(x, y)| x * y).sum();
-                    assert!((exact - ours).abs() < 1e-12, "n={n} t={t} d={d}: {exact} {ours}");
+                    assert!(
+                        (exact - ours).abs() < 1e-12,
+                        "n={n} t={t} d={d}: {exact} {ours}"
+                    );
                 }
             }
         }

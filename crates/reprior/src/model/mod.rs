@@ -82,7 +82,13 @@ impl<R: Real> Model<R> {
             return Err(ModelError::NoData);
         }
         let (design, test_design) = design::designs(&architecture, inputs, test_inputs, reduction);
-        Ok(Self { architecture, noise, targets, design, test_design })
+        Ok(Self {
+            architecture,
+            noise,
+            targets,
+            design,
+            test_design,
+        })
     }
 
     /// Training rows n.

@@ -19,7 +19,10 @@ pub struct Affine {
 
 impl Affine {
     /// The map that leaves everything as it is.
-    pub const IDENTITY: Self = Self { mean: 0.0, scale: 1.0 };
+    pub const IDENTITY: Self = Self {
+        mean: 0.0,
+        scale: 1.0,
+    };
 
     /// To standardised units.
     pub fn standardise(&self, value: f64) -> f64 {
@@ -77,7 +80,12 @@ impl Standardisation {
         let inputs = match train.kind {
             InputKind::Table => {
                 let fits = (0..train.columns).map(|column| {
-                    let values = train.inputs.iter().skip(column).step_by(train.columns).copied();
+                    let values = train
+                        .inputs
+                        .iter()
+                        .skip(column)
+                        .step_by(train.columns)
+                        .copied();
                     let (map, constant) = Affine::fit(values);
                     if constant {
                         constant_columns.push(column);
@@ -86,7 +94,9 @@ impl Standardisation {
                 });
                 InputScaling::Columns(fits.collect())
             }
-            InputKind::Image { .. } => InputScaling::Pixels(Affine::fit(train.inputs.iter().copied()).0),
+            InputKind::Image { .. } => {
+                InputScaling::Pixels(Affine::fit(train.inputs.iter().copied()).0)
+            }
         };
         let mut constant_targets = Vec::new();
         let targets = match &train.targets {
@@ -103,16 +113,23 @@ impl Standardisation {
                 fits.collect()
             }
         };
-        Self { inputs, targets, constant_columns, constant_targets }
+        Self {
+            inputs,
+            targets,
+            constant_columns,
+            constant_targets,
+        }
     }
 
     /// Row-major inputs in standardised units.
     pub fn standardise_inputs(&self, inputs: &[f64]) -> Vec<f64> {
         match &self.inputs {
             InputScaling::Pixels(map) => inputs.iter().map(|&x| map.standardise(x)).collect(),
-            InputScaling::Columns(maps) => {
-                inputs.iter().zip(maps.iter().cycle()).map(|(&x, map)| map.standardise(x)).collect()
-            }
+            InputScaling::Columns(maps) => inputs
+                .iter()
+                .zip(maps.iter().cycle())
+                .map(|(&x, map)| map.standardise(x))
+                .collect(),
         }
     }
 }
@@ -128,7 +145,10 @@ mod tests {
             columns: 2,
             column_names: vec!["a".into(), "b".into()],
             kind: InputKind::Table,
-            targets: Targets::Real { values: vec![10.0, 30.0], names: vec!["y".into()] },
+            targets: Targets::Real {
+                values: vec![10.0, 30.0],
+                names: vec!["y".into()],
+            },
         }
     }
 
@@ -136,16 +156,34 @@ mod tests {
     fn tables_per_column_with_constant_columns_listed() {
         let fitted = Standardisation::fit(&table());
         assert_eq!(fitted.constant_columns, [1]);
-        assert_eq!(fitted.targets, [Affine { mean: 20.0, scale: 10.0 }]);
-        assert_eq!(fitted.standardise_inputs(&table().inputs), [-1.0, 0.0, 1.0, 0.0]);
-        assert_eq!(fitted.targets[0].restore(fitted.targets[0].standardise(17.0)), 17.0);
+        assert_eq!(
+            fitted.targets,
+            [Affine {
+                mean: 20.0,
+                scale: 10.0
+            }]
+        );
+        assert_eq!(
+            fitted.standardise_inputs(&table().inputs),
+            [-1.0, 0.0, 1.0, 0.0]
+        );
+        assert_eq!(
+            fitted.targets[0].restore(fitted.targets[0].standardise(17.0)),
+            17.0
+        );
     }
 
     #[test]
     fn images_by_one_scalar() {
-        let kind = InputKind::Image { height: 1, width: 2, channels: 1 };
+        let kind = InputKind::Image {
+            height: 1,
+            width: 2,
+            channels: 1,
+        };
         let fitted = Standardisation::fit(&Dataset { kind, ..table() });
-        let InputScaling::Pixels(map) = fitted.inputs else { panic!("images have one scale") };
+        let InputScaling::Pixels(map) = fitted.inputs else {
+            panic!("images have one scale")
+        };
         assert_eq!(map.mean, 3.5);
         assert!((map.scale - 2.75_f64.sqrt()).abs() < 1e-15);
     }
@@ -157,9 +195,15 @@ mod tests {
             inputs,
             rows: 3,
             columns: 1,
-            targets: Targets::Real { values: vec![0.1; 3], names: vec!["y".into()] },
+            targets: Targets::Real {
+                values: vec![0.1; 3],
+                names: vec!["y".into()],
+            },
             ..table()
         });
-        assert_eq!((fitted.constant_columns, fitted.constant_targets), (vec![0], vec![0]));
+        assert_eq!(
+            (fitted.constant_columns, fitted.constant_targets),
+            (vec![0], vec![0])
+        );
     }
 }

@@ -13,14 +13,20 @@ pub fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
             let outputs = names.len();
             let column = |output: usize| {
                 let map = standardisation.targets[output];
-                values.iter().skip(output).step_by(outputs).map(move |&y| map.standardise(y))
+                values
+                    .iter()
+                    .skip(output)
+                    .step_by(outputs)
+                    .map(move |&y| map.standardise(y))
             };
             (0..outputs).flat_map(column).collect()
         }
         Targets::Classes { labels, names } => {
             let classes = names.len();
             let code = |class: usize| {
-                labels.iter().map(move |&label| class_code(label as usize == class, classes))
+                labels
+                    .iter()
+                    .map(move |&label| class_code(label as usize == class, classes))
             };
             (0..classes).flat_map(code).collect()
         }
@@ -37,10 +43,7 @@ pub fn class_code(is_label: bool, classes: usize) -> f64 {
 ///
 /// Per draw, log N(e_c − 1/C; m, v I) = m_c/v − (C/2) log v − (‖m‖² + 1 − 1/C + (2/C) Σ m)/2v + const; the terms common
 /// to all classes are kept, because they weigh the draws against each other.
-pub fn class_probabilities<'a>(
-    draws: impl Iterator<Item = (&'a [f64], f64)>,
-    out: &mut [f64],
-) {
+pub fn class_probabilities<'a>(draws: impl Iterator<Item = (&'a [f64], f64)>, out: &mut [f64]) {
     let classes = out.len() as f64;
     let code_norm = 1.0 - 1.0 / classes;
     // running log-sum-exp per class
@@ -49,7 +52,8 @@ pub fn class_probabilities<'a>(
     for (mean, variance) in draws {
         let norm: f64 = mean.iter().map(|m| m * m).sum();
         let average = mean.iter().sum::<f64>() / classes;
-        let common = -0.5 * classes * variance.ln() - (norm + code_norm + 2.0 * average) / (2.0 * variance);
+        let common =
+            -0.5 * classes * variance.ln() - (norm + code_norm + 2.0 * average) / (2.0 * variance);
         let best = mean.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let peak = common + best / variance;
         if peak > highest {
@@ -77,7 +81,13 @@ mod tests {
     fn identity(outputs: usize) -> Standardisation {
         Standardisation {
             inputs: crate::model::InputScaling::Columns(vec![]),
-            targets: vec![Affine { mean: 1.0, scale: 2.0 }; outputs],
+            targets: vec![
+                Affine {
+                    mean: 1.0,
+                    scale: 2.0
+                };
+                outputs
+            ],
             constant_columns: vec![],
             constant_targets: vec![],
         }
@@ -86,20 +96,36 @@ mod tests {
     #[test]
     fn classes_are_one_hot_minus_one_over_c() {
         let names = vec!["a".into(), "b".into()];
-        let targets = Targets::Classes { labels: vec![1, 0, 1], names };
-        assert_eq!(code(&targets, &identity(2)), [-0.5, 0.5, -0.5, 0.5, -0.5, 0.5]);
+        let targets = Targets::Classes {
+            labels: vec![1, 0, 1],
+            names,
+        };
+        assert_eq!(
+            code(&targets, &identity(2)),
+            [-0.5, 0.5, -0.5, 0.5, -0.5, 0.5]
+        );
         let names = vec!["u".into(), "v".into()];
-        let targets = Targets::Real { values: vec![1.0, 3.0, 5.0, 7.0], names };
+        let targets = Targets::Real {
+            values: vec![1.0, 3.0, 5.0, 7.0],
+            names,
+        };
         assert_eq!(code(&targets, &identity(2)), [0.0, 2.0, 1.0, 3.0]);
     }
 
     #[test]
     fn probabilities_are_the_normalised_densities_of_the_codes() {
-        let draws = [(vec![0.3, -0.1, -0.2], 0.05_f64), (vec![0.1, 0.4, -0.5], 0.3), (vec![-9.0, 2.0, 1.0], 0.01)];
+        let draws = [
+            (vec![0.3, -0.1, -0.2], 0.05_f64),
+            (vec![0.1, 0.4, -0.5], 0.3),
+            (vec![-9.0, 2.0, 1.0], 0.01),
+        ];
         let mut direct = [0.0; 3];
         for (m, v) in draws.iter().map(|(m, v)| (m, *v)) {
             for (c, p) in direct.iter_mut().enumerate() {
-                let squares = m.iter().enumerate().map(|(j, m)| (class_code(j == c, 3) - m).powi(2));
+                let squares = m
+                    .iter()
+                    .enumerate()
+                    .map(|(j, m)| (class_code(j == c, 3) - m).powi(2));
                 *p += v.powf(-1.5) * (-squares.sum::<f64>() / (2.0 * v)).exp();
             }
         }

@@ -204,7 +204,10 @@ mod tests {
                 let (mut derivative, mut out) = ([x], [0.0]);
                 activation.apply_with_derivative(&mut derivative, &mut out);
                 let difference = (value(x + 1e-5) - value(x - 1e-5)) / 2e-5;
-                assert!((derivative[0] - difference).abs() < 1e-8, "{activation} at {x}");
+                assert!(
+                    (derivative[0] - difference).abs() < 1e-8,
+                    "{activation} at {x}"
+                );
                 assert_eq!(out[0], value(x));
             }
         }
@@ -220,8 +223,14 @@ mod tests {
             activation.apply_with_derivative(&mut double, &mut exact);
             for i in 0..out.len() {
                 let (x, y) = (f64::from(out[i]), exact[i]);
-                assert!((x - y).abs() < 1e-6 * (1.0 + y.abs()), "{activation}: {x} {y}");
-                assert!((f64::from(single[i]) - double[i]).abs() < 2e-6, "{activation}'");
+                assert!(
+                    (x - y).abs() < 1e-6 * (1.0 + y.abs()),
+                    "{activation}: {x} {y}"
+                );
+                assert!(
+                    (f64::from(single[i]) - double[i]).abs() < 2e-6,
+                    "{activation}'"
+                );
             }
         }
     }
@@ -246,7 +255,12 @@ mod tests {
         for activation in ALL {
             assert_eq!(activation.to_string().parse(), Ok(activation));
         }
-        assert!("swish".parse::<Activation>().unwrap_err().contains("leaky_relu(a)"));
+        assert!(
+            "swish"
+                .parse::<Activation>()
+                .unwrap_err()
+                .contains("leaky_relu(a)")
+        );
         assert!("leaky_relu(x)".parse::<Activation>().is_err());
     }
 }

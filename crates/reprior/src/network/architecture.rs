@@ -16,9 +16,15 @@ pub struct LayerScale {
 
 impl LayerScale {
     /// Default of hidden layers: σ_w² = 2, σ_b² = 0.01.
-    pub const HIDDEN: Self = Self { weight: std::f64::consts::SQRT_2, bias: 0.1 };
+    pub const HIDDEN: Self = Self {
+        weight: std::f64::consts::SQRT_2,
+        bias: 0.1,
+    };
     /// Default of the readout: σ_w² = 1, σ_b² = 0.01.
-    pub const READOUT: Self = Self { weight: 1.0, bias: 0.1 };
+    pub const READOUT: Self = Self {
+        weight: 1.0,
+        bias: 0.1,
+    };
 
     /// σ_w/√fan_in, the factor in front of the weights.
     pub fn factor(&self, fan_in: usize) -> f64 {
@@ -111,11 +117,22 @@ impl Architecture {
         for scale in self.hidden_scales.iter().chain([&self.readout_scale]) {
             if !(scale.weight.is_finite() && scale.weight > 0.0) {
                 let (name, allowed) = ("a weight scale σ_w", "it must be positive and finite");
-                return Err(ArchitectureError::Range { name, value: scale.weight, allowed });
+                return Err(ArchitectureError::Range {
+                    name,
+                    value: scale.weight,
+                    allowed,
+                });
             }
             if !(scale.bias.is_finite() && scale.bias >= 0.0) {
-                let (name, allowed) = ("a bias scale σ_b", "it must be zero or positive, and finite");
-                return Err(ArchitectureError::Range { name, value: scale.bias, allowed });
+                let (name, allowed) = (
+                    "a bias scale σ_b",
+                    "it must be zero or positive, and finite",
+                );
+                return Err(ArchitectureError::Range {
+                    name,
+                    value: scale.bias,
+                    allowed,
+                });
             }
         }
         Ok(())
@@ -138,14 +155,20 @@ impl Architecture {
 
     /// Parameters below the readout when the first layer has `first_rows` rows ((d₀ + 1) unless inputs are reduced).
     pub fn inner_parameters(&self, first_rows: usize) -> usize {
-        self.layer_shapes(first_rows).iter().map(|(rows, units)| rows * units).sum()
+        self.layer_shapes(first_rows)
+            .iter()
+            .map(|(rows, units)| rows * units)
+            .sum()
     }
 
     /// Rows (fan-in plus one for the bias) and units of each hidden layer's parameter matrix; the first has
     /// `first_rows` rows.
     pub fn layer_shapes(&self, first_rows: usize) -> Vec<(usize, usize)> {
         let below = self.hidden.iter().map(|width| width + 1);
-        std::iter::once(first_rows).chain(below).zip(self.hidden.iter().copied()).collect()
+        std::iter::once(first_rows)
+            .chain(below)
+            .zip(self.hidden.iter().copied())
+            .collect()
     }
 
     /// All parameters, inputs not reduced.
@@ -171,12 +194,53 @@ mod tests {
     fn refuses_what_cannot_be() {
         let good = Architecture::new(3, &[4, 5], 1, Activation::Relu);
         assert_eq!(good.check(), Ok(()));
-        assert!(Architecture { inputs: 0, ..good.clone() }.check().is_err());
-        assert!(Architecture { hidden: vec![4, 0], ..good.clone() }.check().is_err());
-        assert!(Architecture { hidden_scales: vec![], ..good.clone() }.check().is_err());
-        let scale = LayerScale { weight: 0.0, bias: 0.1 };
-        assert!(Architecture { readout_scale: scale, ..good.clone() }.check().is_err());
-        let scale = LayerScale { weight: 1.0, bias: f64::NAN };
-        assert!(Architecture { readout_scale: scale, ..good }.check().is_err());
+        assert!(
+            Architecture {
+                inputs: 0,
+                ..good.clone()
+            }
+            .check()
+            .is_err()
+        );
+        assert!(
+            Architecture {
+                hidden: vec![4, 0],
+                ..good.clone()
+            }
+            .check()
+            .is_err()
+        );
+        assert!(
+            Architecture {
+                hidden_scales: vec![],
+                ..good.clone()
+            }
+            .check()
+            .is_err()
+        );
+        let scale = LayerScale {
+            weight: 0.0,
+            bias: 0.1,
+        };
+        assert!(
+            Architecture {
+                readout_scale: scale,
+                ..good.clone()
+            }
+            .check()
+            .is_err()
+        );
+        let scale = LayerScale {
+            weight: 1.0,
+            bias: f64::NAN,
+        };
+        assert!(
+            Architecture {
+                readout_scale: scale,
+                ..good
+            }
+            .check()
+            .is_err()
+        );
     }
 }

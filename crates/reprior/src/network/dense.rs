@@ -25,7 +25,12 @@ impl Dense {
     }
 
     /// out (n × units) ← (σ_w/√d)·h̃·W̃.
-    pub fn forward<R: Real>(&self, out: MatrixMut<'_, R>, inputs: Matrix<'_, R>, weights: Matrix<'_, R>) {
+    pub fn forward<R: Real>(
+        &self,
+        out: MatrixMut<'_, R>,
+        inputs: Matrix<'_, R>,
+        weights: Matrix<'_, R>,
+    ) {
         multiply(out, false, self.scale.factor(self.fan_in), inputs, weights);
     }
 
@@ -36,7 +41,13 @@ impl Dense {
         inputs: Matrix<'_, R>,
         cotangent: Matrix<'_, R>,
     ) {
-        multiply(gradient, false, self.scale.factor(self.fan_in), inputs.transpose(), cotangent);
+        multiply(
+            gradient,
+            false,
+            self.scale.factor(self.fan_in),
+            inputs.transpose(),
+            cotangent,
+        );
     }
 
     /// out (n × d) ← (σ_w/√d)·δ·Wᵀ, the cotangent of the inputs without the constant column.
@@ -47,6 +58,12 @@ impl Dense {
         weights: Matrix<'_, R>,
     ) {
         let weights = weights.subrows(0, self.fan_in).transpose();
-        multiply(out, false, self.scale.factor(self.fan_in), cotangent, weights);
+        multiply(
+            out,
+            false,
+            self.scale.factor(self.fan_in),
+            cotangent,
+            weights,
+        );
     }
 }

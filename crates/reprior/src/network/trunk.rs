@@ -35,7 +35,10 @@ impl<R: Real> Trunk<R> {
         let hidden = &architecture.hidden;
         let scale_above = |index: usize| -> LayerScale {
             let scales = &architecture.hidden_scales;
-            scales.get(index + 1).copied().unwrap_or(architecture.readout_scale)
+            scales
+                .get(index + 1)
+                .copied()
+                .unwrap_or(architecture.readout_scale)
         };
         let layers = hidden.iter().enumerate().map(|(index, &units)| {
             let mut output = vec![R::ZERO; rows * (units + 1)];
@@ -45,7 +48,12 @@ impl<R: Real> Trunk<R> {
                 units,
                 scale: architecture.hidden_scales[index],
             });
-            Layer { units, dense, output, derivative: Vec::new() }
+            Layer {
+                units,
+                dense,
+                output,
+                derivative: Vec::new(),
+            }
         });
         Self {
             rows,
@@ -59,7 +67,11 @@ impl<R: Real> Trunk<R> {
     /// Where the first layer's pre-activations (rows × width) are to be written before [`propagate`](Self::propagate).
     pub fn first_mut(&mut self) -> MatrixMut<'_, R> {
         let first = &mut self.layers[0];
-        matrix_mut(&mut first.output[..self.rows * first.units], self.rows, first.units)
+        matrix_mut(
+            &mut first.output[..self.rows * first.units],
+            self.rows,
+            first.units,
+        )
     }
 
     /// From the first pre-activations to the features. `weights` are the parameters of the layers above the first,
@@ -82,7 +94,8 @@ impl<R: Real> Trunk<R> {
             if with_derivatives {
                 layer.derivative.resize(active.len(), R::ZERO);
                 layer.derivative.copy_from_slice(active);
-                self.activation.apply_with_derivative(&mut layer.derivative, active);
+                self.activation
+                    .apply_with_derivative(&mut layer.derivative, active);
             } else {
                 self.activation.apply(active);
             }
@@ -98,14 +111,23 @@ impl<R: Real> Trunk<R> {
     /// Where the cotangent of the features (rows × d_L, no constant column) is to be written before
     /// [`backward`](Self::backward), together with the features themselves.
     pub fn cotangent_and_features(&mut self) -> (MatrixMut<'_, R>, Matrix<'_, R>) {
-        let widest = self.layers.iter().map(|layer| layer.units).max().unwrap_or(0);
+        let widest = self
+            .layers
+            .iter()
+            .map(|layer| layer.units)
+            .max()
+            .unwrap_or(0);
         self.cotangent.resize(self.rows * widest, R::ZERO);
         if self.layers.len() > 1 {
             self.next_cotangent.resize(self.rows * widest, R::ZERO);
         }
         let last = &self.layers[self.layers.len() - 1];
         (
-            matrix_mut(&mut self.cotangent[..self.rows * last.units], self.rows, last.units),
+            matrix_mut(
+                &mut self.cotangent[..self.rows * last.units],
+                self.rows,
+                last.units,
+            ),
             matrix(&last.output, self.rows, last.units + 1),
         )
     }
@@ -130,7 +152,11 @@ impl<R: Real> Trunk<R> {
                 delta,
             );
             dense.vjp_inputs(
-                matrix_mut(&mut self.next_cotangent[..rows * dense.fan_in], rows, dense.fan_in),
+                matrix_mut(
+                    &mut self.next_cotangent[..rows * dense.fan_in],
+                    rows,
+                    dense.fan_in,
+                ),
                 delta,
                 matrix(&weights[start..end], dense.rows(), dense.units),
             );
@@ -146,7 +172,11 @@ impl<R: Real> Trunk<R> {
         let units: usize = architecture.hidden.iter().sum();
         let widest = architecture.hidden.iter().copied().max().unwrap_or(0);
         let cotangents = if architecture.hidden.len() > 1 { 2 } else { 1 };
-        let gradients = if with_gradients { units + cotangents * widest } else { 0 };
+        let gradients = if with_gradients {
+            units + cotangents * widest
+        } else {
+            0
+        };
         rows * (units + architecture.hidden.len() + gradients) * R::BYTES
     }
 }
@@ -170,7 +200,12 @@ mod tests {
     /// ⟨cotangent, features(first, weights)⟩ and its gradient against central differences.
     #[test]
     fn vjp_agrees_with_central_differences() {
-        for activation in [Activation::Gelu, Activation::Tanh, Activation::Sin, Activation::Erf] {
+        for activation in [
+            Activation::Gelu,
+            Activation::Tanh,
+            Activation::Sin,
+            Activation::Erf,
+        ] {
             let architecture = Architecture::new(3, &[5, 4, 6], 1, activation);
             let rows = 7;
             let mut stream = Stream::new(1, 0, Purpose::Initial, 0);
@@ -179,13 +214,16 @@ mod tests {
                 stream.fill_normal(&mut values);
                 values
             };
-            let (first, weights, cotangent) = (noise(rows * 5), noise(6 * 4 + 5 * 6), noise(rows * 6));
+            let (first, weights, cotangent) =
+                (noise(rows * 5), noise(6 * 4 + 5 * 6), noise(rows * 6));
             let mut trunk = Trunk::<f64>::new(&architecture, rows);
             let mut value = |first: &[f64], weights: &[f64]| {
                 trunk.first_mut().copy_from(matrix(first, rows, 5));
                 trunk.propagate(weights, false);
                 let features = trunk.features();
-                let features: Vec<f64> = (0..6).flat_map(|j| features.col(j).iter().copied().collect::<Vec<_>>()).collect();
+                let features: Vec<f64> = (0..6)
+                    .flat_map(|j| features.col(j).iter().copied().collect::<Vec<_>>())
+                    .collect();
                 dot(&features, &cotangent)
             };
             let mut numeric = Vec::new();
@@ -202,10 +240,15 @@ mod tests {
             into.copy_from(matrix(&cotangent, rows, 6));
             let mut gradient = vec![f64::NAN; weights.len()];
             let back = trunk.backward(&weights, &mut gradient);
-            let mut exact: Vec<f64> = (0..5).flat_map(|j| back.col(j).iter().copied().collect::<Vec<_>>()).collect();
+            let mut exact: Vec<f64> = (0..5)
+                .flat_map(|j| back.col(j).iter().copied().collect::<Vec<_>>())
+                .collect();
             exact.extend(&gradient);
             for (a, b) in exact.iter().zip(&numeric) {
-                assert!((a - b).abs() < 1e-8 * (1.0 + b.abs()), "{activation}: {a} {b}");
+                assert!(
+                    (a - b).abs() < 1e-8 * (1.0 + b.abs()),
+                    "{activation}: {a} {b}"
+                );
             }
         }
     }

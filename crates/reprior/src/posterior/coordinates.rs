@@ -33,7 +33,11 @@ pub enum Space {
 impl Space {
     /// The cheaper space for n rows and p = features + 1.
     pub fn cheaper(rows: usize, readout_rows: usize) -> Self {
-        if rows < readout_rows { Self::Data } else { Self::Feature }
+        if rows < readout_rows {
+            Self::Data
+        } else {
+            Self::Feature
+        }
     }
 }
 

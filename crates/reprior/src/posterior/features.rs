@@ -22,7 +22,10 @@ impl<R: Real> FeatureMap<R> {
     pub(super) fn for_rows(model: &Model<R>, rows: usize) -> Self {
         let architecture = &model.architecture;
         let trunk = (!architecture.hidden.is_empty()).then(|| Trunk::new(architecture, rows));
-        Self { trunk, first_units: architecture.hidden.first().copied().unwrap_or(0) }
+        Self {
+            trunk,
+            first_units: architecture.hidden.first().copied().unwrap_or(0),
+        }
     }
 
     /// Evaluates the features at the inner weights `z`: the first layer's r × width matrix, then the others'.
@@ -30,7 +33,9 @@ impl<R: Real> FeatureMap<R> {
         let (rows, units) = (model.design.columns(), self.first_units);
         if let Some(trunk) = &mut self.trunk {
             let (first, above) = z.split_at(rows * units);
-            model.design.forward(trunk.first_mut(), matrix(first, rows, units));
+            model
+                .design
+                .forward(trunk.first_mut(), matrix(first, rows, units));
             trunk.propagate(above, with_derivatives);
         }
     }
@@ -42,19 +47,25 @@ impl<R: Real> FeatureMap<R> {
         if let Some(trunk) = &mut self.trunk {
             let (first, above) = z.split_at(rows * units);
             let noise = matrix(noise, model.test_design.residual_columns(), units);
-            model.test_design.forward(trunk.first_mut(), matrix(first, rows, units), noise);
+            model
+                .test_design
+                .forward(trunk.first_mut(), matrix(first, rows, units), noise);
             trunk.propagate(above, false);
         }
     }
 
     /// The features of the last [`evaluate`](Self::evaluate), n × p.
     pub fn features<'a>(&'a self, model: &'a Model<R>) -> Matrix<'a, R> {
-        self.trunk.as_ref().map_or_else(|| model.design.matrix(), Trunk::features)
+        self.trunk
+            .as_ref()
+            .map_or_else(|| model.design.matrix(), Trunk::features)
     }
 
     /// The features of the last [`evaluate_test`](Self::evaluate_test), n* × p.
     pub(super) fn test_features<'a>(&'a self, model: &'a Model<R>) -> Matrix<'a, R> {
-        self.trunk.as_ref().map_or_else(|| model.test_design.known(), Trunk::features)
+        self.trunk
+            .as_ref()
+            .map_or_else(|| model.test_design.known(), Trunk::features)
     }
 
     /// The gradient with respect to the inner weights: `cotangent` writes the features' cotangent (n × d_L, without
@@ -72,6 +83,8 @@ impl<R: Real> FeatureMap<R> {
         let (rows, units) = (model.design.columns(), self.first_units);
         let (first, above) = gradient.split_at_mut(rows * units);
         let delta = trunk.backward(&z[rows * units..], above);
-        model.design.vjp_weights(matrix_mut(first, rows, units), delta);
+        model
+            .design
+            .vjp_weights(matrix_mut(first, rows, units), delta);
     }
 }

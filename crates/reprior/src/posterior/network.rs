@@ -63,11 +63,21 @@ impl<R: Real> NetworkPosterior<R> {
 
     /// log p(y | θ) up to −(nC/2) log 2π; leaves (Y − f)/σ² in `residual`.
     fn log_likelihood(&mut self, readout: &[R]) -> f64 {
-        let (n, p, c) = (self.model.rows(), self.model.architecture.readout_rows(), self.model.architecture.outputs);
+        let (n, p, c) = (
+            self.model.rows(),
+            self.model.architecture.readout_rows(),
+            self.model.architecture.outputs,
+        );
         let factor = self.model.architecture.readout_scale.factor(p - 1);
         let features = self.features.features(&self.model);
         let readout = matrix(readout, p, c);
-        multiply(matrix_mut(&mut self.residual, n, c), false, factor, features, readout);
+        multiply(
+            matrix_mut(&mut self.residual, n, c),
+            false,
+            factor,
+            features,
+            readout,
+        );
         let noise = self.model.noise;
         let precision = 1.0 / (noise * noise);
         for (r, &y) in self.residual.iter_mut().zip(&self.model.targets) {
@@ -95,7 +105,11 @@ impl<R: Real> Target for NetworkPosterior<R> {
         }
     }
 
-    fn log_ratio_and_gradient(&mut self, z: &[R], gradient: &mut [R]) -> Result<f64, EvaluationError> {
+    fn log_ratio_and_gradient(
+        &mut self,
+        z: &[R],
+        gradient: &mut [R],
+    ) -> Result<f64, EvaluationError> {
         let (inner, readout_weights) = z.split_at(self.model.inner_parameters());
         let (inner_gradient, readout_gradient) = gradient.split_at_mut(inner.len());
         self.features.evaluate(&self.model, inner, true);
@@ -106,23 +120,29 @@ impl<R: Real> Target for NetworkPosterior<R> {
                 // at λ = σ² the density does not depend on φ_out
                 readout_gradient.fill(R::ZERO);
                 let readout = &mut self.readout;
-                self.features.backward(&model, inner, inner_gradient, |out, features| {
-                    readout.cotangent(out, features);
-                });
+                self.features
+                    .backward(&model, inner, inner_gradient, |out, features| {
+                        readout.cotangent(out, features);
+                    });
                 Ok(value)
             }
             Coordinates::Standard => {
                 let value = self.log_likelihood(readout_weights);
-                let (n, p, c) = (model.rows(), model.architecture.readout_rows(), model.architecture.outputs);
+                let (n, p, c) = (
+                    model.rows(),
+                    model.architecture.readout_rows(),
+                    model.architecture.outputs,
+                );
                 let factor = model.architecture.readout_scale.factor(p - 1);
                 let residual = matrix(&self.residual, n, c);
                 let features = self.features.features(&model);
                 let into = matrix_mut(readout_gradient, p, c);
                 multiply(into, false, factor, features.transpose(), residual);
-                self.features.backward(&model, inner, inner_gradient, |out, _| {
-                    let weights = matrix(readout_weights, p, c).subrows(0, p - 1).transpose();
-                    multiply(out, false, factor, residual, weights);
-                });
+                self.features
+                    .backward(&model, inner, inner_gradient, |out, _| {
+                        let weights = matrix(readout_weights, p, c).subrows(0, p - 1).transpose();
+                        multiply(out, false, factor, residual, weights);
+                    });
                 Ok(value)
             }
         }

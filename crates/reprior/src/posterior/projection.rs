@@ -7,7 +7,8 @@
 //! reduced weights see and what they do not; the latter adds Gaussian noise of exactly the right covariance.
 
 use crate::compute::{
-    Purpose, Real, Stream, chi_squared, dot, matrix, matrix_mut, multiply, norm_squared, symmetric_eigen,
+    Purpose, Real, Stream, chi_squared, dot, matrix, matrix_mut, multiply, norm_squared,
+    symmetric_eigen,
 };
 use crate::model::Model;
 
@@ -54,10 +55,16 @@ impl<R: Real> Projection<R> {
                 let unseen_rows = model.design.whole_columns() - rows;
                 let mut unseen = vec![0.0_f64; count * unseen_rows];
                 stream.fill_normal(&mut unseen);
-                (unseen_root, unseen_rank) = unseen_covariance(&unseen, unseen_rows, &right, units, count);
+                (unseen_root, unseen_rank) =
+                    unseen_covariance(&unseen, unseen_rows, &right, units, count);
                 unseen_dimension = (unseen_rows * units) as u64;
             }
-            layers.push(Factors { rows, units, left, right });
+            layers.push(Factors {
+                rows,
+                units,
+                left,
+                right,
+            });
         }
         Self {
             count,
@@ -82,7 +89,13 @@ impl<R: Real> Projection<R> {
 
     /// Writes the projections (count) and, per layer, ‖weights‖²/number of weights. `weights` are all layers' in the
     /// chain's coordinates, readout included; `stream` draws what those leave open.
-    pub fn project(&mut self, weights: &[R], stream: &mut Stream, projections: &mut [f64], norms: &mut [f64]) {
+    pub fn project(
+        &mut self,
+        weights: &[R],
+        stream: &mut Stream,
+        projections: &mut [f64],
+        norms: &mut [f64],
+    ) {
         let mut noise = vec![0.0; self.unseen_rank];
         stream.fill_normal(&mut noise);
         projections.fill(0.0);
@@ -104,7 +117,9 @@ impl<R: Real> Projection<R> {
                 matrix(own, layer.rows, layer.units).transpose(),
                 matrix(&layer.left, self.count, layer.rows).transpose(),
             );
-            let columns = product.chunks_exact(layer.units).zip(layer.right.chunks_exact(layer.units));
+            let columns = product
+                .chunks_exact(layer.units)
+                .zip(layer.right.chunks_exact(layer.units));
             for (z, (product, right)) in projections.iter_mut().zip(columns) {
                 *z += dot(product, right);
             }
@@ -137,13 +152,22 @@ fn unseen_covariance<R: Real>(
     count: usize,
 ) -> (Vec<f64>, usize) {
     let gram = |i: usize, j: usize| {
-        let a: f64 = (0..rows).map(|k| left[i * rows + k] * left[j * rows + k]).sum();
-        a * dot(&right[i * units..(i + 1) * units], &right[j * units..(j + 1) * units])
+        let a: f64 = (0..rows)
+            .map(|k| left[i * rows + k] * left[j * rows + k])
+            .sum();
+        a * dot(
+            &right[i * units..(i + 1) * units],
+            &right[j * units..(j + 1) * units],
+        )
     };
-    let covariance: Vec<f64> =
-        (0..count).flat_map(|j| (0..count).map(move |i| (i, j))).map(|(i, j)| gram(i, j)).collect();
+    let covariance: Vec<f64> = (0..count)
+        .flat_map(|j| (0..count).map(move |i| (i, j)))
+        .map(|(i, j)| gram(i, j))
+        .collect();
     // entries are finite, so that the eigenvalues are found
-    let Ok((values, vectors)) = symmetric_eigen(&covariance, count) else { return (Vec::new(), 0) };
+    let Ok((values, vectors)) = symmetric_eigen(&covariance, count) else {
+        return (Vec::new(), 0);
+    };
     let largest = values.last().copied().unwrap_or(0.0);
     let mut root = Vec::new();
     let mut rank = 0;

@@ -67,7 +67,14 @@ impl<R: Real> Readout<R> {
             gram: vec![R::ZERO; size * size],
             cholesky: Cholesky::new(size),
             weighted_targets: vec![0.0; rows * outputs],
-            mean: vec![0.0; if space == Space::Feature { p * outputs } else { 0 }],
+            mean: vec![
+                0.0;
+                if space == Space::Feature {
+                    p * outputs
+                } else {
+                    0
+                }
+            ],
             small: vec![R::ZERO; rows.max(p) * outputs],
             small_f64: vec![0.0; rows.max(p) * outputs],
             inverse: Vec::new(),
@@ -93,7 +100,13 @@ impl<R: Real> Readout<R> {
     }
 
     /// Bytes of the work space.
-    pub fn bytes(rows: usize, p: usize, outputs: usize, space: Space, with_gradients: bool) -> usize {
+    pub fn bytes(
+        rows: usize,
+        p: usize,
+        outputs: usize,
+        space: Space,
+        with_gradients: bool,
+    ) -> usize {
         let size = if space == Space::Data { rows } else { p };
         let matrices = R::BYTES + 16 + if with_gradients { 16 } else { 0 };
         size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES)
@@ -122,14 +135,21 @@ impl<R: Real> Readout<R> {
                 // μ = M⁻¹ΨᵀY
                 let small = &mut self.small[..p * c];
                 let targets = matrix(&self.targets, n, c);
-                multiply(matrix_mut(small, p, c), false, self.factor, features.transpose(), targets);
+                multiply(
+                    matrix_mut(small, p, c),
+                    false,
+                    self.factor,
+                    features.transpose(),
+                    targets,
+                );
                 for (mean, &b) in self.mean.iter_mut().zip(small.iter()) {
                     *mean = b.to_f64();
                 }
                 self.cholesky.solve_lower(&mut self.mean, c);
                 self.cholesky.solve_upper(&mut self.mean, c);
                 self.residual_of_mean(features);
-                let residual = norm_squared(&self.weighted_targets) * noise_variance * noise_variance;
+                let residual =
+                    norm_squared(&self.weighted_targets) * noise_variance * noise_variance;
                 let quadratic = residual / noise_variance + norm_squared(&self.mean);
                 let rest = (n as f64 - p as f64) * noise_variance.ln();
                 (quadratic, self.cholesky.log_determinant() + rest)
@@ -155,9 +175,20 @@ impl<R: Real> Readout<R> {
         let (n, p, c) = (self.rows, self.p, self.outputs);
         let mean: Vec<R> = self.mean.iter().map(|&m| R::from_f64(m)).collect();
         let fitted = &mut self.small[..n * c];
-        multiply(matrix_mut(fitted, n, c), false, self.factor, features, matrix(&mean, p, c));
+        multiply(
+            matrix_mut(fitted, n, c),
+            false,
+            self.factor,
+            features,
+            matrix(&mean, p, c),
+        );
         let precision = 1.0 / (self.noise * self.noise);
-        for ((a, &y), &f) in self.weighted_targets.iter_mut().zip(&self.targets_f64).zip(fitted.iter()) {
+        for ((a, &y), &f) in self
+            .weighted_targets
+            .iter_mut()
+            .zip(&self.targets_f64)
+            .zip(fitted.iter())
+        {
             *a = (y - f.to_f64()) * precision;
         }
     }
@@ -168,22 +199,36 @@ impl<R: Real> Readout<R> {
         let size = self.cholesky.size();
         self.inverse.resize(size * size, 0.0);
         self.inverse_factor.resize(size * size, 0.0);
-        self.cholesky.inverse(&mut self.inverse, &mut self.inverse_factor);
+        self.cholesky
+            .inverse(&mut self.inverse, &mut self.inverse_factor);
         let squared_factor = self.factor * self.factor;
         let count = c as f64;
         match self.space {
             Space::Data => {
                 // one symmetric matrix S = AAᵀ − C·K_s⁻¹, then ∂ℓ/∂h = α²·S·h
                 let a = matrix(&self.weighted_targets, n, c);
-                multiply(matrix_mut(&mut self.inverse_factor, n, n), false, 1.0, a, a.transpose());
+                multiply(
+                    matrix_mut(&mut self.inverse_factor, n, n),
+                    false,
+                    1.0,
+                    a,
+                    a.transpose(),
+                );
                 for column in 0..n {
                     for at in column * n + column..(column + 1) * n {
-                        self.gram[at] = R::from_f64(self.inverse_factor[at] - count * self.inverse[at]);
+                        self.gram[at] =
+                            R::from_f64(self.inverse_factor[at] - count * self.inverse[at]);
                     }
                 }
                 mirror_lower(&mut self.gram, n);
                 let features = features.subcols(0, p - 1);
-                multiply(out, false, squared_factor, matrix(&self.gram, n, n), features);
+                multiply(
+                    out,
+                    false,
+                    squared_factor,
+                    matrix(&self.gram, n, n),
+                    features,
+                );
             }
             Space::Feature => {
                 // K_s⁻¹Ψ = ΨM⁻¹
@@ -194,12 +239,28 @@ impl<R: Real> Readout<R> {
                 }
                 mirror_lower(&mut self.gram, p);
                 let inverse = matrix(&self.gram, p, p).subcols(0, p - 1);
-                multiply(out.as_mut(), false, -count * squared_factor, features, inverse);
-                let weighted: Vec<R> = self.weighted_targets.iter().map(|&a| R::from_f64(a)).collect();
+                multiply(
+                    out.as_mut(),
+                    false,
+                    -count * squared_factor,
+                    features,
+                    inverse,
+                );
+                let weighted: Vec<R> = self
+                    .weighted_targets
+                    .iter()
+                    .map(|&a| R::from_f64(a))
+                    .collect();
                 let weighted = matrix(&weighted, n, c);
                 let small = &mut self.small[..(p - 1) * c];
                 let features = features.subcols(0, p - 1);
-                multiply(matrix_mut(small, p - 1, c), false, 1.0, features.transpose(), weighted);
+                multiply(
+                    matrix_mut(small, p - 1, c),
+                    false,
+                    1.0,
+                    features.transpose(),
+                    weighted,
+                );
                 let small = matrix(&self.small[..(p - 1) * c], p - 1, c);
                 multiply(out, true, squared_factor, weighted, small.transpose());
             }
@@ -274,10 +335,20 @@ impl<R: Real> Readout<R> {
             Space::Data => {
                 let (n, p, c) = (self.rows, self.p, self.outputs);
                 let fitted = &mut self.small[..n * c];
-                multiply(matrix_mut(fitted, n, c), false, self.factor, features, matrix(weights, p, c));
+                multiply(
+                    matrix_mut(fitted, n, c),
+                    false,
+                    self.factor,
+                    features,
+                    matrix(weights, p, c),
+                );
                 let residual = &mut self.small_f64[..n * c];
                 stream.fill_normal(residual);
-                for ((r, &y), &f) in residual.iter_mut().zip(&self.targets_f64).zip(fitted.iter()) {
+                for ((r, &y), &f) in residual
+                    .iter_mut()
+                    .zip(&self.targets_f64)
+                    .zip(fitted.iter())
+                {
                     *r = y - f.to_f64() - self.noise * *r;
                 }
                 self.cholesky.solve_lower(residual, c);
@@ -293,7 +364,11 @@ impl<R: Real> Readout<R> {
     ///
     /// # Errors
     /// Recoverable, if the eigenvalues of K_s cannot be found.
-    pub fn transform(&mut self, features: Matrix<'_, R>, weights: &mut [R]) -> Result<(), EvaluationError> {
+    pub fn transform(
+        &mut self,
+        features: Matrix<'_, R>,
+        weights: &mut [R],
+    ) -> Result<(), EvaluationError> {
         match self.space {
             Space::Feature => self.transform_in_feature_space(weights),
             Space::Data => {
@@ -309,16 +384,34 @@ impl<R: Real> Readout<R> {
                     .map_err(|error| EvaluationError::Recoverable(error.to_string()))?;
                 let q = matrix(&vectors, n, n);
                 let fitted = &mut self.small[..n * c];
-                multiply(matrix_mut(fitted, n, c), false, self.factor, features, matrix(weights, p, c));
+                multiply(
+                    matrix_mut(fitted, n, c),
+                    false,
+                    self.factor,
+                    features,
+                    matrix(weights, p, c),
+                );
                 let fitted: Vec<f64> = fitted.iter().map(|f| f.to_f64()).collect();
                 let mut rotated = vec![0.0; n * c];
-                multiply(matrix_mut(&mut rotated, n, c), false, 1.0, q.transpose(), matrix(&fitted, n, c));
+                multiply(
+                    matrix_mut(&mut rotated, n, c),
+                    false,
+                    1.0,
+                    q.transpose(),
+                    matrix(&fitted, n, c),
+                );
                 for (i, value) in rotated.iter_mut().enumerate() {
                     let root = values[i % n].max(self.noise * self.noise).sqrt();
                     *value /= -root * (self.noise + root);
                 }
                 let residual = &mut self.small_f64[..n * c];
-                multiply(matrix_mut(residual, n, c), false, 1.0, q, matrix(&rotated, n, c));
+                multiply(
+                    matrix_mut(residual, n, c),
+                    false,
+                    1.0,
+                    q,
+                    matrix(&rotated, n, c),
+                );
                 add_scaled(residual, 1.0, &self.weighted_targets);
                 self.add_projected(features, weights);
             }
@@ -345,6 +438,12 @@ impl<R: Real> Readout<R> {
             *value = R::from_f64(wide);
         }
         let small = matrix(&self.small[..n * c], n, c);
-        multiply(matrix_mut(weights, p, c), true, self.factor, features.transpose(), small);
+        multiply(
+            matrix_mut(weights, p, c),
+            true,
+            self.factor,
+            features.transpose(),
+            small,
+        );
     }
 }

@@ -77,7 +77,12 @@ impl<R: Real> Recorder<R> {
             stream.fill_normal(&mut self.noise);
             self.test.evaluate_test(model, inner, &self.noise);
             let test = self.test.test_features(model);
-            readout.predict(test, features, &mut self.record.mean, &mut self.record.variance);
+            readout.predict(
+                test,
+                features,
+                &mut self.record.mean,
+                &mut self.record.variance,
+            );
         }
         let (inner_weights, readout_weights) = self.record.weights.split_at_mut(inner.len());
         inner_weights.copy_from_slice(inner);
@@ -91,8 +96,14 @@ impl<R: Real> Recorder<R> {
             }
             Coordinates::Standard => readout_weights.copy_from_slice(rest),
         }
-        let DrawRecord { weights, projections, mean_squares, .. } = &mut self.record;
-        self.projection.project(weights, stream, projections, mean_squares);
+        let DrawRecord {
+            weights,
+            projections,
+            mean_squares,
+            ..
+        } = &mut self.record;
+        self.projection
+            .project(weights, stream, projections, mean_squares);
         Ok(&self.record)
     }
 }

@@ -39,7 +39,11 @@ impl DualAveraging {
 
     /// Takes the acceptance rate of one transition into account (a NaN counts as 0); returns the next step size.
     pub fn update(&mut self, acceptance_rate: f64) -> f64 {
-        let rate = if acceptance_rate.is_nan() { 0.0 } else { acceptance_rate };
+        let rate = if acceptance_rate.is_nan() {
+            0.0
+        } else {
+            acceptance_rate
+        };
         self.count += 1.0;
         self.error_sum += self.target - rate;
         let mean_error = self.error_sum / (self.count + DELAY);
@@ -70,7 +74,11 @@ mod tests {
                 step = adaptation.update((-3.0 * step).exp());
             }
             let exact = -(0.8_f64.ln()) / 3.0;
-            assert!((adaptation.average() / exact - 1.0).abs() < 0.02, "{}", adaptation.average());
+            assert!(
+                (adaptation.average() / exact - 1.0).abs() < 0.02,
+                "{}",
+                adaptation.average()
+            );
         }
     }
 

@@ -22,7 +22,10 @@ const MAX_POINTS: u32 = 200;
 impl<R: Real> Elliptical<R> {
     /// The kernel.
     pub fn new() -> Self {
-        Self { direction: Vec::new(), proposal: Vec::new() }
+        Self {
+            direction: Vec::new(),
+            proposal: Vec::new(),
+        }
     }
 }
 
@@ -33,7 +36,11 @@ impl<R: Real> Sampler<R> for Elliptical<R> {
         position: Vec<R>,
     ) -> Result<State<R>, EvaluationError> {
         let log_ratio = evaluate_start(target.log_ratio(&position))?;
-        Ok(State { position, log_ratio, gradient: Vec::new() })
+        Ok(State {
+            position,
+            log_ratio,
+            gradient: Vec::new(),
+        })
     }
 
     fn step(
@@ -52,7 +59,13 @@ impl<R: Real> Sampler<R> for Elliptical<R> {
         let mut failed = false;
         for point in 1..=MAX_POINTS {
             let (sine, cosine) = angle.sin_cos();
-            axpby(&mut self.proposal, cosine, &state.position, sine, &self.direction);
+            axpby(
+                &mut self.proposal,
+                cosine,
+                &state.position,
+                sine,
+                &self.direction,
+            );
             let proposed = evaluate(target.log_ratio(&self.proposal))?;
             failed |= proposed == f64::NEG_INFINITY;
             let change = proposed - state.log_ratio;

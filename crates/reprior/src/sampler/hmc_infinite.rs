@@ -60,7 +60,11 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
             let message = "the gradient of the log-density is not finite at the start".to_owned();
             return Err(EvaluationError::Recoverable(message));
         }
-        Ok(State { position, log_ratio, gradient })
+        Ok(State {
+            position,
+            log_ratio,
+            gradient,
+        })
     }
 
     fn step(
@@ -87,7 +91,11 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
             proposed = evaluate(value)?;
             taken += 1;
             // half a kick to see the energy at this point, the other half on the way to the next
-            kinetic += kick(&mut self.velocity, if taken == n_steps { 0.5 * h } else { h }, &self.gradient);
+            kinetic += kick(
+                &mut self.velocity,
+                if taken == n_steps { 0.5 * h } else { h },
+                &self.gradient,
+            );
             log_acceptance = proposed - state.log_ratio - kinetic;
             if log_acceptance.is_nan() || log_acceptance < -DIVERGENCE {
                 break;

@@ -103,9 +103,9 @@ fn evaluate(result: Result<f64, EvaluationError>) -> Result<f64, Fatal> {
 /// ℓ at a starting position: an error where it is not finite.
 fn evaluate_start(result: Result<f64, EvaluationError>) -> Result<f64, EvaluationError> {
     match result {
-        Ok(value) if !value.is_finite() => {
-            Err(EvaluationError::Recoverable(format!("the log-density is {value} at the start")))
-        }
+        Ok(value) if !value.is_finite() => Err(EvaluationError::Recoverable(format!(
+            "the log-density is {value} at the start"
+        ))),
         other => other,
     }
 }

@@ -19,7 +19,10 @@ const SMALLEST: f64 = 1e-6;
 impl<R: Real> Pcn<R> {
     /// The kernel with step size β in (0, 1].
     pub fn new(beta: f64) -> Self {
-        Self { beta: beta.clamp(SMALLEST, 1.0), proposal: Vec::new() }
+        Self {
+            beta: beta.clamp(SMALLEST, 1.0),
+            proposal: Vec::new(),
+        }
     }
 }
 
@@ -30,7 +33,11 @@ impl<R: Real> Sampler<R> for Pcn<R> {
         position: Vec<R>,
     ) -> Result<State<R>, EvaluationError> {
         let log_ratio = evaluate_start(target.log_ratio(&position))?;
-        Ok(State { position, log_ratio, gradient: Vec::new() })
+        Ok(State {
+            position,
+            log_ratio,
+            gradient: Vec::new(),
+        })
     }
 
     fn step(

@@ -80,7 +80,13 @@ impl SamplerSettings {
     pub fn check(&self) -> Result<(), SettingsError> {
         let method = self.method;
         if let Some(value) = self.step_size {
-            let refuse = |allowed| Err(SettingsError::StepSize { value, method, allowed });
+            let refuse = |allowed| {
+                Err(SettingsError::StepSize {
+                    value,
+                    method,
+                    allowed,
+                })
+            };
             match method.step_size_defaults() {
                 None => return refuse("it has no step size, leave it out"),
                 Some((_, limit, _)) if !(value > 0.0 && value <= limit) => {
@@ -93,14 +99,19 @@ impl SamplerSettings {
             }
         }
         match self.target_acceptance {
-            Some(value) if !(value > 0.0 && value < 1.0) => Err(SettingsError::TargetAcceptance(value)),
+            Some(value) if !(value > 0.0 && value < 1.0) => {
+                Err(SettingsError::TargetAcceptance(value))
+            }
             _ => Ok(()),
         }
     }
 
     /// The sampler, at its fixed or initial step size.
     pub fn sampler<R: Real>(&self) -> Box<dyn Sampler<R>> {
-        let initial = self.method.step_size_defaults().map_or(0.0, |(initial, ..)| initial);
+        let initial = self
+            .method
+            .step_size_defaults()
+            .map_or(0.0, |(initial, ..)| initial);
         let step_size = self.step_size.unwrap_or(initial);
         match self.method {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, FRAC_PI_2)),
@@ -113,7 +124,9 @@ impl SamplerSettings {
     pub fn adaptation(&self) -> Option<DualAveraging> {
         let (initial, limit, target) = self.method.step_size_defaults()?;
         let target = self.target_acceptance.unwrap_or(target);
-        self.step_size.is_none().then(|| DualAveraging::new(initial, limit, target))
+        self.step_size
+            .is_none()
+            .then(|| DualAveraging::new(initial, limit, target))
     }
 }
 
@@ -134,7 +147,10 @@ impl FromStr for Method {
             "hmc-infinite" => Ok(Self::HmcInfinite),
             "pcn" => Ok(Self::Pcn),
             "elliptical" => Ok(Self::Elliptical),
-            _ => Err(format!("unknown method `{text}`: use one of {}", Self::NAMES)),
+            _ => Err(format!(
+                "unknown method `{text}`: use one of {}",
+                Self::NAMES
+            )),
         }
     }
 }
@@ -145,15 +161,25 @@ mod tests {
 
     #[test]
     fn out_of_range_settings_are_refused() {
-        let with = |method, step_size| SamplerSettings { method, step_size, target_acceptance: None };
+        let with = |method, step_size| SamplerSettings {
+            method,
+            step_size,
+            target_acceptance: None,
+        };
         assert!(with(Method::Pcn, Some(1.0)).check().is_ok());
         for bad in [0.0, -0.1, 1.01, f64::NAN, f64::INFINITY] {
-            let message = with(Method::Pcn, Some(bad)).check().unwrap_err().to_string();
+            let message = with(Method::Pcn, Some(bad))
+                .check()
+                .unwrap_err()
+                .to_string();
             assert!(message.contains("(0, 1]"), "{message}");
         }
         assert!(with(Method::HmcInfinite, Some(1.6)).check().is_err());
         assert!(with(Method::Elliptical, Some(0.1)).check().is_err());
-        let settings = SamplerSettings { target_acceptance: Some(1.0), ..Default::default() };
+        let settings = SamplerSettings {
+            target_acceptance: Some(1.0),
+            ..Default::default()
+        };
         assert!(settings.check().is_err());
     }
 }

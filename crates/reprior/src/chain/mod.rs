@@ -15,7 +15,7 @@ mod statistics;
 pub use moments::Moments;
 pub use observer::{Collect, Observer};
 pub use progress::Progress;
-pub use run::{Control, Observed, Outcome, RunError, run};
+pub use run::{Control, Ended, Observed, Outcome, RunError, run};
 pub use schedule::{Schedule, ScheduleError};
 pub use single::{Chain, Snapshot, StartError};
 pub use statistics::Statistics;

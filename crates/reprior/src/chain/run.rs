@@ -61,6 +61,8 @@ const REPORT: Duration = Duration::from_millis(100);
 
 /// Chains with what sees them.
 pub type Observed<T, O> = Vec<(Chain<T>, O)>;
+/// Chains with what saw them, and how their run ended.
+pub type Ended<T, O, E> = (Observed<T, O>, Result<Outcome, RunError<E>>);
 
 /// A chain with its observer and the time of its last checkpoint.
 struct Seat<T: Target, O> {
@@ -80,7 +82,7 @@ pub fn run<T: Target, O: Observer<T>>(
     chains: Observed<T, O>,
     control: Control<'_>,
     progress: &(dyn Fn(Progress) + Sync),
-) -> (Observed<T, O>, Result<Outcome, RunError<O::Error>>) {
+) -> Ended<T, O, O::Error> {
     let now = Instant::now();
     let seats: Vec<Option<Seat<T, O>>> = chains
         .into_iter()

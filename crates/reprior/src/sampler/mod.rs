@@ -1,4 +1,4 @@
-//! Transition kernels on a [`Target`](crate::posterior::Target), one algorithm a file.
+//! Transition kernels on a [`Target`], one algorithm a file.
 //!
 //! Every sampler leaves N(z; 0, I)·exp ℓ(z) invariant. [`Sampler::init`] makes a [`State`] (what must persist),
 //! [`Sampler::step`] moves it and returns an [`Info`] (diagnostics only). Randomness comes from the stream passed in,

@@ -1,3 +1,45 @@
-//! The program `reprior`.
+//! The program `reprior`: samples the posterior of Bayesian neural networks from the terminal.
+//!
+//! It holds no mathematics: [`settings`] are what was asked for, a [`problem`] is data and network made of them, a
+//! [`session`] drives chains into a run folder, [`summary`] and [`predict`] read it.
 
-fn main() {}
+mod arguments;
+mod budget;
+mod error;
+mod plan;
+mod predict;
+mod predictive;
+mod problem;
+mod progress;
+mod record;
+mod schema;
+mod session;
+mod settings;
+mod stored;
+mod summary;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Sample(arguments) => session::sample(&arguments),
+        Command::Resume(arguments) => session::resume(&arguments),
+        Command::Summary(arguments) => summary::command(&arguments),
+        Command::Predict(arguments) => predict::command(&arguments),
+        Command::Plan(arguments) => plan::command(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                table::to_stderr(&format!("error: {message}"));
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! RUN/config.toml    resolved settings
 //! RUN/draws.zarr/    draws (DrawStore, DrawReader)
 //! RUN/checkpoint/    states of the chains (checkpoint)
+//! RUN/data.json      what the data were, how they were standardised
 //! RUN/summary.json, RUN/report.html
 //! ```
 
@@ -19,7 +20,14 @@ use std::path::{Component, Path, PathBuf};
 const CONFIG: &str = "config.toml";
 /// What a run writes, and overwriting removes. What tells a run folder comes last, so that a removal that was
 /// interrupted can be repeated.
-const CONTENTS: [&str; 5] = ["report.html", "summary.json", CHECKPOINT, DRAWS, CONFIG];
+const CONTENTS: [&str; 6] = [
+    "report.html",
+    "summary.json",
+    CHECKPOINT,
+    DRAWS,
+    "data.json",
+    CONFIG,
+];
 
 /// A run folder, locked against other writing processes for as long as this lives.
 #[derive(Debug)]

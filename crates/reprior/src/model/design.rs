@@ -123,7 +123,35 @@ pub(super) fn designs<R: Real>(
         );
     }
     b.extend(extended(architecture, test_inputs));
-    let stacked = lower_trapezoidal_factor(&b, rows + test_rows, whole_columns);
+    stacked_designs(&b, rows, test_rows, whole_columns)
+}
+
+/// The network's own first-layer weights W (d₀ + 1 rows) as if they were "test inputs": the rows of the identity.
+/// `None` where inputs are not reduced and the chain's weights are the network's.
+pub fn whole_weights<R: Real>(
+    architecture: &Architecture,
+    design: &Design<R>,
+    inputs: &[f64],
+) -> Option<TestDesign<R>> {
+    let whole_columns = design.whole_columns;
+    design.is_reduced.then(|| {
+        let mut b = extended(architecture, inputs);
+        let rows = b.len() / whole_columns;
+        for row in 0..whole_columns {
+            b.extend((0..whole_columns).map(|column| f64::from(u8::from(row == column))));
+        }
+        stacked_designs(&b, rows, whole_columns, whole_columns).1
+    })
+}
+
+/// Designs of the first `rows` and the last `test_rows` rows of the row-major b.
+fn stacked_designs<R: Real>(
+    b: &[f64],
+    rows: usize,
+    test_rows: usize,
+    whole_columns: usize,
+) -> (Design<R>, TestDesign<R>) {
+    let stacked = lower_trapezoidal_factor(b, rows + test_rows, whole_columns);
     let entry = |row: usize, column: usize| stacked.factor[column * stacked.rows + row];
     let columns = rows.min(whole_columns);
     let residual_columns = stacked.columns - columns;
@@ -138,7 +166,7 @@ pub(super) fn designs<R: Real>(
             rows,
             columns,
             whole_columns,
-            is_reduced,
+            is_reduced: true,
         },
         TestDesign {
             known,
@@ -271,6 +299,45 @@ mod tests {
                         "n={n} t={t} d={d}: {exact} {ours}"
                     );
                 }
+            }
+        }
+    }
+
+    /// W = known·V + residual·ε has B·W = L·V whatever ε is, and identity covariance.
+    #[test]
+    fn whole_weights_reproduce_the_pre_activations() {
+        let (n, d) = (3, 6);
+        let architecture = Architecture::new(d, &[2], 1, Activation::Gelu);
+        let mut inputs = vec![0.0; n * d];
+        Stream::new(4, 0, Purpose::Initial, 0).fill_normal(&mut inputs);
+        inputs.copy_within(0..d, d);
+        let (design, _) = designs::<f64>(&architecture, &inputs, &[], InputReduction::Auto);
+        let whole = whole_weights(&architecture, &design, &inputs).unwrap();
+        let b = extended(&architecture, &inputs);
+        let basis = |row: usize, k: usize| {
+            if k < design.columns() {
+                whole.known()[(row, k)]
+            } else {
+                whole.residual[(k - design.columns()) * (d + 1) + row]
+            }
+        };
+        for i in 0..n {
+            for k in 0..=d {
+                let product: f64 = (0..=d)
+                    .map(|row| b[i * (d + 1) + row] * basis(row, k))
+                    .sum();
+                let expected = if k < design.columns() {
+                    design.matrix()[(i, k)]
+                } else {
+                    0.0
+                };
+                assert!((product - expected).abs() < 1e-12);
+            }
+        }
+        for i in 0..=d {
+            for j in 0..=d {
+                let gram: f64 = (0..=d).map(|k| basis(i, k) * basis(j, k)).sum();
+                assert!((gram - f64::from(u8::from(i == j))).abs() < 1e-12);
             }
         }
     }

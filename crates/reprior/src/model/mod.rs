@@ -14,7 +14,7 @@ use crate::compute::Real;
 use crate::network::{Architecture, ArchitectureError};
 
 pub use dataset::{Dataset, InputKind, Split, Targets};
-pub use design::{Design, InputReduction, TestDesign};
+pub use design::{Design, InputReduction, TestDesign, whole_weights};
 pub use standardisation::{Affine, InputScaling, Standardisation};
 
 /// A network, its data and the noise: everything that defines the posterior.

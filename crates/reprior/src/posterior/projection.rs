@@ -55,8 +55,10 @@ impl<R: Real> Projection<R> {
                 let unseen_rows = model.design.whole_columns() - rows;
                 let mut unseen = vec![0.0_f64; count * unseen_rows];
                 stream.fill_normal(&mut unseen);
-                (unseen_root, unseen_rank) =
-                    unseen_covariance(&unseen, unseen_rows, &right, units, count);
+                if count > 0 {
+                    (unseen_root, unseen_rank) =
+                        unseen_covariance(&unseen, unseen_rows, &right, units, count);
+                }
                 unseen_dimension = (unseen_rows * units) as u64;
             }
             layers.push(Factors {

@@ -24,6 +24,8 @@ pub struct DrawRecord<R> {
     pub mean_squares: Vec<f64>,
     /// All weights in the chain's coordinates: the inner weights, then the readout's p × C.
     pub weights: Vec<R>,
+    /// How many of the variances came out below zero by rounding and were set to zero.
+    pub clamped: u64,
 }
 
 /// Work space for recording the draws of one chain.
@@ -51,6 +53,7 @@ impl<R: Real> Recorder<R> {
                 projections: vec![0.0; projection.count()],
                 mean_squares: vec![0.0; projection.layers()],
                 weights: vec![R::ZERO; parameters],
+                clamped: 0,
             },
             projection,
             model,
@@ -73,6 +76,7 @@ impl<R: Real> Recorder<R> {
         let features = posterior.features.features(model);
         let readout = &mut posterior.readout;
         readout.log_ratio(features)?;
+        let clamped = readout.clamp_count();
         if model.test_design.rows() > 0 {
             stream.fill_normal(&mut self.noise);
             self.test.evaluate_test(model, inner, &self.noise);
@@ -84,6 +88,7 @@ impl<R: Real> Recorder<R> {
                 &mut self.record.variance,
             );
         }
+        self.record.clamped = readout.clamp_count() - clamped;
         let (inner_weights, readout_weights) = self.record.weights.split_at_mut(inner.len());
         inner_weights.copy_from_slice(inner);
         match posterior.coordinates() {

@@ -1,0 +1,232 @@
+//! The command line, with its help texts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use reprior::network::Activation;
+use reprior::posterior::Coordinates;
+use reprior::sampler::Method;
+
+/// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
+/// say whether to believe them.
+#[derive(Debug, Parser)]
+#[command(name = "reprior", version, max_term_width = 100, after_help = "\
+Example:
+  reprior sample --data strokes --train 500 --out runs/strokes
+  reprior predict runs/strokes --data strokes
+
+`reprior COMMAND --help` explains each command.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Draw from the posterior; writes a run folder and prints a summary
+    #[command(after_help = "\
+Examples:
+  A table, its target named, the noise of the target taken as 0.1 of its standard deviation:
+    reprior sample --data energy.csv --target heating_load --network fcn:256,256 --out runs/energy
+  The first 256 images of CIFAR-10 (a folder with its binary batches), a wide network:
+    reprior sample --data cifar10/ --train 256 --test 500 --network fcn:1024 --out runs/cifar
+  The same settings as an earlier run, another seed:
+    reprior sample --config runs/cifar/config.toml --seed 2 --out runs/cifar-2
+
+Ctrl-C stops cleanly: everything drawn so far is kept, and `reprior resume RUN` goes on from there.")]
+    Sample(SampleArguments),
+    /// Go on with a run that was interrupted; ends with the same draws as if it had not been
+    #[command(after_help = "Example:\n  reprior resume runs/cifar")]
+    Resume(ResumeArguments),
+    /// Diagnostics and metrics of a run (finished, stopped or still going)
+    #[command(after_help = "Example:\n  reprior summary runs/cifar --json | jq .rhat_max")]
+    Summary(SummaryArguments),
+    /// Predict for new inputs from a run
+    #[command(after_help = "\
+Writes CSV, one row per input. Regression: mean,sd,q05,q50,q95 per output (suffixed _NAME if there are several), in the
+data's own units, noise included unless --no-noise. Classification: p_CLASS for each class,label,confidence,entropy.
+
+Example:
+  reprior predict runs/energy --data new-buildings.csv --out predictions.csv")]
+    Predict(PredictArguments),
+    /// Memory, disk space and operations that a run would take, before anything is allocated
+    #[command(after_help = "Example:\n  reprior plan --data cifar10/ --train 2000 --network fcn:4096")]
+    Plan(PlanArguments),
+}
+
+/// What to sample; `sample` and `plan` share it. Flags override the configuration file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SettingsArguments {
+    /// Read settings from this TOML file (a run's own config.toml, for instance); flags override it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Data: a built-in (friedman, two-moons, strokes), a .csv file with a header, a .npz file (x_train, y_train,
+    /// x_test, y_test), or a folder of IDX files or CIFAR-10/100 binary batches
+    #[arg(long, value_name = "SRC", help_heading = "Data")]
+    pub data: Option<String>,
+    /// Target column of a CSV file, or several with commas [default: the last column]
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', help_heading = "Data")]
+    pub target: Option<Vec<String>>,
+    /// What the target is: auto, regression or classification (auto: text and image labels are classes) [default: auto]
+    #[arg(long, value_name = "TASK", help_heading = "Data")]
+    pub task: Option<String>,
+    /// Train on the first N records [default: four fifths of a table, all training images]
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub train: Option<usize>,
+    /// Test on the first N test records, in a table those that follow the training rows [default: the rest of a table,
+    /// at most 1000 test images]
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub test: Option<usize>,
+    /// Shuffle the records with this seed before taking the first ones, balanced over classes
+    #[arg(long, value_name = "SEED", help_heading = "Data")]
+    pub shuffle: Option<u64>,
+
+    /// The network: fcn:WIDTH[,WIDTH...] or linear [default: fcn:512]
+    #[arg(long, value_name = "NET", help_heading = "Model")]
+    pub network: Option<String>,
+    /// gelu, relu, erf, tanh, identity, leaky_relu(a), sin [default: gelu]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub activation: Option<Activation>,
+    /// Prior variance of hidden weights times fan-in, one for all hidden layers or one each [default: 2]
+    #[arg(long, value_name = "V", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Model")]
+    pub weight_variance: Option<Vec<f64>>,
+    /// Prior variance of hidden biases, one for all hidden layers or one each [default: 0.01]
+    #[arg(long, value_name = "V", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Model")]
+    pub bias_variance: Option<Vec<f64>>,
+    /// Prior variance of readout weights times fan-in [default: 1]
+    #[arg(long, value_name = "V", allow_negative_numbers = true, help_heading = "Model")]
+    pub readout_weight_variance: Option<f64>,
+    /// Prior variance of readout biases [default: 0.01]
+    #[arg(long, value_name = "V", allow_negative_numbers = true, help_heading = "Model")]
+    pub readout_bias_variance: Option<f64>,
+    /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C) [default: gaussian]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub likelihood: Option<String>,
+    /// Standard deviation of the observation noise, in units of the standardised target [default: 0.1]
+    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Model")]
+    pub noise: Option<f64>,
+
+    /// The sampler: hmc-infinite, pcn or elliptical [default: hmc-infinite]
+    #[arg(long, value_name = "NAME", help_heading = "Sampler")]
+    pub method: Option<Method>,
+    /// marginal (readout integrated out), repriorised or standard [default: marginal]
+    #[arg(long, value_name = "NAME", help_heading = "Sampler")]
+    pub coordinates: Option<Coordinates>,
+    /// Where the readout is solved for: auto (the cheaper), feature or data [default: auto]
+    #[arg(long, value_name = "SPACE", help_heading = "Sampler")]
+    pub space: Option<String>,
+    /// Reduce the first layer's inputs to what the training data can tell apart (exact): auto, on or off [default: auto]
+    #[arg(long, value_name = "WHEN", help_heading = "Sampler")]
+    pub input_reduction: Option<String>,
+    /// Fixed step size: β in (0, 1] for pcn, an angle up to π/2 for hmc-infinite [default: adapted in warm-up]
+    #[arg(long, value_name = "STEP", allow_negative_numbers = true, help_heading = "Sampler")]
+    pub step_size: Option<f64>,
+    /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, 0.3 for pcn]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true, help_heading = "Sampler")]
+    pub target_acceptance: Option<f64>,
+    /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f32]
+    #[arg(long, value_name = "TYPE", help_heading = "Sampler")]
+    pub precision: Option<String>,
+
+    /// Independent chains [default: 4]
+    #[arg(long, value_name = "N", help_heading = "Length")]
+    pub chains: Option<usize>,
+    /// Transitions of each chain before its first draw [default: 100; 5000 for pcn, 1000 for elliptical]
+    #[arg(long, value_name = "N", help_heading = "Length")]
+    pub warmup: Option<u64>,
+    /// Draws of each chain [default: 250; 1000 for pcn, 500 for elliptical]
+    #[arg(long, value_name = "N", help_heading = "Length")]
+    pub draws: Option<u64>,
+    /// Transitions from one draw to the next [default: 1; 25 for pcn, 10 for elliptical]
+    #[arg(long, value_name = "N", help_heading = "Length")]
+    pub thin: Option<u64>,
+    /// Seed of every random number; the same seed gives the same draws on any number of threads [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Length")]
+    pub seed: Option<u64>,
+
+    /// Random projections of all weights that are recorded [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Recording")]
+    pub projections: Option<usize>,
+    /// Positions of each chain that are kept for `predict`, evenly spread over its draws [default: as many as fit in
+    /// 256 MB over all chains, at most 100]
+    #[arg(long, value_name = "N", help_heading = "Recording")]
+    pub keep: Option<u64>,
+    /// Whole weight vectors of each chain that are kept, evenly spread over its draws [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Recording")]
+    pub keep_weights: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct SampleArguments {
+    #[command(flatten)]
+    pub settings: SettingsArguments,
+    /// The run folder to make [default: runs/ and the name of the data]
+    #[arg(long, value_name = "RUN", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Replace an earlier run in that folder
+    #[arg(long, help_heading = "Output")]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub driving: DrivingArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct DrivingArguments {
+    /// Threads, each working on one chain at a time [default: one per core]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub threads: Option<usize>,
+    /// Seconds between checkpoints of each chain
+    #[arg(long, value_name = "S", default_value_t = 10.0, help_heading = "Output")]
+    pub checkpoint_seconds: f64,
+    /// Print the summary as JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// No progress on stderr
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ResumeArguments {
+    /// The run folder
+    pub run: PathBuf,
+    #[command(flatten)]
+    pub driving: DrivingArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct SummaryArguments {
+    /// The run folder
+    pub run: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PredictArguments {
+    /// The run folder
+    pub run: PathBuf,
+    /// Inputs to predict for: anything that `sample` reads; a table needs the same columns, a target is not needed
+    #[arg(long, value_name = "SRC")]
+    pub data: String,
+    /// File to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Leave the observation noise out: the uncertainty of the function itself
+    #[arg(long)]
+    pub no_noise: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    #[command(flatten)]
+    pub settings: SettingsArguments,
+    /// Threads that would be used [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

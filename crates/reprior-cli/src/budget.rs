@@ -1,0 +1,157 @@
+//! Memory and operations that a run takes, from its sizes alone.
+
+use reprior::network::{Architecture, Trunk};
+use reprior::posterior::{Coordinates, Readout, Space};
+use reprior::sampler::Method;
+use serde::Serialize;
+
+use crate::settings::{Precision, Settings};
+
+/// The sizes that decide everything.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    pub architecture: Architecture,
+    pub rows: usize,
+    pub test_rows: usize,
+    pub chains: usize,
+    pub coordinates: Coordinates,
+    pub method: Method,
+    pub space: Space,
+    pub precision: Precision,
+    /// Rows of the first layer's parameter matrix in the chain's coordinates.
+    pub first_rows: usize,
+}
+
+/// What a run takes.
+#[derive(Debug, Clone, Serialize)]
+pub struct Budget {
+    /// Bytes for data and designs, shared by all chains.
+    pub shared_bytes: u64,
+    /// Bytes for each chain.
+    pub chain_bytes: u64,
+    /// Both, for all chains.
+    pub memory_bytes: u64,
+    /// Parameters of the network.
+    pub parameters: u64,
+    /// Coordinates of a chain.
+    pub dimension: u64,
+    /// Floating-point operations of one evaluation of the log-density.
+    pub value_operations: f64,
+    /// The same with its gradient.
+    pub gradient_operations: f64,
+}
+
+impl Sizes {
+    /// Sizes for data of this many rows.
+    pub fn new(settings: &Settings, architecture: Architecture, rows: usize, test_rows: usize) -> Self {
+        use reprior::model::InputReduction;
+        let whole = architecture.inputs + 1;
+        let is_reduced = match settings.sampler.input_reduction {
+            InputReduction::Auto => rows < whole,
+            InputReduction::On => true,
+            InputReduction::Off => false,
+        } && !architecture.hidden.is_empty();
+        let space = settings.sampler.space.forced();
+        Self {
+            first_rows: if is_reduced { rows.min(whole) } else { whole },
+            space: space.unwrap_or_else(|| Space::cheaper(rows, architecture.readout_rows())),
+            rows,
+            test_rows,
+            chains: settings.schedule().chains,
+            coordinates: settings.sampler.coordinates,
+            method: settings.sampler.method,
+            precision: settings.sampler.precision,
+            architecture,
+        }
+    }
+
+    /// The same problem with another number of training rows.
+    pub fn with_rows(&self, settings: &Settings, rows: usize) -> Self {
+        Self::new(settings, self.architecture.clone(), rows, self.test_rows)
+    }
+
+    /// The same problem with every hidden layer of another width.
+    pub fn with_width(&self, settings: &Settings, width: usize) -> Self {
+        let mut architecture = self.architecture.clone();
+        architecture.hidden.iter_mut().for_each(|w| *w = width);
+        Self::new(settings, architecture, self.rows, self.test_rows)
+    }
+
+    fn is_reduced(&self) -> bool {
+        !self.architecture.hidden.is_empty() && self.first_rows < self.architecture.inputs + 1
+    }
+
+    /// Memory and operations. Memory counts every buffer that grows with the problem.
+    pub fn budget(&self) -> Budget {
+        let real = match self.precision {
+            Precision::F32 => 4,
+            Precision::F64 => 8,
+        };
+        let architecture = &self.architecture;
+        let (n, t, r) = (self.rows, self.test_rows, self.first_rows);
+        let (d, c, p) = (architecture.inputs, architecture.outputs, architecture.readout_rows());
+        let inner = architecture.inner_parameters(r);
+        let dimension = inner + if self.coordinates == Coordinates::Marginal { 0 } else { p * c };
+        let with_gradients = self.method.needs_gradients();
+        let residual = if self.is_reduced() { (n + t).min(d + 1).saturating_sub(r) } else { 0 };
+        // records, standardised records, and while the design is made its stacked rows and their factor
+        let data = (n + t) * d * 8 * 2;
+        let making = if self.is_reduced() { (n + t) * ((d + 1) * 8 * 3 + (n + t).min(d + 1) * 8) } else { (n + t) * (d + 1) * 8 };
+        let designs = (n * r + t * (r + residual)) * real;
+        let trunk = |rows: usize, gradients: bool| match self.precision {
+            Precision::F32 => Trunk::<f32>::bytes(architecture, rows, gradients),
+            Precision::F64 => Trunk::<f64>::bytes(architecture, rows, gradients),
+        };
+        let readout = match self.precision {
+            Precision::F32 => Readout::<f32>::bytes(n, p, c, self.space, with_gradients),
+            Precision::F64 => Readout::<f64>::bytes(n, p, c, self.space, with_gradients),
+        };
+        let states = match self.method {
+            Method::HmcInfinite => 5,
+            Method::Pcn => 2,
+            Method::Elliptical => 3,
+        };
+        let first_width = architecture.hidden.first().copied().unwrap_or(0);
+        let recording = trunk(t, false) + residual * first_width * real + (inner + p * c) * (real + 16) + t * c * 32;
+        let chain = trunk(n, with_gradients) + readout + states * dimension * real + recording;
+        let shared = data + making + designs;
+        let (value, gradient) = self.operations();
+        Budget {
+            shared_bytes: shared as u64,
+            chain_bytes: chain as u64,
+            memory_bytes: (shared + chain * self.chains) as u64,
+            parameters: architecture.parameters() as u64,
+            dimension: dimension as u64,
+            value_operations: value,
+            gradient_operations: gradient,
+        }
+    }
+
+    /// Operations of ℓ and of ℓ with its gradient: products, symmetric and triangular halves counted once.
+    fn operations(&self) -> (f64, f64) {
+        let architecture = &self.architecture;
+        let (n, r, c) = (self.rows as f64, self.first_rows as f64, architecture.outputs as f64);
+        let p = architecture.readout_rows() as f64;
+        let widths: Vec<f64> = architecture.hidden.iter().map(|&w| w as f64).collect();
+        let first = widths.first().map_or(0.0, |w| if self.is_reduced() { n * r * w } else { 2.0 * n * r * w });
+        let above: f64 = widths.windows(2).map(|pair| 2.0 * n * (pair[0] + 1.0) * pair[1]).sum();
+        if self.coordinates == Coordinates::Standard {
+            let readout = 2.0 * n * p * c;
+            return (first + above + readout, 2.0 * first + 3.0 * (above + readout));
+        }
+        let (gram, factor, back) = match self.space {
+            Space::Data => (n * n * p, n * n * n / 3.0, 2.0 * n * n * p + 2.0 * n * n * n / 3.0),
+            Space::Feature => (n * p * p, p * p * p / 3.0, 2.0 * n * p * p + 2.0 * p * p * p / 3.0),
+        };
+        (first + above + gram + factor, 2.0 * first + 3.0 * above + gram + factor + back)
+    }
+}
+
+/// Bytes of memory that are free on this machine, the limits of a container included; no limit where the system does
+/// not tell.
+pub fn available_memory() -> u64 {
+    let Ok(mut system) = sysinfo::System::new() else { return u64::MAX };
+    system.refresh_memory();
+    let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
+    system.available_memory().min(limit)
+}

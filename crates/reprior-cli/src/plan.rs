@@ -1,0 +1,175 @@
+//! `reprior plan`, and the check that `sample` makes before it allocates anything.
+
+use reprior_io::run::{DataType, Schema, free_bytes};
+use serde_json::json;
+
+use crate::arguments::PlanArguments;
+use crate::budget::{Budget, Sizes, available_memory};
+use crate::error::Failure;
+use crate::problem::Problem;
+use crate::schema::schema;
+use crate::settings::{Precision, Settings};
+use crate::table::{align, bytes, number, to_stdout};
+
+/// What a problem's run would take.
+pub struct Plan {
+    pub sizes: Sizes,
+    pub budget: Budget,
+    pub schema: Schema,
+    /// Bytes of the finished run folder, checkpoints included.
+    pub disk_bytes: u64,
+}
+
+impl Plan {
+    /// The plan of a problem.
+    ///
+    /// # Errors
+    /// A run so large that its size cannot be counted.
+    pub fn new(problem: &Problem) -> Result<Self, Failure> {
+        let settings = &problem.settings;
+        let description = &problem.description;
+        let architecture = problem.architecture.clone();
+        let sizes = Sizes::new(settings, architecture, description.train_rows, description.test_rows);
+        let (real, data_type) = match settings.sampler.precision {
+            Precision::F32 => (4, DataType::F32),
+            Precision::F64 => (8, DataType::F64),
+        };
+        let inner = sizes.architecture.inner_parameters(sizes.first_rows);
+        let schema = schema(problem, inner, real, data_type);
+        let mut budget = sizes.budget();
+        let writers = schema.bytes_in_memory().map_err(Failure::request)?;
+        budget.chain_bytes += writers;
+        budget.memory_bytes += writers * sizes.chains as u64;
+        let checkpoint = (inner + sizes.architecture.readout_parameters()) as u64 * (2 * real as u64 + 16);
+        let disk = schema.bytes_on_disk().map_err(Failure::request)?;
+        Ok(Self { disk_bytes: disk + checkpoint * sizes.chains as u64, sizes, budget, schema })
+    }
+
+    /// Refuses a run that this machine has not the memory or the disk for.
+    ///
+    /// # Errors
+    /// A wrong request, with what would fit.
+    pub fn check(&self, settings: &Settings, out: &std::path::Path) -> Result<(), Failure> {
+        let available = available_memory();
+        if self.budget.memory_bytes > available {
+            let advice = self.advice(settings, available).unwrap_or_default();
+            return Err(Failure::request(format!(
+                "the run needs {} of memory, {} are free{advice}",
+                bytes(self.budget.memory_bytes as f64),
+                bytes(available as f64),
+            )));
+        }
+        // an unreadable disk will say so itself when the folder is made
+        if let Ok(Some(free)) = free_bytes(out)
+            && self.disk_bytes > free
+        {
+            return Err(Failure::request(format!(
+                "the run folder will take {}, {} are free at `{}`; record less (--draws, --test, --keep, --keep-weights) or choose another --out",
+                bytes(self.disk_bytes as f64),
+                bytes(free as f64),
+                out.display(),
+            )));
+        }
+        Ok(())
+    }
+
+    /// What would fit into `available` bytes.
+    fn advice(&self, settings: &Settings, available: u64) -> Option<String> {
+        let fits = |sizes: &Sizes| sizes.budget().memory_bytes <= available;
+        let chains = (0..self.sizes.chains).rev().find(|&chains| {
+            fits(&Sizes { chains, ..self.sizes.clone() })
+        });
+        let rows = largest(self.sizes.rows, |rows| fits(&self.sizes.with_rows(settings, rows)));
+        let width = self.sizes.architecture.hidden.iter().copied().max().unwrap_or(0);
+        let width = largest(width, |width| fits(&self.sizes.with_width(settings, width)));
+        let mut ways = Vec::new();
+        if let Some(chains) = chains.filter(|&chains| chains > 0) {
+            ways.push(format!("--chains {chains}"));
+        }
+        if let Some(rows) = rows {
+            ways.push(format!("--train {rows}"));
+        }
+        if let Some(width) = width {
+            ways.push(format!("hidden layers of width {width}"));
+        }
+        (!ways.is_empty()).then(|| format!("; it would fit with {}", ways.join(", or with ")))
+    }
+}
+
+/// The largest value from 1 up to `limit` that fits, if fitting is monotone.
+fn largest(limit: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    if limit == 0 || !fits(1) {
+        return None;
+    }
+    let (mut low, mut high) = (1, limit);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Some(low)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A wrong request. A run that does not fit is reported, not refused: that is what planning is for.
+pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
+    let settings = Settings::from_arguments(&arguments.settings)?;
+    if arguments.threads == Some(0) {
+        return Err(Failure::request("--threads is 0: it must be at least 1"));
+    }
+    let problem = Problem::load(settings)?;
+    let plan = Plan::new(&problem)?;
+    let (budget, sizes) = (&plan.budget, &plan.sizes);
+    let available = available_memory();
+    let is_fitting = budget.memory_bytes <= available;
+    let advice = if is_fitting { None } else { plan.advice(&problem.settings, available) };
+    let schedule = problem.settings.schedule();
+    if arguments.json {
+        let document = json!({
+            "memory_bytes": budget.memory_bytes,
+            "memory_bytes_per_chain": budget.chain_bytes,
+            "memory_bytes_available": available,
+            "fits": is_fitting,
+            "disk_bytes": plan.disk_bytes,
+            "parameters": budget.parameters,
+            "dimension": budget.dimension,
+            "space": sizes.space.to_string(),
+            "operations_per_value": budget.value_operations,
+            "operations_per_gradient": budget.gradient_operations,
+            "transitions": schedule.transitions() * schedule.chains as u64,
+        });
+        to_stdout(&document.to_string());
+        return Ok(());
+    }
+    to_stdout(&problem.description.in_words());
+    for note in problem.description.notes() {
+        to_stdout(&format!("note: {note}"));
+    }
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let reduced = if sizes.first_rows < problem.description.columns + 1 {
+        format!(" (first layer reduced from {} to {} inputs)", problem.description.columns + 1, sizes.first_rows)
+    } else {
+        String::new()
+    };
+    to_stdout(&align(&[
+        row("parameters of the network", budget.parameters.to_string()),
+        row("coordinates of a chain", format!("{}{reduced}", budget.dimension)),
+        row("readout solved for in", format!("{} space", sizes.space)),
+        row("operations for the log-density", format!("{} million", number(budget.value_operations / 1e6))),
+        row("with its gradient", format!("{} million", number(budget.gradient_operations / 1e6))),
+        row("transitions of all chains", (schedule.transitions() * schedule.chains as u64).to_string()),
+        row("memory, shared", bytes(budget.shared_bytes as f64)),
+        row("memory, each chain", bytes(budget.chain_bytes as f64)),
+        row("memory, in all", format!("{} of {} free", bytes(budget.memory_bytes as f64), bytes(available as f64))),
+        row("disk", bytes(plan.disk_bytes as f64)),
+    ]));
+    if !is_fitting {
+        to_stdout(&format!("It does not fit{}.", advice.unwrap_or_default()));
+    }
+    Ok(())
+}

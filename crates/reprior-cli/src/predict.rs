@@ -1,0 +1,179 @@
+//! `reprior predict`: predictions for new inputs from a run's kept positions.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use reprior::compute::{Purpose, Stream};
+use reprior::metrics::GaussianMixture;
+use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
+use reprior_io::data::load_inputs;
+use reprior_io::run::{DrawReader, Number, Selection, atomic};
+
+use crate::arguments::PredictArguments;
+use crate::error::Failure;
+use crate::predictive::{Block, Gatherer};
+use crate::problem::{DataDescription, Problem};
+use crate::schema::POSITIONS;
+use crate::settings::Precision;
+use crate::stored::Stored;
+use crate::summary::{noise_variances, open_run};
+use crate::table::{number, to_stderr};
+
+/// Rows that are predicted together.
+const BLOCK_ROWS: usize = 1000;
+
+/// Runs the command.
+///
+/// # Errors
+/// A wrong request: not a run, no draws yet, inputs of another kind.
+pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
+    let (settings, description) = open_run(&arguments.run)?;
+    let inputs = load_inputs(&arguments.data, &description.expected_inputs()).map_err(Failure::request)?;
+    let problem = Problem::load(settings)?;
+    if problem.description.fingerprint != description.fingerprint {
+        return Err(Failure::request(format!(
+            "the data at `{}` are not those that `{}` was made with; predictions need them",
+            problem.settings.data.source,
+            arguments.run.display()
+        )));
+    }
+    let reader = DrawReader::open(&arguments.run).map_err(Failure::request)?;
+    let values = description.standardisation.standardise_inputs(&inputs.values);
+    let noise = noise_variances(&problem.settings, &description);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(header(&description)).map_err(Failure::run)?;
+    let mut gatherer = Gatherer::default();
+    for (index, block) in values.chunks(BLOCK_ROWS * description.columns).enumerate() {
+        let mut block = match problem.settings.sampler.precision {
+            Precision::F32 => predict::<f32>(&problem, &reader, block)?,
+            Precision::F64 => predict::<f64>(&problem, &reader, block)?,
+        };
+        let function = block.variance.clone();
+        for (v, noise) in block.variance.iter_mut().zip(noise.iter().cycle()) {
+            *v += noise;
+        }
+        if let Some(truth) = &inputs.truth {
+            gatherer.add(&block, truth, index * BLOCK_ROWS)?;
+        }
+        if arguments.no_noise {
+            block.variance = function;
+        }
+        write_rows(&mut writer, &block, &description)?;
+    }
+    let text = writer.into_inner().map_err(|error| Failure::run(error.to_string()))?;
+    match &arguments.out {
+        Some(path) => atomic::write(path, &text).map_err(Failure::request)?,
+        None => {
+            // a closed pipe is the reader's choice
+            let _ = std::io::stdout().lock().write_all(&text);
+        }
+    }
+    if let Some(metrics) = gatherer.finish()? {
+        let words: Vec<String> =
+            metrics.named().into_iter().map(|(name, value)| format!("{name} {}", number(value))).collect();
+        to_stderr(&format!("against the targets in `{}`: {}", arguments.data, words.join(", ")));
+    }
+    Ok(())
+}
+
+/// Means and variances (without noise) in the target's own units, for every kept position.
+fn predict<R: Stored + Number>(problem: &Problem, reader: &DrawReader, inputs: &[f64]) -> Result<Block, Failure> {
+    let settings = &problem.settings;
+    let model = Arc::new(problem.model::<R>(inputs)?);
+    let inner = model.inner_parameters();
+    let is_classification = problem.description.is_classification;
+    let mut posterior =
+        NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, settings.sampler.space.forced());
+    let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+    let outputs = &problem.description.standardisation.targets;
+    let rows = inputs.len() / problem.description.columns;
+    let mut block = Block { rows, outputs: outputs.len(), mean: Vec::new(), variance: Vec::new() };
+    let mut failure = None;
+    let mut add = |chain: u64, draw: u64, z: &[R]| {
+        let mut stream = Stream::new(settings.run.seed, chain, Purpose::Prediction, draw);
+        let record = match recorder.record(&mut posterior, z, &mut stream) {
+            Ok(record) => record,
+            Err(error) => {
+                failure.get_or_insert(error);
+                return;
+            }
+        };
+        for row in 0..rows {
+            for (output, map) in outputs.iter().enumerate() {
+                block.mean.push(map.restore(record.mean[output * rows + row]));
+                if !is_classification {
+                    block.variance.push(map.scale.powi(2) * record.variance[row]);
+                }
+            }
+            if is_classification {
+                block.variance.push(record.variance[row]);
+            }
+        }
+    };
+    if inner == 0 {
+        // a linear model: the prediction is the closed form, whatever the draw
+        add(0, 0, &[]);
+    } else {
+        reader
+            .for_each_draw::<R>(POSITIONS, "inner_weights", &Selection::all(), &mut add)
+            .map_err(Failure::request)?;
+    }
+    if let Some(error) = failure {
+        return Err(Failure::run(error));
+    }
+    if block.mean.is_empty() {
+        return Err(Failure::request("the run has no draws yet: go on with `reprior resume`"));
+    }
+    Ok(block)
+}
+
+fn header(description: &DataDescription) -> Vec<String> {
+    let names = &description.output_names;
+    if description.is_classification {
+        let probabilities = names.iter().map(|name| format!("p_{name}"));
+        return probabilities.chain(["label", "confidence", "entropy"].map(String::from)).collect();
+    }
+    let fields = ["mean", "sd", "q05", "q50", "q95"];
+    match names.as_slice() {
+        [_] => fields.map(String::from).to_vec(),
+        names => names.iter().flat_map(|name| fields.map(|field| format!("{field}_{name}"))).collect(),
+    }
+}
+
+fn write_rows(
+    writer: &mut csv::Writer<Vec<u8>>,
+    block: &Block,
+    description: &DataDescription,
+) -> Result<(), Failure> {
+    let mut record: Vec<String> = Vec::new();
+    if description.is_classification {
+        for row in block.class_probabilities().chunks_exact(block.outputs) {
+            record.clear();
+            record.extend(row.iter().map(f64::to_string));
+            let mut best = 0;
+            for (class, p) in row.iter().enumerate() {
+                if *p > row[best] {
+                    best = class;
+                }
+            }
+            let entropy: f64 = row.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+            record.push(description.output_names[best].clone());
+            record.push(row[best].to_string());
+            record.push(entropy.to_string());
+            writer.write_record(&record).map_err(Failure::run)?;
+        }
+        return Ok(());
+    }
+    for row in 0..block.rows {
+        record.clear();
+        for output in 0..block.outputs {
+            let (means, variances) = block.components(row, output);
+            let mixture = GaussianMixture::new(&means, &variances).map_err(Failure::run)?;
+            record.push(mixture.mean().to_string());
+            record.push(mixture.variance().sqrt().to_string());
+            record.extend([0.05, 0.5, 0.95].map(|p| mixture.quantile(p).to_string()));
+        }
+        writer.write_record(&record).map_err(Failure::run)?;
+    }
+    Ok(())
+}

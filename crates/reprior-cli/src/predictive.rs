@@ -1,0 +1,180 @@
+//! Draws of predictions for a block of rows, and what is made of them: mixtures, class probabilities, metrics.
+
+use reprior::metrics::{
+    ClassPredictions, GaussianMixture, expected_calibration_error, maximum_calibration_error, mixture_nll,
+};
+use reprior::model::{Targets, targets};
+use serde::Serialize;
+
+use crate::error::Failure;
+
+/// Bins of the calibration errors.
+const BINS: usize = 15;
+
+/// Means and variances of every draw for some rows, in the target's own units. `variance` has one number per row for
+/// classes, one per row and output for real targets; whether noise is included is the maker's choice.
+pub struct Block {
+    pub rows: usize,
+    pub outputs: usize,
+    /// draws × rows × outputs.
+    pub mean: Vec<f64>,
+    /// draws × rows, or draws × rows × outputs.
+    pub variance: Vec<f64>,
+}
+
+/// Variances below this would divide by zero.
+const SMALLEST_VARIANCE: f64 = 1e-12;
+
+impl Block {
+    fn draws(&self) -> usize {
+        self.mean.len() / (self.rows * self.outputs).max(1)
+    }
+
+    /// Means and variances over draws of one output of one row.
+    pub fn components(&self, row: usize, output: usize) -> (Vec<f64>, Vec<f64>) {
+        let width = self.rows * self.outputs;
+        let at = row * self.outputs + output;
+        let pick = |values: &[f64]| (0..self.draws()).map(|draw| values[draw * width + at]).collect();
+        let mut variances: Vec<f64> = pick(&self.variance);
+        variances.iter_mut().for_each(|v| *v = v.max(SMALLEST_VARIANCE));
+        (pick(&self.mean), variances)
+    }
+
+    /// Class probabilities, rows × classes.
+    pub fn class_probabilities(&self) -> Vec<f64> {
+        let mut all = vec![0.0; self.rows * self.outputs];
+        for (row, out) in all.chunks_exact_mut(self.outputs).enumerate() {
+            let draws = (0..self.draws()).map(|draw| {
+                let at = draw * self.rows + row;
+                let mean = &self.mean[at * self.outputs..(at + 1) * self.outputs];
+                (mean, self.variance[at].max(SMALLEST_VARIANCE))
+            });
+            targets::class_probabilities(draws, out);
+        }
+        all
+    }
+}
+
+/// Metrics of predictions against the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Metrics {
+    /// For real targets, in their own units.
+    Regression {
+        /// Mean over rows of −log of the predictive density (a Gaussian mixture over draws).
+        nll: f64,
+        /// Root of the mean over rows of the summed squared errors of the predictive mean.
+        rmse: f64,
+        /// Share of true values within the central 90 % of the predictive distribution.
+        coverage_90: f64,
+    },
+    /// For classes.
+    Classification {
+        nll: f64,
+        accuracy: f64,
+        brier: f64,
+        ece: f64,
+        mce: f64,
+        ece_adaptive: f64,
+        confidence: f64,
+    },
+}
+
+/// Metrics gathered block by block.
+#[derive(Debug, Default)]
+pub struct Gatherer {
+    rows: usize,
+    squares: f64,
+    nll: f64,
+    covered: usize,
+    values: usize,
+    probabilities: Vec<f64>,
+    labels: Vec<u32>,
+    classes: usize,
+}
+
+impl Gatherer {
+    /// Takes in a block (noise included) whose first row is row `start` of the truth.
+    ///
+    /// # Errors
+    /// Predictions that are not numbers.
+    pub fn add(&mut self, block: &Block, truth: &Targets, start: usize) -> Result<(), Failure> {
+        let outputs = block.outputs;
+        self.rows += block.rows;
+        match truth {
+            Targets::Classes { labels, .. } => {
+                self.classes = outputs;
+                self.probabilities.extend(block.class_probabilities());
+                self.labels.extend(&labels[start..start + block.rows]);
+            }
+            Targets::Real { values, .. } => {
+                let truth = &values[start * outputs..(start + block.rows) * outputs];
+                let width = block.rows * outputs;
+                let floor = |v: &f64| v.max(SMALLEST_VARIANCE);
+                let variance: Vec<f64> = block.variance.iter().map(floor).collect();
+                let draws = block.mean.chunks_exact(width).zip(variance.chunks_exact(width));
+                let nll = mixture_nll(draws, truth, outputs).map_err(Failure::run)?;
+                self.nll += nll * block.rows as f64;
+                for row in 0..block.rows {
+                    for output in 0..outputs {
+                        let (means, variances) = block.components(row, output);
+                        let mixture = GaussianMixture::new(&means, &variances).map_err(Failure::run)?;
+                        let y = truth[row * outputs + output];
+                        self.squares += (mixture.mean() - y).powi(2);
+                        self.covered += usize::from((0.05..=0.95).contains(&mixture.cdf(y)));
+                        self.values += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The metrics of everything taken in; `None` without rows.
+    ///
+    /// # Errors
+    /// Predictions that are not probabilities.
+    pub fn finish(self) -> Result<Option<Metrics>, Failure> {
+        if self.rows == 0 {
+            return Ok(None);
+        }
+        if self.classes == 0 {
+            let rows = self.rows as f64;
+            return Ok(Some(Metrics::Regression {
+                nll: self.nll / rows,
+                rmse: (self.squares / rows).sqrt(),
+                coverage_90: self.covered as f64 / self.values as f64,
+            }));
+        }
+        let predictions = ClassPredictions::new(&self.probabilities, &self.labels, self.classes).map_err(Failure::run)?;
+        let table = predictions.reliability(BINS);
+        Ok(Some(Metrics::Classification {
+            nll: predictions.nll(),
+            accuracy: predictions.accuracy(),
+            brier: predictions.brier(),
+            ece: expected_calibration_error(&table),
+            mce: maximum_calibration_error(&table),
+            ece_adaptive: expected_calibration_error(&predictions.reliability_adaptive(BINS)),
+            confidence: predictions.mean_confidence(),
+        }))
+    }
+}
+
+impl Metrics {
+    /// Names and values, in order.
+    pub fn named(&self) -> Vec<(&'static str, f64)> {
+        match *self {
+            Self::Regression { nll, rmse, coverage_90 } => {
+                vec![("rmse", rmse), ("negative log-likelihood", nll), ("coverage of 90 % intervals", coverage_90)]
+            }
+            Self::Classification { nll, accuracy, brier, ece, mce, confidence, .. } => vec![
+                ("accuracy", accuracy),
+                ("mean confidence", confidence),
+                ("negative log-likelihood", nll),
+                ("Brier score", brier),
+                ("expected calibration error", ece),
+                ("maximum calibration error", mce),
+            ],
+        }
+    }
+}

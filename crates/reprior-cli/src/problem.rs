@@ -1,0 +1,190 @@
+//! Data and network made of settings: loaded, standardised, coded; and `data.json`, which says what they were.
+
+use std::path::Path;
+
+use reprior::model::{Dataset, InputKind, Model, Split, Standardisation, Targets, targets};
+use reprior::network::Architecture;
+use reprior_io::data::{BUILT_INS, ExpectedInputs, ExpectedTargets, load, target_columns};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Failure;
+use crate::settings::Settings;
+use crate::stored::Stored;
+
+/// What `data.json` holds: enough to read new inputs and to give predictions in the data's own units.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataDescription {
+    /// Table or image.
+    pub kind: InputKind,
+    /// Values per record.
+    pub columns: usize,
+    /// Names of the input columns; empty for images.
+    pub column_names: Vec<String>,
+    /// Columns of a CSV file that were predicted; empty for other sources.
+    pub target_columns: Vec<String>,
+    /// Whether the targets are classes.
+    pub is_classification: bool,
+    /// Names of outputs or classes.
+    pub output_names: Vec<String>,
+    /// Training rows.
+    pub train_rows: usize,
+    /// Test rows.
+    pub test_rows: usize,
+    /// Means and scales of inputs and targets.
+    pub standardisation: Standardisation,
+    /// Hash of all records, so that a run does not go on with other data.
+    pub fingerprint: String,
+}
+
+/// Test images recorded unless told otherwise.
+const DEFAULT_TEST_IMAGES: usize = 1000;
+
+/// A problem ready to be sampled.
+pub struct Problem {
+    /// With every default written out.
+    pub settings: Settings,
+    pub description: DataDescription,
+    pub architecture: Architecture,
+    /// Targets in their own units.
+    pub train_targets: Targets,
+    pub test_targets: Targets,
+    /// Standardised row-major inputs.
+    pub inputs: Vec<f64>,
+    pub test_inputs: Vec<f64>,
+    /// Coded column-major training targets.
+    pub targets: Vec<f64>,
+}
+
+impl Problem {
+    /// Loads and standardises.
+    ///
+    /// # Errors
+    /// A wrong request: data that cannot be used.
+    pub fn load(mut settings: Settings) -> Result<Self, Failure> {
+        let mut request = settings.request();
+        if !BUILT_INS.contains(&request.source.as_str())
+            && let Ok(path) = Path::new(&request.source).canonicalize()
+        {
+            // a run can be resumed from another folder
+            request.source = path.to_string_lossy().into_owned();
+            settings.data.source.clone_from(&request.source);
+        }
+        let target_columns = target_columns(&request).map_err(Failure::request)?;
+        let Split { train, mut test } = load(&request).map_err(Failure::request)?;
+        if settings.data.test.is_none() && matches!(test.kind, InputKind::Image { .. }) {
+            test = test.slice(0..test.rows.min(DEFAULT_TEST_IMAGES));
+        }
+        settings.data.train = Some(train.rows);
+        settings.data.test = Some(test.rows);
+        if !target_columns.is_empty() {
+            settings.data.target = Some(target_columns.clone());
+        }
+        settings.resolve_schedule();
+        let architecture = settings.architecture(train.columns, train.targets.outputs())?;
+        let standardisation = Standardisation::fit(&train);
+        let is_classification = matches!(train.targets, Targets::Classes { .. });
+        let description = DataDescription {
+            kind: train.kind,
+            columns: train.columns,
+            column_names: train.column_names.clone(),
+            target_columns,
+            is_classification,
+            output_names: train.targets.names().to_vec(),
+            train_rows: train.rows,
+            test_rows: test.rows,
+            fingerprint: fingerprint(&[&train, &test]),
+            standardisation,
+        };
+        let standardisation = &description.standardisation;
+        Ok(Self {
+            inputs: standardisation.standardise_inputs(&train.inputs),
+            test_inputs: standardisation.standardise_inputs(&test.inputs),
+            targets: targets::code(&train.targets, standardisation),
+            train_targets: train.targets,
+            test_targets: test.targets,
+            architecture,
+            description,
+            settings,
+        })
+    }
+
+    /// The model, for predictions at the given standardised inputs.
+    ///
+    /// # Errors
+    /// A wrong request: something out of range.
+    pub fn model<R: Stored>(&self, test_inputs: &[f64]) -> Result<Model<R>, Failure> {
+        let (architecture, targets) = (self.architecture.clone(), self.targets.clone());
+        let reduction = self.settings.sampler.input_reduction;
+        Model::new(architecture, self.settings.model.noise, &self.inputs, targets, test_inputs, reduction)
+            .map_err(Failure::request)
+    }
+}
+
+impl DataDescription {
+    /// What new inputs must look like.
+    pub fn expected_inputs(&self) -> ExpectedInputs {
+        let names = self.output_names.clone();
+        let targets = if self.is_classification {
+            ExpectedTargets::Classes { column: self.target_columns.first().cloned(), names }
+        } else {
+            ExpectedTargets::Real { names }
+        };
+        ExpectedInputs {
+            kind: self.kind,
+            columns: self.columns,
+            column_names: self.column_names.clone(),
+            targets: Some(targets),
+        }
+    }
+
+    /// One line on what the data are.
+    pub fn in_words(&self) -> String {
+        let targets = match (self.is_classification, self.output_names.as_slice()) {
+            (true, names) => format!("{} classes", names.len()),
+            (false, [one]) => format!("target {one}"),
+            (false, names) => format!("{} targets", names.len()),
+        };
+        let inputs = match self.kind {
+            InputKind::Table => format!("{} columns", self.columns),
+            InputKind::Image { height, width, channels } => format!("images {height} x {width} x {channels}"),
+        };
+        format!("{} training rows, {} test rows, {inputs}, {targets}", self.train_rows, self.test_rows)
+    }
+
+    /// What a user should know about columns that do not vary.
+    pub fn notes(&self) -> Vec<String> {
+        let names = |columns: &[usize], all: &[String]| {
+            let known = columns.iter().filter_map(|&column| all.get(column));
+            known.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        let standardisation = &self.standardisation;
+        let mut notes = Vec::new();
+        if !standardisation.constant_columns.is_empty() {
+            let list = names(&standardisation.constant_columns, &self.column_names);
+            notes.push(format!("input columns that do not vary over the training rows: {list}"));
+        }
+        if !standardisation.constant_targets.is_empty() {
+            let list = names(&standardisation.constant_targets, &self.output_names);
+            notes.push(format!("targets that do not vary over the training rows: {list}"));
+        }
+        notes
+    }
+}
+
+/// FNV-1a over every number of the records.
+fn fingerprint(sets: &[&Dataset]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |word: u64| {
+        hash = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        hash ^= hash >> 29;
+    };
+    for set in sets {
+        add(set.rows as u64);
+        set.inputs.iter().for_each(|x| add(x.to_bits()));
+        match &set.targets {
+            Targets::Real { values, .. } => values.iter().for_each(|y| add(y.to_bits())),
+            Targets::Classes { labels, .. } => labels.iter().for_each(|&label| add(u64::from(label))),
+        }
+    }
+    format!("{hash:016x}")
+}

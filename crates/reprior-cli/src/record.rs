@@ -1,0 +1,295 @@
+//! The observer that writes a chain's draws, and what of it goes into checkpoints.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use reprior::chain::{Moments, Observer, Schedule, Snapshot, Statistics};
+use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::model::{Affine, TestDesign};
+use reprior::network::Architecture;
+use reprior::posterior::{NetworkPosterior, Recorder};
+use reprior::sampler::State;
+use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::schema::{Keeping, POSITIONS, WEIGHTS, tensors};
+use crate::stored::Stored;
+
+/// Why a draw could not be recorded.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The run folder.
+    #[error(transparent)]
+    Store(#[from] RunError),
+    /// The draw itself.
+    #[error("{0}")]
+    Evaluation(#[from] reprior::posterior::EvaluationError),
+}
+
+/// The part of a checkpoint that is not numbers of the network's precision.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckpointDocument {
+    transition: u64,
+    step_size: Option<f64>,
+    adaptation: Option<reprior::sampler::DualAveraging>,
+    since_record: Statistics,
+    /// Of the whole warm-up.
+    pub warmup: Statistics,
+    /// Of everything after it.
+    pub sampling: Statistics,
+    moments_count: u64,
+    /// Wall-clock seconds that the whole run has taken so far.
+    pub seconds: f64,
+}
+
+/// What is the same for every chain.
+#[derive(Clone)]
+pub struct Recipe<R> {
+    pub schedule: Schedule,
+    pub keeping: Keeping,
+    pub architecture: Architecture,
+    /// Maps of the outputs back to their own units; for classes, identities.
+    pub outputs: Vec<Affine>,
+    pub is_classification: bool,
+    /// How to complete the first layer's weights, where inputs are reduced and whole weights are kept.
+    pub whole: Option<Arc<TestDesign<R>>>,
+    /// When this process began, and the seconds that earlier ones took.
+    pub clock: (Instant, f64),
+}
+
+/// Writes the draws of one chain.
+pub struct Recording<R> {
+    chain: u64,
+    recipe: Recipe<R>,
+    writer: DrawWriter,
+    recorder: Recorder<R>,
+    pub moments: Moments,
+    mean: Vec<f64>,
+    sd: Vec<f64>,
+}
+
+impl<R: Stored> Recording<R> {
+    /// For a chain that starts, or goes on with the moments of a checkpoint.
+    pub fn new(
+        chain: usize,
+        recipe: Recipe<R>,
+        writer: DrawWriter,
+        recorder: Recorder<R>,
+        moments: Moments,
+    ) -> Self {
+        Self { chain: chain as u64, recipe, writer, recorder, moments, mean: Vec::new(), sd: Vec::new() }
+    }
+
+    fn push_whole_weights(&mut self, weights: &[R], transition: u64) -> Result<(), RunError> {
+        // a stream of its own, so that keeping weights does not change what else is recorded
+        let index = transition | 1 << 63;
+        let mut stream = Stream::new(self.recipe.schedule.seed, self.chain, Purpose::Recording, index);
+        let architecture = &self.recipe.architecture;
+        let mut rest = weights;
+        let mut parts: Vec<Vec<R>> = Vec::new();
+        for (layer, (_, fan_out, fan_in)) in tensors(architecture).into_iter().enumerate() {
+            let first_rows = match (&self.recipe.whole, layer) {
+                (Some(whole), 0) => whole.known().ncols(),
+                _ => fan_in + 1,
+            };
+            let (own, above) = rest.split_at(first_rows * fan_out);
+            rest = above;
+            let rows = fan_in + 1;
+            let mut full = own.to_vec();
+            if let (Some(whole), 0) = (&self.recipe.whole, layer) {
+                let mut noise = vec![R::ZERO; whole.residual_columns() * fan_out];
+                stream.fill_normal(&mut noise);
+                full.resize(rows * fan_out, R::ZERO);
+                whole.forward(
+                    matrix_mut(&mut full, rows, fan_out),
+                    matrix(own, first_rows, fan_out),
+                    matrix(&noise, whole.residual_columns(), fan_out),
+                );
+            }
+            parts.push(full.chunks_exact(rows).flat_map(|unit| &unit[..fan_in]).copied().collect());
+            parts.push(full.chunks_exact(rows).map(|unit| unit[fan_in]).collect());
+        }
+        let values: Vec<Values<'_>> = parts.iter().map(|part| R::values(part)).collect();
+        self.writer.push(WEIGHTS, &values)
+    }
+}
+
+/// The values of the `sample_stats` variables, in the schema's order.
+struct StatisticsValues {
+    reals: [f64; 5],
+    diverging: bool,
+    counts: [i64; 5],
+}
+
+impl StatisticsValues {
+    fn new(statistics: &Statistics, [log_ratio, lp]: [f64; 2]) -> Self {
+        let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        Self {
+            reals: [
+                lp,
+                log_ratio,
+                statistics.acceptance_rate(),
+                statistics.energy_error.unwrap_or(f64::NAN),
+                statistics.step_size.unwrap_or(f64::NAN),
+            ],
+            diverging: statistics.divergences > 0,
+            counts: [
+                signed(statistics.accepted),
+                signed(statistics.n_steps),
+                signed(statistics.n_evaluations),
+                signed(statistics.n_gradients),
+                signed(statistics.n_jitter),
+            ],
+        }
+    }
+
+    fn values(&self) -> Vec<Values<'_>> {
+        let mut values: Vec<Values<'_>> = self.reals.chunks(1).map(Values::F64).collect();
+        values.push(Values::Bool(std::slice::from_ref(&self.diverging)));
+        values.extend(self.counts.chunks(1).map(Values::I64));
+        values
+    }
+}
+
+impl<R: Stored> Observer<NetworkPosterior<R>> for Recording<R> {
+    type Error = RecordError;
+
+    fn warmup(&mut self, statistics: &Statistics, log_density: [f64; 2]) -> Result<(), RecordError> {
+        let values = StatisticsValues::new(statistics, log_density);
+        Ok(self.writer.push("warmup_sample_stats", &values.values())?)
+    }
+
+    fn draw(
+        &mut self,
+        target: &mut NetworkPosterior<R>,
+        state: &State<R>,
+        statistics: &Statistics,
+        log_density: [f64; 2],
+        transition: u64,
+    ) -> Result<(), RecordError> {
+        let schedule = &self.recipe.schedule;
+        let draw = (transition - schedule.warmup) / schedule.thin - 1;
+        let mut stream = Stream::new(schedule.seed, self.chain, Purpose::Recording, transition);
+        let record = self.recorder.record(target, &state.position, &mut stream)?;
+        let mut posterior = vec![Values::F64(&record.mean_squares)];
+        if !record.projections.is_empty() {
+            posterior.push(Values::F64(&record.projections));
+        }
+        self.writer.push("posterior", &posterior)?;
+        let values = StatisticsValues::new(statistics, log_density);
+        let clamped = [i64::try_from(record.clamped).unwrap_or(i64::MAX)];
+        let mut values = values.values();
+        values.push(Values::I64(&clamped));
+        self.writer.push("sample_stats", &values)?;
+        let rows = record.variance.len();
+        if rows > 0 {
+            self.mean.clear();
+            self.sd.clear();
+            for row in 0..rows {
+                let root = record.variance[row].sqrt();
+                for (output, map) in self.recipe.outputs.iter().enumerate() {
+                    self.mean.push(map.restore(record.mean[output * rows + row]));
+                    if !self.recipe.is_classification {
+                        self.sd.push(map.scale * root);
+                    }
+                }
+                if self.recipe.is_classification {
+                    self.sd.push(root);
+                }
+            }
+            if self.recipe.is_classification {
+                let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
+                let (mean, sd) = (narrow(&self.mean), narrow(&self.sd));
+                self.writer.push("predictions", &[Values::F32(&mean), Values::F32(&sd)])?;
+            } else {
+                self.writer.push("predictions", &[Values::F64(&self.mean), Values::F64(&self.sd)])?;
+            }
+        }
+        self.moments.add(&record.weights);
+        let keeping = self.recipe.keeping;
+        let inner = record.weights.len() - self.recipe.architecture.readout_parameters();
+        if inner > 0 && draw.is_multiple_of(keeping.positions_every) {
+            self.writer.push(POSITIONS, &[R::values(&record.weights[..inner])])?;
+        }
+        if keeping.weights_every.is_some_and(|every| draw.is_multiple_of(every)) {
+            let weights = record.weights.clone();
+            self.push_whole_weights(&weights, transition)?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, snapshot: &Snapshot<R>) -> Result<(), RecordError> {
+        let (start, before) = self.recipe.clock;
+        let document = CheckpointDocument {
+            transition: snapshot.transition,
+            step_size: snapshot.step_size,
+            adaptation: snapshot.adaptation.clone(),
+            since_record: snapshot.since_record.clone(),
+            warmup: snapshot.warmup.clone(),
+            sampling: snapshot.sampling.clone(),
+            moments_count: self.moments.count,
+            seconds: before + start.elapsed().as_secs_f64(),
+        };
+        let document = serde_json::to_value(document).map_err(|error| RunError::Request(error.to_string()))?;
+        let state = &snapshot.state;
+        let log_ratio = [state.log_ratio];
+        let parameters = [self.moments.mean.len()];
+        let (position, gradient) = ([state.position.len()], [state.gradient.len()]);
+        let tensors = [
+            Tensor { name: "position", shape: &position, values: R::values(&state.position) },
+            Tensor { name: "gradient", shape: &gradient, values: R::values(&state.gradient) },
+            Tensor { name: "log_ratio", shape: &[1], values: Values::F64(&log_ratio) },
+            Tensor { name: "moments_mean", shape: &parameters, values: Values::F64(&self.moments.mean) },
+            Tensor { name: "moments_squares", shape: &parameters, values: Values::F64(&self.moments.squares) },
+        ];
+        Ok(self.writer.checkpoint(&document, &tensors)?)
+    }
+}
+
+/// What a checkpoint says of its chain, for summaries.
+///
+/// # Errors
+/// A damaged checkpoint.
+pub fn read_document(checkpoint: &Checkpoint) -> Result<CheckpointDocument, RunError> {
+    serde_json::from_value(checkpoint.document().clone())
+        .map_err(|error| RunError::Request(format!("a checkpoint is not understood: {error}")))
+}
+
+/// The chain's state and moments in a checkpoint.
+///
+/// # Errors
+/// A damaged checkpoint, or one of another problem.
+pub fn restore<R: Stored>(
+    checkpoint: &Checkpoint,
+    dimension: usize,
+    parameters: usize,
+) -> Result<(Snapshot<R>, Moments), RunError> {
+    let document = read_document(checkpoint)?;
+    let gradient = checkpoint.tensors().find(|(name, _)| *name == "gradient");
+    let gradient = gradient.map_or(0, |(_, shape)| shape.iter().product());
+    if gradient != 0 && gradient != dimension {
+        let message = "a checkpoint's gradient has another length than its position";
+        return Err(RunError::Request(message.to_owned()));
+    }
+    let state = State {
+        position: R::tensor(checkpoint, "position", &[dimension])?,
+        log_ratio: checkpoint.f64("log_ratio", &[1])?[0],
+        gradient: R::tensor(checkpoint, "gradient", &[gradient])?,
+    };
+    let moments = Moments {
+        count: document.moments_count,
+        mean: checkpoint.f64("moments_mean", &[parameters])?,
+        squares: checkpoint.f64("moments_squares", &[parameters])?,
+    };
+    let snapshot = Snapshot {
+        transition: document.transition,
+        state,
+        step_size: document.step_size,
+        adaptation: document.adaptation,
+        since_record: document.since_record,
+        warmup: document.warmup,
+        sampling: document.sampling,
+    };
+    Ok((snapshot, moments))
+}

@@ -1,0 +1,275 @@
+//! `reprior sample` and `reprior resume`: chains into a run folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use reprior::chain::{Chain, Control, Moments, Observed, Outcome, run};
+use reprior::model::{Model, whole_weights};
+use reprior::posterior::{NetworkPosterior, Projection, Recorder};
+use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Values, checkpoint};
+
+use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
+use crate::error::Failure;
+use crate::plan::Plan;
+use crate::problem::{DataDescription, Problem};
+use crate::progress::Display;
+use crate::record::{Recipe, Recording, read_document, restore};
+use crate::schema::{Keeping, MOMENTS};
+use crate::settings::{Precision, Settings};
+use crate::stored::Stored;
+use crate::summary;
+use crate::table::to_stderr;
+
+/// Set by Ctrl-C.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Runs `reprior sample`.
+///
+/// # Errors
+/// A wrong request before anything is written; a failed run, whose draws are kept; a run that was stopped.
+pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
+    let settings = Settings::from_arguments(&arguments.settings)?;
+    check_driving(&arguments.driving)?;
+    let out = arguments.out.clone().unwrap_or_else(|| default_folder(&settings.data.source));
+    if !arguments.overwrite && out.join("config.toml").exists() {
+        return Err(Failure::request(format!(
+            "`{0}` holds a run already: go on with it by `reprior resume {0}`, replace it with --overwrite, or choose another --out",
+            out.display()
+        )));
+    }
+    let problem = Problem::load(settings)?;
+    let plan = Plan::new(&problem)?;
+    plan.check(&problem.settings, &out)?;
+    let config = problem.settings.to_toml()?;
+    let folder = RunFolder::create(&out, arguments.overwrite).map_err(Failure::request)?;
+    folder.write_text("config.toml", &config).map_err(Failure::run)?;
+    drive(&problem, &plan, &folder, &arguments.driving)
+}
+
+/// Runs `reprior resume`.
+///
+/// # Errors
+/// A wrong request: not a run, or its data have changed. Otherwise as [`sample`].
+pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
+    check_driving(&arguments.driving)?;
+    let folder = RunFolder::open(&arguments.run).map_err(Failure::request)?;
+    let settings = Settings::from_file(&folder.path().join("config.toml"))?;
+    settings.check()?;
+    let problem = Problem::load(settings)?;
+    if let Some(before) = read_description(folder.path())?
+        && before.fingerprint != problem.description.fingerprint
+    {
+        return Err(Failure::request(format!(
+            "the data at `{}` are not those that `{}` was started with: put them back, or start a new run",
+            problem.settings.data.source,
+            folder.path().display()
+        )));
+    }
+    let plan = Plan::new(&problem)?;
+    plan.check(&problem.settings, folder.path())?;
+    drive(&problem, &plan, &folder, &arguments.driving)
+}
+
+/// The description of the data in a run folder, if it has been written.
+///
+/// # Errors
+/// A damaged file.
+pub fn read_description(run: &Path) -> Result<Option<DataDescription>, Failure> {
+    let path = run.join("data.json");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| Failure::request(format!("`{}` cannot be read: {error}", path.display())))?;
+    serde_json::from_str(&text)
+        .map(Some)
+        .map_err(|error| Failure::request(format!("`{}` is damaged: {error}", path.display())))
+}
+
+fn default_folder(source: &str) -> PathBuf {
+    let name = Path::new(source).file_stem().map_or_else(|| "run".into(), |stem| stem.to_os_string());
+    Path::new("runs").join(name)
+}
+
+fn check_driving(driving: &DrivingArguments) -> Result<(), Failure> {
+    if driving.threads == Some(0) {
+        return Err(Failure::request("--threads is 0: it must be at least 1"));
+    }
+    let seconds = driving.checkpoint_seconds;
+    if !(seconds.is_finite() && (0.0..=1e9).contains(&seconds)) {
+        let message = format!("--checkpoint-seconds is {seconds}: it must be zero or positive");
+        return Err(Failure::Request(message));
+    }
+    Ok(())
+}
+
+fn drive(problem: &Problem, plan: &Plan, folder: &RunFolder, driving: &DrivingArguments) -> Result<(), Failure> {
+    match problem.settings.sampler.precision {
+        Precision::F32 => drive_in::<f32>(problem, plan, folder, driving),
+        Precision::F64 => drive_in::<f64>(problem, plan, folder, driving),
+    }
+}
+
+/// Opens the store, or makes it where the run has not come that far.
+fn open_store(problem: &Problem, plan: &Plan, folder: &RunFolder) -> Result<DrawStore, Failure> {
+    if folder.path().join("draws.zarr").join("zarr.json").exists() {
+        let store = DrawStore::open(folder).map_err(Failure::run)?;
+        if !store.matches(&plan.schema).map_err(Failure::run)? {
+            return Err(Failure::request(format!(
+                "the draws in `{}` were recorded with other settings than its config.toml says",
+                folder.path().display()
+            )));
+        }
+        return Ok(store);
+    }
+    DrawStore::create(folder, &plan.schema).map_err(Failure::run)?;
+    DrawStore::open(folder).map_err(Failure::run).inspect(|_| {
+        for note in problem.description.notes() {
+            to_stderr(&format!("note: {note}"));
+        }
+    })
+}
+
+fn drive_in<R: Stored>(
+    problem: &Problem,
+    plan: &Plan,
+    folder: &RunFolder,
+    driving: &DrivingArguments,
+) -> Result<(), Failure> {
+    let description = serde_json::to_string_pretty(&problem.description).map_err(Failure::run)?;
+    folder.write_text("data.json", &description).map_err(Failure::run)?;
+    let store = open_store(problem, plan, folder)?;
+    write_targets(problem, &store)?;
+    let model = Arc::new(problem.model::<R>(&problem.test_inputs)?);
+    let chains = make_chains(problem, &model, folder, &store)?;
+    let made: Vec<u64> = chains.iter().map(|(chain, _)| chain.snapshot().transition).collect();
+    let total = problem.settings.schedule().transitions();
+    if made.iter().all(|&made| made >= total) {
+        if !driving.quiet {
+            to_stderr("This run is complete; there is nothing to go on with.");
+        }
+        write_moments(&chains, &store)?;
+        return summary::write_and_print(folder, driving.json);
+    }
+    // a second Ctrl-C ends at once; files are whole at any moment
+    let handler = || {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|error| Failure::run(format!("Ctrl-C cannot be caught: {error}")))?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let control = Control {
+        threads: driving.threads.unwrap_or(cores),
+        checkpoint_every: Duration::from_secs_f64(driving.checkpoint_seconds),
+        stop: &STOP,
+    };
+    let display = Display::new(driving.quiet, &made, total);
+    let (chains, outcome) = run(chains, control, &|progress| display.update(progress));
+    display.finish();
+    match outcome {
+        Ok(Outcome::Complete) => {
+            write_moments(&chains, &store)?;
+            summary::write_and_print(folder, driving.json)
+        }
+        Ok(Outcome::Stopped) => {
+            to_stderr(&format!(
+                "Stopped; everything drawn so far is kept. Go on with: reprior resume {}",
+                folder.path().display()
+            ));
+            Err(Failure::Stopped)
+        }
+        Err(error) => Err(Failure::run(format!(
+            "{error}. What was drawn before is kept in `{}`",
+            folder.path().display()
+        ))),
+    }
+}
+
+type Chains<R> = Observed<NetworkPosterior<R>, Recording<R>>;
+
+/// Every chain, from its checkpoint where there is one.
+fn make_chains<R: Stored>(
+    problem: &Problem,
+    model: &Arc<Model<R>>,
+    folder: &RunFolder,
+    store: &DrawStore,
+) -> Result<Chains<R>, Failure> {
+    let settings = &problem.settings;
+    let schedule = settings.schedule();
+    let load = |chain: usize| checkpoint::load(folder.path(), chain as u64).map_err(Failure::run);
+    let checkpoints: Vec<Option<Checkpoint>> = (0..schedule.chains).map(load).collect::<Result<_, _>>()?;
+    let mut seconds: f64 = 0.0;
+    for checkpoint in checkpoints.iter().flatten() {
+        seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
+    }
+    let keeping = Keeping::new(settings, model.inner_parameters(), R::BYTES);
+    let whole = keeping.weights_every.and_then(|_| {
+        whole_weights(&model.architecture, &model.design, &problem.inputs).map(Arc::new)
+    });
+    let recipe = Recipe {
+        schedule,
+        keeping,
+        architecture: model.architecture.clone(),
+        outputs: problem.description.standardisation.targets.clone(),
+        is_classification: problem.description.is_classification,
+        whole,
+        clock: (Instant::now(), seconds),
+    };
+    let dimension = NetworkPosterior::dimension(model, settings.sampler.coordinates);
+    let parameters = model.inner_parameters() + model.architecture.readout_parameters();
+    let sampler = settings.sampler_settings();
+    let mut chains = Vec::with_capacity(schedule.chains);
+    for (index, checkpoint) in checkpoints.iter().enumerate() {
+        let target = NetworkPosterior::new(
+            Arc::clone(model), settings.sampler.coordinates, settings.sampler.space.forced(),
+        );
+        let projection = Projection::new(model, settings.record.projections, schedule.seed);
+        let recorder = Recorder::new(Arc::clone(model), projection);
+        let (chain, writer, moments) = match checkpoint {
+            None => {
+                let chain = Chain::start(index, schedule, &sampler, target).map_err(Failure::run)?;
+                let writer = store.writer(index as u64).map_err(Failure::run)?;
+                (chain, writer, Moments::new(parameters))
+            }
+            Some(checkpoint) => {
+                let (snapshot, moments) = restore(checkpoint, dimension, parameters).map_err(Failure::run)?;
+                let chain = Chain::resume(index, schedule, &sampler, target, snapshot).map_err(Failure::run)?;
+                let writer = store.writer_at(index as u64, checkpoint.cursor()).map_err(Failure::run)?;
+                (chain, writer, moments)
+            }
+        };
+        chains.push((chain, Recording::new(index, recipe.clone(), writer, recorder, moments)));
+    }
+    Ok(chains)
+}
+
+/// Training and test targets in their own units.
+fn write_targets(problem: &Problem, store: &DrawStore) -> Result<(), Failure> {
+    use reprior::model::Targets;
+    let write = |group: &str, targets: &Targets| match targets {
+        Targets::Real { values, .. } => store.write_static(group, "y", Values::F64(values)),
+        Targets::Classes { labels, .. } => {
+            let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
+            store.write_static(group, "y", Values::I64(&labels))
+        }
+    };
+    write("observed_data", &problem.train_targets).map_err(Failure::run)?;
+    if problem.description.test_rows > 0 {
+        write("predictions_constant_data", &problem.test_targets).map_err(Failure::run)?;
+    }
+    Ok(())
+}
+
+/// Running moments of all chains, once they are complete.
+fn write_moments<R: Stored>(chains: &Chains<R>, store: &DrawStore) -> Result<(), Failure> {
+    let all = |values: &dyn Fn(&Moments) -> Vec<f64>| -> Vec<f32> {
+        chains.iter().flat_map(|(_, recording)| values(&recording.moments)).map(|x| x as f32).collect()
+    };
+    let mean = all(&|moments| moments.mean.clone());
+    store.write_static(MOMENTS, "mean", Values::F32(&mean)).map_err(Failure::run)?;
+    let variance = all(&Moments::variance);
+    store.write_static(MOMENTS, "variance", Values::F32(&variance)).map_err(Failure::run)
+}

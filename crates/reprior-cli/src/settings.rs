@@ -1,0 +1,389 @@
+//! Settings of a run: from a file and flags to a resolved configuration in which every default is written out.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use reprior::chain::Schedule;
+use reprior::model::InputReduction;
+use reprior::network::{Activation, Architecture, LayerScale};
+use reprior::posterior::{Coordinates, Space};
+use reprior::sampler::{Method, SamplerSettings};
+use reprior_io::data::{BUILT_INS, Request, Task};
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::SettingsArguments;
+use crate::error::Failure;
+
+/// Everything that decides what is drawn. As TOML in `config.toml`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    pub data: DataSettings,
+    pub model: ModelSettings,
+    pub sampler: SamplingSettings,
+    pub run: RunSettings,
+    pub record: RecordSettings,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct DataSettings {
+    pub source: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Vec<String>>,
+    pub task: TaskName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shuffle: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ModelSettings {
+    pub network: String,
+    pub activation: Activation,
+    pub weight_variance: Vec<f64>,
+    pub bias_variance: Vec<f64>,
+    pub readout_weight_variance: f64,
+    pub readout_bias_variance: f64,
+    pub likelihood: Likelihood,
+    pub noise: f64,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            network: "fcn:512".to_owned(),
+            activation: Activation::Gelu,
+            weight_variance: vec![2.0],
+            bias_variance: vec![0.01],
+            readout_weight_variance: 1.0,
+            readout_bias_variance: 0.01,
+            likelihood: Likelihood::Gaussian,
+            noise: 0.1,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct SamplingSettings {
+    pub method: Method,
+    pub coordinates: Coordinates,
+    pub space: SpaceChoice,
+    pub input_reduction: InputReduction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_size: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_acceptance: Option<f64>,
+    pub precision: Precision,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct RunSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chains: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draws: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thin: Option<u64>,
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct RecordSettings {
+    pub projections: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<u64>,
+    pub keep_weights: u64,
+}
+
+impl Default for RecordSettings {
+    fn default() -> Self {
+        Self { projections: 100, keep: None, keep_weights: 0 }
+    }
+}
+
+/// A closed set of names with messages that list them.
+macro_rules! names {
+    ($(#[$doc:meta])* $type:ident, $what:literal { $first:ident = $first_name:literal $(, $variant:ident = $name:literal)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+        pub enum $type {
+            #[default]
+            #[serde(rename = $first_name)]
+            $first,
+            $(#[serde(rename = $name)] $variant,)*
+        }
+
+        impl FromStr for $type {
+            type Err = Failure;
+            fn from_str(text: &str) -> Result<Self, Failure> {
+                match text {
+                    $first_name => Ok(Self::$first),
+                    $($name => Ok(Self::$variant),)*
+                    _ => Err(Failure::request(format!(
+                        concat!("unknown ", $what, " `{}`: use one of ", $first_name $(, ", ", $name)*), text
+                    ))),
+                }
+            }
+        }
+    };
+}
+
+names!(
+    /// What the target is.
+    TaskName, "task" { Auto = "auto", Regression = "regression", Classification = "classification" }
+);
+names!(
+    /// Where the readout is solved for.
+    SpaceChoice, "space" { Auto = "auto", Feature = "feature", Data = "data" }
+);
+names!(
+    /// Precision of the network.
+    Precision, "precision" { F32 = "f32", F64 = "f64" }
+);
+names!(
+    /// The likelihood.
+    Likelihood, "likelihood" { Gaussian = "gaussian" }
+);
+
+impl SpaceChoice {
+    /// The space that is forced, if any.
+    pub fn forced(self) -> Option<Space> {
+        match self {
+            Self::Auto => None,
+            Self::Feature => Some(Space::Feature),
+            Self::Data => Some(Space::Data),
+        }
+    }
+}
+
+impl Settings {
+    /// Settings from the configuration file, if any, and flags.
+    ///
+    /// # Errors
+    /// A wrong request: an unreadable file, an unknown key or value, a value out of range.
+    pub fn from_arguments(arguments: &SettingsArguments) -> Result<Self, Failure> {
+        let mut settings = match &arguments.config {
+            Some(path) => Self::from_file(path)?,
+            None => Self::default(),
+        };
+        settings.apply(arguments)?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Settings from a TOML file.
+    ///
+    /// # Errors
+    /// A wrong request naming the file, the key and the line.
+    pub fn from_file(path: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::request(format!("`{}` cannot be read: {error}", path.display())))?;
+        toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            Failure::request(format!("`{}`, line {line}: {}", path.display(), error.message()))
+        })
+    }
+
+    fn apply(&mut self, flags: &SettingsArguments) -> Result<(), Failure> {
+        fn set<T: Clone>(field: &mut T, flag: &Option<T>) {
+            if let Some(value) = flag {
+                *field = value.clone();
+            }
+        }
+        fn replace<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
+            if flag.is_some() {
+                field.clone_from(flag);
+            }
+        }
+        fn parse<T: FromStr<Err = Failure>>(field: &mut T, flag: &Option<String>) -> Result<(), Failure> {
+            if let Some(text) = flag {
+                *field = text.parse()?;
+            }
+            Ok(())
+        }
+        set(&mut self.data.source, &flags.data);
+        replace(&mut self.data.target, &flags.target);
+        parse(&mut self.data.task, &flags.task)?;
+        replace(&mut self.data.train, &flags.train);
+        replace(&mut self.data.test, &flags.test);
+        replace(&mut self.data.shuffle, &flags.shuffle);
+        set(&mut self.model.network, &flags.network);
+        set(&mut self.model.activation, &flags.activation);
+        set(&mut self.model.weight_variance, &flags.weight_variance);
+        set(&mut self.model.bias_variance, &flags.bias_variance);
+        set(&mut self.model.readout_weight_variance, &flags.readout_weight_variance);
+        set(&mut self.model.readout_bias_variance, &flags.readout_bias_variance);
+        parse(&mut self.model.likelihood, &flags.likelihood)?;
+        set(&mut self.model.noise, &flags.noise);
+        set(&mut self.sampler.method, &flags.method);
+        set(&mut self.sampler.coordinates, &flags.coordinates);
+        parse(&mut self.sampler.space, &flags.space)?;
+        if let Some(text) = &flags.input_reduction {
+            self.sampler.input_reduction = match text.as_str() {
+                "auto" => InputReduction::Auto,
+                "on" => InputReduction::On,
+                "off" => InputReduction::Off,
+                _ => {
+                    let message = format!("unknown input reduction `{text}`: use one of auto, on, off");
+                    return Err(Failure::Request(message));
+                }
+            };
+        }
+        replace(&mut self.sampler.step_size, &flags.step_size);
+        replace(&mut self.sampler.target_acceptance, &flags.target_acceptance);
+        parse(&mut self.sampler.precision, &flags.precision)?;
+        replace(&mut self.run.chains, &flags.chains);
+        replace(&mut self.run.warmup, &flags.warmup);
+        replace(&mut self.run.draws, &flags.draws);
+        replace(&mut self.run.thin, &flags.thin);
+        set(&mut self.run.seed, &flags.seed);
+        set(&mut self.record.projections, &flags.projections);
+        replace(&mut self.record.keep, &flags.keep);
+        set(&mut self.record.keep_weights, &flags.keep_weights);
+        Ok(())
+    }
+
+    /// Checks every value that can be checked without the data.
+    ///
+    /// # Errors
+    /// A wrong request that names the value and what is allowed.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.data.source.is_empty() {
+            let names = BUILT_INS.join(", ");
+            return Err(Failure::request(format!(
+                "no data: give --data with a built-in ({names}), a .csv or .npz file, or a folder of images"
+            )));
+        }
+        self.sampler_settings().check().map_err(Failure::request)?;
+        self.schedule().check().map_err(Failure::request)?;
+        let noise = self.model.noise;
+        if !(noise.is_finite() && noise > 0.0) {
+            let message = format!("the noise is {noise}: it is a standard deviation and must be positive and finite");
+            return Err(Failure::Request(message));
+        }
+        if self.record.keep == Some(0) {
+            return Err(Failure::request("--keep is 0: `predict` needs at least 1 kept position"));
+        }
+        self.architecture(1, 1)?.check().map_err(Failure::request)
+    }
+
+    /// Which records to load.
+    pub fn request(&self) -> Request {
+        let task = match self.data.task {
+            TaskName::Auto => Task::Auto,
+            TaskName::Regression => Task::Regression,
+            TaskName::Classification => Task::Classification,
+        };
+        Request {
+            source: self.data.source.clone(),
+            target: self.data.target.clone(),
+            task,
+            train: self.data.train,
+            test: self.data.test,
+            shuffle: self.data.shuffle,
+        }
+    }
+
+    /// The network for data with this many inputs and outputs.
+    ///
+    /// # Errors
+    /// A wrong request: a network that is not understood, variances out of range or of the wrong number.
+    pub fn architecture(&self, inputs: usize, outputs: usize) -> Result<Architecture, Failure> {
+        let model = &self.model;
+        let unknown = || {
+            let message = format!(
+                "unknown network `{}`: use fcn: and the widths of the hidden layers (fcn:1024 or fcn:256,256), or linear",
+                model.network
+            );
+            Failure::Request(message)
+        };
+        let hidden: Vec<usize> = match model.network.strip_prefix("fcn:") {
+            Some(widths) => {
+                let widths = widths.split(',').map(|width| width.trim().parse().map_err(|_| unknown()));
+                widths.collect::<Result<_, _>>()?
+            }
+            None if model.network == "linear" => Vec::new(),
+            None => return Err(unknown()),
+        };
+        let per_layer = |variances: &[f64], name: &str| match (variances, hidden.len()) {
+            ([one], layers) => Ok(vec![*one; layers]),
+            (all, layers) if all.len() == layers => Ok(all.to_vec()),
+            (all, layers) => Err(Failure::request(format!(
+                "{} values of {name} for {layers} hidden layers: give one, or one per layer",
+                all.len()
+            ))),
+        };
+        let weights = per_layer(&model.weight_variance, "--weight-variance")?;
+        let biases = per_layer(&model.bias_variance, "--bias-variance")?;
+        let checked = weights.iter().chain([&model.readout_weight_variance]).map(|v| (v, 0.0 < *v));
+        let checked = checked.chain(biases.iter().chain([&model.readout_bias_variance]).map(|v| (v, 0.0 <= *v)));
+        for (value, is_allowed) in checked {
+            if !(is_allowed && value.is_finite()) {
+                return Err(Failure::request(format!(
+                    "a prior variance is {value}: weights need a positive one, biases zero or a positive one"
+                )));
+            }
+        }
+        let scale = |weight: f64, bias: f64| LayerScale { weight: weight.sqrt(), bias: bias.sqrt() };
+        Ok(Architecture {
+            inputs,
+            hidden_scales: weights.iter().zip(&biases).map(|(w, b)| scale(*w, *b)).collect(),
+            readout_scale: scale(model.readout_weight_variance, model.readout_bias_variance),
+            hidden,
+            outputs,
+            activation: model.activation,
+        })
+    }
+
+    /// The sampler.
+    pub fn sampler_settings(&self) -> SamplerSettings {
+        SamplerSettings {
+            method: self.sampler.method,
+            step_size: self.sampler.step_size,
+            target_acceptance: self.sampler.target_acceptance,
+        }
+    }
+
+    /// Numbers of chains, transitions and draws; the method's defaults where nothing was said.
+    pub fn schedule(&self) -> Schedule {
+        let (warmup, draws, thin) = match self.sampler.method {
+            Method::HmcInfinite => (100, 250, 1),
+            Method::Pcn => (5000, 1000, 25),
+            Method::Elliptical => (1000, 500, 10),
+        };
+        Schedule {
+            chains: self.run.chains.unwrap_or(4),
+            warmup: self.run.warmup.unwrap_or(warmup),
+            draws: self.run.draws.unwrap_or(draws),
+            thin: self.run.thin.unwrap_or(thin),
+            seed: self.run.seed,
+        }
+    }
+
+    /// Writes the schedule's defaults out.
+    pub fn resolve_schedule(&mut self) {
+        let schedule = self.schedule();
+        self.run.chains = Some(schedule.chains);
+        self.run.warmup = Some(schedule.warmup);
+        self.run.draws = Some(schedule.draws);
+        self.run.thin = Some(schedule.thin);
+    }
+
+    /// As TOML.
+    ///
+    /// # Errors
+    /// None in practice; reported rather than hidden.
+    pub fn to_toml(&self) -> Result<String, Failure> {
+        toml::to_string(self).map_err(Failure::run)
+    }
+}

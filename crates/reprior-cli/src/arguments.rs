@@ -10,12 +10,17 @@ use reprior::sampler::Method;
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
 /// say whether to believe them.
 #[derive(Debug, Parser)]
-#[command(name = "reprior", version, max_term_width = 100, after_help = "\
+#[command(
+    name = "reprior",
+    version,
+    max_term_width = 100,
+    after_help = "\
 Example:
   reprior sample --data strokes --train 500 --out runs/strokes
   reprior predict runs/strokes --data strokes
 
-`reprior COMMAND --help` explains each command.")]
+`reprior COMMAND --help` explains each command."
+)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -50,7 +55,9 @@ Example:
   reprior predict runs/energy --data new-buildings.csv --out predictions.csv")]
     Predict(PredictArguments),
     /// Memory, disk space and operations that a run would take, before anything is allocated
-    #[command(after_help = "Example:\n  reprior plan --data cifar10/ --train 2000 --network fcn:4096")]
+    #[command(
+        after_help = "Example:\n  reprior plan --data cifar10/ --train 2000 --network fcn:4096"
+    )]
     Plan(PlanArguments),
 }
 
@@ -66,7 +73,12 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "SRC", help_heading = "Data")]
     pub data: Option<String>,
     /// Target column of a CSV file, or several with commas [default: the last column]
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',', help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        value_delimiter = ',',
+        help_heading = "Data"
+    )]
     pub target: Option<Vec<String>>,
     /// What the target is: auto, regression or classification (auto: text and image labels are classes) [default: auto]
     #[arg(long, value_name = "TASK", help_heading = "Data")]
@@ -89,22 +101,49 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub activation: Option<Activation>,
     /// Prior variance of hidden weights times fan-in, one for all hidden layers or one each [default: 2]
-    #[arg(long, value_name = "V", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "V",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub weight_variance: Option<Vec<f64>>,
     /// Prior variance of hidden biases, one for all hidden layers or one each [default: 0.01]
-    #[arg(long, value_name = "V", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "V",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub bias_variance: Option<Vec<f64>>,
     /// Prior variance of readout weights times fan-in [default: 1]
-    #[arg(long, value_name = "V", allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "V",
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub readout_weight_variance: Option<f64>,
     /// Prior variance of readout biases [default: 0.01]
-    #[arg(long, value_name = "V", allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "V",
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub readout_bias_variance: Option<f64>,
     /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C) [default: gaussian]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub likelihood: Option<String>,
     /// Standard deviation of the observation noise, in units of the standardised target [default: 0.1]
-    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "SIGMA",
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub noise: Option<f64>,
 
     /// The sampler: hmc-infinite, pcn or elliptical [default: hmc-infinite]
@@ -120,10 +159,20 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "WHEN", help_heading = "Sampler")]
     pub input_reduction: Option<String>,
     /// Fixed step size: β in (0, 1] for pcn, an angle up to π/2 for hmc-infinite [default: adapted in warm-up]
-    #[arg(long, value_name = "STEP", allow_negative_numbers = true, help_heading = "Sampler")]
+    #[arg(
+        long,
+        value_name = "STEP",
+        allow_negative_numbers = true,
+        help_heading = "Sampler"
+    )]
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, 0.3 for pcn]
-    #[arg(long, value_name = "RATE", allow_negative_numbers = true, help_heading = "Sampler")]
+    #[arg(
+        long,
+        value_name = "RATE",
+        allow_negative_numbers = true,
+        help_heading = "Sampler"
+    )]
     pub target_acceptance: Option<f64>,
     /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f32]
     #[arg(long, value_name = "TYPE", help_heading = "Sampler")]
@@ -177,7 +226,12 @@ pub struct DrivingArguments {
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub threads: Option<usize>,
     /// Seconds between checkpoints of each chain
-    #[arg(long, value_name = "S", default_value_t = 10.0, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = 10.0,
+        help_heading = "Output"
+    )]
     pub checkpoint_seconds: f64,
     /// Print the summary as JSON
     #[arg(long, help_heading = "Output")]

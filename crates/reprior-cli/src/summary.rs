@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use reprior::chain::Statistics;
-use reprior::diagnostics::{Draws, Estimator, Truncation, rhat_squared_hron, spread, summarise};
+use reprior::diagnostics::{
+    Draws, Estimator, Truncation, rhat_by_chance, rhat_squared_hron, spread, summarise,
+};
 use reprior::model::Targets;
 use reprior_io::run::{DrawReader, RunFolder, Selection, checkpoint};
 use serde::Serialize;
@@ -412,10 +414,15 @@ impl Summary {
         if self.chains == 1 {
             warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
         }
-        if self.rhat_max > 1.01 {
+        let blocks = [&self.ess.prediction, &self.ess.weights]
+            .into_iter()
+            .flatten();
+        let disagreeing =
+            blocks.filter(|ess| ess.rhat_max > rhat_by_chance(self.chains, ess.mean).max(1.01));
+        if let Some(ess) = disagreeing.max_by(|a, b| a.rhat_max.total_cmp(&b.rhat_max)) {
             warn(format!(
-                "R-hat reaches {:.3} (above 1.01): the chains do not agree yet; raise --warmup and --draws (or --thin)",
-                self.rhat_max
+                "R-hat reaches {:.3}, more than chance explains: the chains do not agree yet; raise --warmup and --draws (or --thin)",
+                ess.rhat_max
             ));
         }
         if let Some(ess) = &self.ess.prediction

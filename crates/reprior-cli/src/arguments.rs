@@ -84,14 +84,29 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "TASK", help_heading = "Data")]
     pub task: Option<String>,
     /// Train on the first N records [default: four fifths of a table, all training images]
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Data"
+    )]
     pub train: Option<usize>,
     /// Test on the first N test records, in a table those that follow the training rows [default: the rest of a table,
     /// at most 1000 test images]
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Data"
+    )]
     pub test: Option<usize>,
     /// Shuffle the records with this seed before taking the first ones, balanced over classes
-    #[arg(long, value_name = "SEED", help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "SEED",
+        allow_negative_numbers = true,
+        help_heading = "Data"
+    )]
     pub shuffle: Option<u64>,
 
     /// The network: fcn:WIDTH[,WIDTH...] or linear [default: fcn:512]
@@ -179,30 +194,70 @@ pub struct SettingsArguments {
     pub precision: Option<String>,
 
     /// Independent chains [default: 4]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub chains: Option<usize>,
     /// Transitions of each chain before its first draw [default: 100; 5000 for pcn, 1000 for elliptical]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub warmup: Option<u64>,
     /// Draws of each chain [default: 250; 1000 for pcn, 500 for elliptical]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub draws: Option<u64>,
     /// Transitions from one draw to the next [default: 1; 25 for pcn, 10 for elliptical]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub thin: Option<u64>,
     /// Seed of every random number; the same seed gives the same draws on any number of threads [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub seed: Option<u64>,
 
     /// Random projections of all weights that are recorded [default: 100]
-    #[arg(long, value_name = "N", help_heading = "Recording")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Recording"
+    )]
     pub projections: Option<usize>,
     /// Positions of each chain that are kept for `predict`, evenly spread over its draws [default: as many as fit in
     /// 256 MB over all chains, at most 100]
-    #[arg(long, value_name = "N", help_heading = "Recording")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Recording"
+    )]
     pub keep: Option<u64>,
     /// Whole weight vectors of each chain that are kept, evenly spread over its draws [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Recording")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Recording"
+    )]
     pub keep_weights: Option<u64>,
 }
 
@@ -223,12 +278,18 @@ pub struct SampleArguments {
 #[derive(Debug, Args)]
 pub struct DrivingArguments {
     /// Threads, each working on one chain at a time [default: one per core]
-    #[arg(long, value_name = "N", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Output"
+    )]
     pub threads: Option<usize>,
     /// Seconds between checkpoints of each chain
     #[arg(
         long,
         value_name = "S",
+        allow_negative_numbers = true,
         default_value_t = 10.0,
         help_heading = "Output"
     )]
@@ -278,7 +339,7 @@ pub struct PlanArguments {
     #[command(flatten)]
     pub settings: SettingsArguments,
     /// Threads that would be used [default: one per core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub threads: Option<usize>,
     /// Print JSON
     #[arg(long)]

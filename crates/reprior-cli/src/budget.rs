@@ -144,7 +144,8 @@ impl Sizes {
         Budget {
             shared_bytes: shared as u64,
             chain_bytes: chain as u64,
-            memory_bytes: (shared + chain * self.chains) as u64,
+            memory_bytes: (shared as u64)
+                .saturating_add((chain as u64).saturating_mul(self.chains as u64)),
             parameters: architecture.parameters() as u64,
             dimension: dimension as u64,
             value_operations: value,

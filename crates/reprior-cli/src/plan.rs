@@ -18,6 +18,14 @@ pub struct Plan {
     pub schema: Schema,
     /// Bytes of the finished run folder, checkpoints included.
     pub disk_bytes: u64,
+    /// Bytes of each chain's buffers for draws.
+    writer_bytes: u64,
+}
+
+/// Memory in all, with so many bytes of buffers for the draws of each chain.
+fn with_writers(sizes: &Sizes, writers: u64) -> u64 {
+    let writers = writers.saturating_mul(sizes.chains as u64);
+    sizes.budget().memory_bytes.saturating_add(writers)
 }
 
 impl Plan {
@@ -43,15 +51,16 @@ impl Plan {
         let schema = schema(problem, inner, real, data_type);
         let mut budget = sizes.budget();
         let writers = schema.bytes_in_memory().map_err(Failure::request)?;
-        budget.chain_bytes += writers;
-        budget.memory_bytes += writers * sizes.chains as u64;
+        budget.chain_bytes = budget.chain_bytes.saturating_add(writers);
+        budget.memory_bytes = with_writers(&sizes, writers);
         let checkpoint =
             (inner + sizes.architecture.readout_parameters()) as u64 * (2 * real as u64 + 16);
         let disk = schema.bytes_on_disk().map_err(Failure::request)?;
         Ok(Self {
-            disk_bytes: disk + checkpoint * sizes.chains as u64,
+            disk_bytes: disk.saturating_add(checkpoint.saturating_mul(sizes.chains as u64)),
             sizes,
             budget,
+            writer_bytes: writers,
             schema,
         })
     }
@@ -63,7 +72,7 @@ impl Plan {
     pub fn check(&self, settings: &Settings, out: &std::path::Path) -> Result<(), Failure> {
         let available = available_memory();
         if self.budget.memory_bytes > available {
-            let advice = self.advice(settings, available).unwrap_or_default();
+            let advice = self.advice(settings, available);
             return Err(Failure::request(format!(
                 "the run needs {} of memory, {} are free{advice}",
                 bytes(self.budget.memory_bytes as f64),
@@ -85,9 +94,9 @@ impl Plan {
     }
 
     /// What would fit into `available` bytes.
-    fn advice(&self, settings: &Settings, available: u64) -> Option<String> {
-        let fits = |sizes: &Sizes| sizes.budget().memory_bytes <= available;
-        let chains = (0..self.sizes.chains).rev().find(|&chains| {
+    fn advice(&self, settings: &Settings, available: u64) -> String {
+        let fits = |sizes: &Sizes| with_writers(sizes, self.writer_bytes) <= available;
+        let chains = largest(self.sizes.chains, |chains| {
             fits(&Sizes {
                 chains,
                 ..self.sizes.clone()
@@ -106,7 +115,7 @@ impl Plan {
             .unwrap_or(0);
         let width = largest(width, |width| fits(&self.sizes.with_width(settings, width)));
         let mut ways = Vec::new();
-        if let Some(chains) = chains.filter(|&chains| chains > 0) {
+        if let Some(chains) = chains {
             ways.push(format!("--chains {chains}"));
         }
         if let Some(rows) = rows {
@@ -115,7 +124,10 @@ impl Plan {
         if let Some(width) = width {
             ways.push(format!("hidden layers of width {width}"));
         }
-        (!ways.is_empty()).then(|| format!("; it would fit with {}", ways.join(", or with ")))
+        if ways.is_empty() {
+            return "; take a smaller network or record less (--test, --projections, --keep-weights)".to_owned();
+        }
+        format!("; it would fit with {}", ways.join(", or with "))
     }
 }
 
@@ -151,7 +163,7 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
     let available = available_memory();
     let is_fitting = budget.memory_bytes <= available;
     let advice = if is_fitting {
-        None
+        String::new()
     } else {
         plan.advice(&problem.settings, available)
     };
@@ -219,7 +231,7 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
         row("disk", bytes(plan.disk_bytes as f64)),
     ]));
     if !is_fitting {
-        to_stdout(&format!("It does not fit{}.", advice.unwrap_or_default()));
+        to_stdout(&format!("It does not fit{advice}."));
     }
     Ok(())
 }

@@ -14,6 +14,11 @@ use serde::{Deserialize, Serialize};
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
 
+/// Widest hidden layer, and most weights between hidden layers, whose memory is counted rather than refused outright;
+/// beyond them the count itself would not fit in 64 bits.
+const MOST_WIDTH: usize = 10_000_000;
+const MOST_WEIGHTS: f64 = 1e15;
+
 /// Everything that decides what is drawn. As TOML in `config.toml`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -196,7 +201,7 @@ impl Settings {
         toml::from_str(&text).map_err(|error| {
             let line = error
                 .span()
-                .map_or(1, |span| text[..span.start].lines().count().max(1));
+                .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
             Failure::request(format!(
                 "`{}`, line {line}: {}",
                 path.display(),
@@ -345,6 +350,14 @@ impl Settings {
             None if model.network == "linear" => Vec::new(),
             None => return Err(unknown()),
         };
+        let joined = |pair: &[usize]| pair[0] as f64 * pair[1] as f64;
+        let weights_between: f64 = hidden.windows(2).map(joined).sum();
+        if hidden.iter().any(|&width| width > MOST_WIDTH) || weights_between > MOST_WEIGHTS {
+            return Err(Failure::request(format!(
+                "network `{}` is too wide for any machine: `reprior plan` says what fits this one",
+                model.network
+            )));
+        }
         let per_layer = |variances: &[f64], name: &str| match (variances, hidden.len()) {
             ([one], layers) => Ok(vec![*one; layers]),
             (all, layers) if all.len() == layers => Ok(all.to_vec()),

@@ -13,8 +13,8 @@ pub struct Pcn<R> {
     proposal: Vec<R>,
 }
 
-/// The smallest β that adaptation may reach.
-const SMALLEST: f64 = 1e-6;
+/// The smallest β: below it, single precision would not notice a step.
+pub(super) const SMALLEST: f64 = 1e-6;
 
 impl<R: Real> Pcn<R> {
     /// The kernel with step size β in (0, 1].

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, StartError, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
@@ -452,4 +452,40 @@ fn a_resumed_chain_makes_the_same_draws() {
         assert_eq!(whole[0].positions, parts.positions, "{method}");
         assert_eq!(whole[0].statistics, parts.statistics, "{method}");
     }
+}
+
+#[test]
+fn a_snapshot_of_another_target_or_method_is_refused() {
+    let schedule = Schedule {
+        chains: 1,
+        warmup: 0,
+        draws: 1,
+        thin: 1,
+        seed: 9,
+    };
+    let hmc = settings(Method::HmcInfinite);
+    let snapshot = Chain::start(0, schedule, &hmc, Line)
+        .unwrap()
+        .snapshot()
+        .clone();
+    let resume =
+        |method, snapshot| Chain::resume(0, schedule, &settings(method), Line, snapshot).err();
+    assert_eq!(resume(Method::HmcInfinite, snapshot.clone()), None);
+    assert!(matches!(
+        resume(Method::Pcn, snapshot.clone()),
+        Some(StartError::Method { .. })
+    ));
+    let mut without = snapshot.clone();
+    without.state.gradient.clear();
+    assert_eq!(resume(Method::Elliptical, without.clone()), None);
+    assert!(matches!(
+        resume(Method::HmcInfinite, without),
+        Some(StartError::Method { .. })
+    ));
+    let mut longer = snapshot;
+    longer.state.position.push(0.0);
+    assert!(matches!(
+        resume(Method::HmcInfinite, longer),
+        Some(StartError::Dimension { .. })
+    ));
 }

@@ -69,6 +69,18 @@ pub enum StartError {
         /// Coordinates of the target.
         expected: usize,
     },
+    /// A snapshot of another method.
+    #[error(
+        "chain {chain}: the checkpoint was made by another method: its gradient has {found} coordinates, not {expected}"
+    )]
+    Method {
+        /// Which chain.
+        chain: usize,
+        /// Coordinates of the gradient in the snapshot.
+        found: usize,
+        /// Coordinates of the gradient that the method keeps.
+        expected: usize,
+    },
 }
 
 /// Draws from the prior that are tried as a start.
@@ -123,7 +135,7 @@ impl<T: Target> Chain<T> {
     /// A chain that goes on from a snapshot, to the same draws as if it had never stopped.
     ///
     /// # Errors
-    /// [`StartError::Dimension`] if the snapshot is of another target.
+    /// [`StartError::Dimension`] or [`StartError::Method`] if the snapshot is of another target or method.
     pub fn resume(
         index: usize,
         schedule: Schedule,
@@ -134,6 +146,18 @@ impl<T: Target> Chain<T> {
         let (found, expected) = (snapshot.state.position.len(), target.dim());
         if found != expected {
             return Err(StartError::Dimension {
+                chain: index,
+                found,
+                expected,
+            });
+        }
+        let needs_gradient = settings.method.needs_gradients();
+        let (found, expected) = (
+            snapshot.state.gradient.len(),
+            if needs_gradient { expected } else { 0 },
+        );
+        if found != expected {
+            return Err(StartError::Method {
                 chain: index,
                 found,
                 expected,

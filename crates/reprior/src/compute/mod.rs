@@ -24,6 +24,6 @@ pub use matrix::{
 pub use real::Real;
 pub use stream::{Purpose, Stream};
 pub use vector::{
-    add_scaled, autoregress, axpby, chi_squared, difference_dot, dot, kick, norm_squared, rotate,
-    simd,
+    add_scaled, autoregress, blend, chi_squared, difference_dot, dot, kick, norm_squared,
+    one_minus_cos, rotate, simd,
 };

@@ -64,27 +64,30 @@ pub fn add_scaled<R: Real>(y: &mut [R], scale: f64, x: &[R]) {
     );
 }
 
-/// out ← a·x + b·y.
-pub fn axpby<R: Real>(out: &mut [R], a: f64, x: &[R], b: f64, y: &[R]) {
-    let (a, b) = (R::from_f64(a), R::from_f64(b));
+/// out ← x + (scale·y − shrink·x), that is (1 − shrink)·x + scale·y.
+///
+/// A factor just below 1 rounds to single precision with an error that a small `scale` cannot make up for: over many
+/// steps variances would grow or shrink. Its distance from 1 keeps its accuracy.
+pub fn blend<R: Real>(out: &mut [R], shrink: f64, x: &[R], scale: f64, y: &[R]) {
+    let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
     simd(
         #[inline(always)]
         || {
             for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-                *out = a * x + b * y;
+                *out = x + (scale * y - shrink * x);
             }
         },
     );
 }
 
-/// noise ← b·noise + a·x: an autoregressive proposal made in place of its noise.
-pub fn autoregress<R: Real>(noise: &mut [R], b: f64, a: f64, x: &[R]) {
-    let (a, b) = (R::from_f64(a), R::from_f64(b));
+/// noise ← x + (scale·noise − shrink·x): [`blend`] made in place of its noise.
+pub fn autoregress<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R]) {
+    let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
     simd(
         #[inline(always)]
         || {
             for (noise, &x) in noise.iter_mut().zip(x) {
-                *noise = a * x + b * *noise;
+                *noise = x + (scale * *noise - shrink * x);
             }
         },
     );
@@ -100,18 +103,25 @@ pub fn kick<R: Real>(v: &mut [R], scale: f64, g: &[R]) -> f64 {
     change
 }
 
-/// Rotates the pairs (z, v) by `angle`: z ← z cos + v sin, v ← v cos − z sin.
+/// Rotates the pairs (z, v) by `angle`: z ← z cos + v sin, v ← v cos − z sin, in the form of [`blend`].
 pub fn rotate<R: Real>(z: &mut [R], v: &mut [R], angle: f64) {
-    let (sine, cosine) = angle.sin_cos();
-    let (sine, cosine) = (R::from_f64(sine), R::from_f64(cosine));
+    let (sine, shrink) = (R::from_f64(angle.sin()), R::from_f64(one_minus_cos(angle)));
     simd(
         #[inline(always)]
         || {
             for (z, v) in z.iter_mut().zip(v) {
-                (*z, *v) = (cosine * *z + sine * *v, cosine * *v - sine * *z);
+                (*z, *v) = (
+                    *z + (sine * *v - shrink * *z),
+                    *v - (sine * *z + shrink * *v),
+                );
             }
         },
     );
+}
+
+/// 1 − cos(angle) without cancellation.
+pub fn one_minus_cos(angle: f64) -> f64 {
+    2.0 * (0.5 * angle).sin().powi(2)
 }
 
 /// A chi-squared number with `freedom` degrees of freedom; 0 for none.
@@ -146,6 +156,48 @@ mod tests {
             rotate(&mut z, &mut v, scale);
             let before = norm_squared(&a) + norm_squared(&b);
             prop_assert!((norm_squared(&z) + norm_squared(&v) - before).abs() < 1e-4 * (1.0 + before));
+        }
+    }
+
+    /// Many small steps from far out, in single precision: what is expected of the mean shows a factor that is off by a
+    /// rounding error, 3e-8 of 1000 in each of 1000 steps, against 0.001 of noise (one standard error).
+    #[test]
+    fn small_steps_neither_gain_nor_lose() {
+        let (dimension, steps) = (2000, 1000);
+        let mean = |z: &[f32]| z.iter().map(|&z| f64::from(z)).sum::<f64>() / dimension as f64;
+        for beta in [1e-3_f64, 4e-4, 1e-4] {
+            let shrink = one_minus_cos(beta.asin());
+            let exact = 1000.0 * (1.0 - shrink).powi(steps);
+            let error = beta * (f64::from(steps) / dimension as f64).sqrt();
+            let mut z = vec![1000.0_f32; dimension];
+            let mut out = z.clone();
+            for step in 0..steps {
+                let xi = noise(dimension, step as u64);
+                blend(&mut out, shrink, &z, beta, &xi);
+                let mut proposal = xi;
+                autoregress(&mut proposal, beta, shrink, &z);
+                assert_eq!(proposal, out);
+                std::mem::swap(&mut z, &mut out);
+            }
+            assert!(
+                (mean(&z) - exact).abs() < 5.0 * error,
+                "{beta}: {} {exact}",
+                mean(&z)
+            );
+        }
+    }
+
+    #[test]
+    fn a_quarter_turn_keeps_the_norm() {
+        for steps in [1024, 100, 16, 5, 1] {
+            let angle = std::f64::consts::FRAC_PI_2 / f64::from(steps);
+            let (mut z, mut v) = (noise(4000, 1), noise(4000, 2));
+            let before = norm_squared(&z) + norm_squared(&v);
+            for _ in 0..steps {
+                rotate(&mut z, &mut v, angle);
+            }
+            let change = (norm_squared(&z) + norm_squared(&v)) / before - 1.0;
+            assert!(change.abs() < 3e-7, "{steps} steps: {change}");
         }
     }
 }

@@ -37,19 +37,31 @@ pub struct Model<R> {
 /// A model that cannot be.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ModelError {
-    /// σ ≤ 0 or not finite.
-    #[error("the noise is {0}: it is a standard deviation and must be positive and finite")]
+    /// σ ≤ 0 or not finite, or σ² is not in the range of double precision.
+    #[error(
+        "the noise is {0}: it is a standard deviation and must be positive and finite, and so must its square"
+    )]
     Noise(f64),
     /// No training rows.
     #[error("there are no training rows")]
     NoData,
-    /// Test inputs of another width than the training inputs.
-    #[error("the test inputs have {test} columns, the training inputs {train}")]
+    /// Inputs that are not a whole number of rows.
+    #[error("{values} input values are not rows of {columns} columns")]
     Columns {
-        /// Columns of the training inputs.
-        train: usize,
-        /// Columns of the test inputs.
-        test: usize,
+        /// Input values.
+        values: usize,
+        /// Columns that the network expects.
+        columns: usize,
+    },
+    /// Not one target per training row and output.
+    #[error("{values} target values were given for {rows} training rows of {outputs} outputs")]
+    Targets {
+        /// Target values.
+        values: usize,
+        /// Training rows.
+        rows: usize,
+        /// Outputs of the network.
+        outputs: usize,
     },
     /// The network itself.
     #[error(transparent)]
@@ -70,16 +82,25 @@ impl<R: Real> Model<R> {
         reduction: InputReduction,
     ) -> Result<Self, ModelError> {
         architecture.check()?;
-        if !(noise.is_finite() && noise > 0.0) {
+        if !(noise > 0.0 && (noise * noise).is_normal()) {
             return Err(ModelError::Noise(noise));
         }
-        let columns = architecture.inputs;
-        if !test_inputs.len().is_multiple_of(columns) || !inputs.len().is_multiple_of(columns) {
-            let (train, test) = (inputs.len(), test_inputs.len());
-            return Err(ModelError::Columns { train, test });
+        let (columns, outputs) = (architecture.inputs, architecture.outputs);
+        for values in [inputs.len(), test_inputs.len()] {
+            if !values.is_multiple_of(columns) {
+                return Err(ModelError::Columns { values, columns });
+            }
         }
-        if inputs.is_empty() || targets.len() != inputs.len() / columns * architecture.outputs {
+        let (rows, values) = (inputs.len() / columns, targets.len());
+        if rows == 0 {
             return Err(ModelError::NoData);
+        }
+        if rows.checked_mul(outputs) != Some(values) {
+            return Err(ModelError::Targets {
+                values,
+                rows,
+                outputs,
+            });
         }
         let (design, test_design) = design::designs(&architecture, inputs, test_inputs, reduction);
         Ok(Self {
@@ -99,5 +120,41 @@ impl<R: Real> Model<R> {
     /// Parameters below the readout, in the chain's (reduced) coordinates.
     pub fn inner_parameters(&self) -> usize {
         self.architecture.inner_parameters(self.design.columns())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Activation;
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        let make = |noise: f64, inputs: usize, targets: usize, test: usize| {
+            let architecture = Architecture::new(3, &[2], 2, Activation::Gelu);
+            let (x, y, x_test) = (vec![0.5; inputs], vec![0.5; targets], vec![0.5; test]);
+            Model::<f64>::new(architecture, noise, &x, y, &x_test, InputReduction::Auto).err()
+        };
+        assert_eq!(make(0.1, 6, 4, 3), None);
+        for noise in [0.0, -0.1, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
+            assert!(
+                matches!(make(noise, 6, 4, 3), Some(ModelError::Noise(_))),
+                "{noise}"
+            );
+        }
+        assert_eq!(make(0.1, 0, 0, 3), Some(ModelError::NoData));
+        assert_eq!(
+            make(0.1, 6, 4, 4),
+            Some(ModelError::Columns {
+                values: 4,
+                columns: 3
+            })
+        );
+        let targets = ModelError::Targets {
+            values: 5,
+            rows: 2,
+            outputs: 2,
+        };
+        assert_eq!(make(0.1, 6, 5, 3), Some(targets));
     }
 }

@@ -37,17 +37,30 @@ impl Affine {
     /// Mean and standard deviation of `values`, and whether they are all the same.
     fn fit(values: impl Iterator<Item = f64> + Clone) -> (Self, bool) {
         let count = values.clone().count() as f64;
-        let mean = values.clone().sum::<f64>() / count;
-        let variance = values.clone().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
+        // in units of a power of two, which rounds nothing, squares stay in range
+        let largest = values
+            .clone()
+            .fold(0.0, |largest: f64, v| largest.max(v.abs()));
+        let unit = power_of_two(largest);
+        let scaled = values.clone().map(|v| v / unit);
+        let mean = scaled.clone().sum::<f64>() / count;
+        let variance = scaled.map(|v| (v - mean).powi(2)).sum::<f64>() / count;
+        let (mean, scale) = (mean * unit, variance.sqrt() * unit);
         let first = values.clone().next();
         let constant = values.map(Some).all(|value| value == first);
-        let scale = variance.sqrt();
         if constant || scale == 0.0 {
             (Self { mean, scale: 1.0 }, true)
         } else {
             (Self { mean, scale }, false)
         }
     }
+}
+
+/// The largest power of two that is not above a number ≥ 0; 1 for numbers too small to have one in normal range.
+fn power_of_two(value: f64) -> f64 {
+    let mantissa_bits = f64::MANTISSA_DIGITS - 1;
+    let power = f64::from_bits(value.to_bits() >> mantissa_bits << mantissa_bits);
+    if power.is_normal() { power } else { 1.0 }
 }
 
 /// How inputs are standardised.
@@ -205,5 +218,20 @@ mod tests {
             (fitted.constant_columns, fitted.constant_targets),
             (vec![0], vec![0])
         );
+    }
+
+    #[test]
+    fn values_whose_squares_leave_the_range_are_standardised() {
+        for unit in [1e-300, 1e-200, 1e200, 8e307] {
+            let fitted = Standardisation::fit(&Dataset {
+                inputs: vec![-unit, 0.5, 2.0 * unit, 0.5],
+                ..table()
+            });
+            assert_eq!(fitted.constant_columns, [1]);
+            let standardised = fitted.standardise_inputs(&[-unit, 0.5, 2.0 * unit, 0.5]);
+            for (ours, exact) in standardised.iter().zip([-1.0, 0.0, 1.0, 0.0]) {
+                assert!((ours - exact).abs() < 1e-12, "{unit}: {standardised:?}");
+            }
+        }
     }
 }

@@ -55,12 +55,18 @@ pub struct Architecture {
     pub readout_scale: LayerScale,
 }
 
+/// The widest layer: numbers of bytes of matrices with two such sides still fit in 64 bits.
+const MAX_WIDTH: usize = 1 << 27;
+
 /// A network that cannot be.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ArchitectureError {
     /// A size of zero.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
+    /// A layer so wide that its matrices could not be counted.
+    #[error("a layer of width {0} is too wide: at most {MAX_WIDTH}")]
+    TooWide(usize),
     /// Not one scale per hidden layer.
     #[error("{scales} scales were given for {layers} hidden layers: give one, or one per layer")]
     Scales {
@@ -104,6 +110,9 @@ impl Architecture {
         }
         if self.hidden.contains(&0) {
             return Err(ArchitectureError::Zero("a layer's width"));
+        }
+        if let Some(&width) = self.hidden.iter().find(|&&width| width > MAX_WIDTH) {
+            return Err(ArchitectureError::TooWide(width));
         }
         if self.outputs == 0 {
             return Err(ArchitectureError::Zero("the number of outputs"));
@@ -218,6 +227,15 @@ mod tests {
             .check()
             .is_err()
         );
+        for width in [MAX_WIDTH + 1, usize::MAX] {
+            let hidden = vec![4, width];
+            let refused = Architecture {
+                hidden,
+                ..good.clone()
+            }
+            .check();
+            assert_eq!(refused, Err(ArchitectureError::TooWide(width)));
+        }
         let scale = LayerScale {
             weight: 0.0,
             bias: 0.1,

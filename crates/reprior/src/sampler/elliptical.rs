@@ -6,7 +6,7 @@
 use std::f64::consts::TAU;
 
 use super::{Fatal, Info, Sampler, State, evaluate, evaluate_start};
-use crate::compute::{Real, Stream, axpby};
+use crate::compute::{Real, Stream, blend, one_minus_cos};
 use crate::posterior::{EvaluationError, Target};
 
 /// The elliptical slice kernel.
@@ -58,12 +58,12 @@ impl<R: Real> Sampler<R> for Elliptical<R> {
         let (mut low, mut high) = (angle - TAU, angle);
         let mut failed = false;
         for point in 1..=MAX_POINTS {
-            let (sine, cosine) = angle.sin_cos();
-            axpby(
+            let shrink = one_minus_cos(angle);
+            blend(
                 &mut self.proposal,
-                cosine,
+                shrink,
                 &state.position,
-                sine,
+                angle.sin(),
                 &self.direction,
             );
             let proposed = evaluate(target.log_ratio(&self.proposal))?;

@@ -26,8 +26,8 @@ pub struct HmcInfinite<R> {
 
 /// Relative jitter of a trajectory's angle.
 const JITTER: f64 = 0.25;
-/// The smallest step that adaptation may reach; bounds a trajectory to about a thousand gradients.
-const SMALLEST: f64 = FRAC_PI_2 / 1024.0;
+/// The smallest step; bounds a trajectory to about a thousand gradients.
+pub(super) const SMALLEST: f64 = FRAC_PI_2 / 1024.0;
 
 impl<R: Real> HmcInfinite<R> {
     /// The kernel with step size h (an angle) and trajectories of `angle` on average, both in (0, π/2].

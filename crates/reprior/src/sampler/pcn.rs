@@ -13,8 +13,8 @@ pub struct Pcn<R> {
     proposal: Vec<R>,
 }
 
-/// The smallest β that adaptation may reach.
-const SMALLEST: f64 = 1e-6;
+/// The smallest β: below it, single precision would not notice a step.
+pub(super) const SMALLEST: f64 = 1e-6;
 
 impl<R: Real> Pcn<R> {
     /// The kernel with step size β in (0, 1].
@@ -48,8 +48,10 @@ impl<R: Real> Sampler<R> for Pcn<R> {
     ) -> Result<Info, Fatal> {
         self.proposal.resize(state.position.len(), R::ZERO);
         stream.fill_normal(&mut self.proposal);
+        // √(1 − β²) = 1 − shrink
         let keep = ((1.0 - self.beta) * (1.0 + self.beta)).sqrt();
-        autoregress(&mut self.proposal, self.beta, keep, &state.position);
+        let shrink = self.beta * self.beta / (1.0 + keep);
+        autoregress(&mut self.proposal, self.beta, shrink, &state.position);
         let proposed = evaluate(target.log_ratio(&self.proposal))?;
         let log_acceptance = proposed - state.log_ratio;
         let (acceptance_rate, is_accepted) = metropolis(log_acceptance, stream);

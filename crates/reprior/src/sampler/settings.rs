@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{DualAveraging, Elliptical, HmcInfinite, Pcn, Sampler};
+use super::{DualAveraging, Elliptical, HmcInfinite, Pcn, Sampler, hmc_infinite, pcn};
 use crate::compute::Real;
 
 /// A sampler's name.
@@ -29,7 +29,7 @@ pub struct SamplerSettings {
     /// The algorithm.
     pub method: Method,
     /// Fixed step size; adapted during warm-up if `None`. β in (0, 1] for `pcn`, an angle h in (0, π/2] for
-    /// `hmc-infinite`, none for `elliptical`.
+    /// `hmc-infinite` (not too small, either), none for `elliptical`.
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at, in (0, 1); the method's default if `None`.
     pub target_acceptance: Option<f64>,
@@ -62,6 +62,15 @@ impl Method {
         matches!(self, Self::HmcInfinite)
     }
 
+    /// The smallest step size that the method takes.
+    fn smallest_step_size(self) -> f64 {
+        match self {
+            Self::HmcInfinite => hmc_infinite::SMALLEST,
+            Self::Pcn => pcn::SMALLEST,
+            Self::Elliptical => 0.0,
+        }
+    }
+
     /// Step size before adaptation, largest allowed, and target acceptance; `None` without a step size.
     fn step_size_defaults(self) -> Option<(f64, f64, f64)> {
         match self {
@@ -89,10 +98,12 @@ impl SamplerSettings {
             };
             match method.step_size_defaults() {
                 None => return refuse("it has no step size, leave it out"),
-                Some((_, limit, _)) if !(value > 0.0 && value <= limit) => {
+                Some((_, limit, _))
+                    if !(value >= method.smallest_step_size() && value <= limit) =>
+                {
                     return refuse(match method {
-                        Method::Pcn => "β must lie in (0, 1]",
-                        _ => "the angle must lie in (0, π/2]",
+                        Method::Pcn => "β must lie in (0, 1], and not below 1e-6",
+                        _ => "the angle must lie in (0, π/2], and not below π/2048 (0.00154)",
                     });
                 }
                 Some(_) => {}
@@ -167,19 +178,42 @@ mod tests {
             target_acceptance: None,
         };
         assert!(with(Method::Pcn, Some(1.0)).check().is_ok());
-        for bad in [0.0, -0.1, 1.01, f64::NAN, f64::INFINITY] {
+        for bad in [0.0, -0.1, 1e-7, 1.01, f64::NAN, f64::INFINITY] {
             let message = with(Method::Pcn, Some(bad))
                 .check()
                 .unwrap_err()
                 .to_string();
             assert!(message.contains("(0, 1]"), "{message}");
         }
-        assert!(with(Method::HmcInfinite, Some(1.6)).check().is_err());
+        for bad in [1.6, 1e-3] {
+            assert!(with(Method::HmcInfinite, Some(bad)).check().is_err());
+        }
         assert!(with(Method::Elliptical, Some(0.1)).check().is_err());
         let settings = SamplerSettings {
             target_acceptance: Some(1.0),
             ..Default::default()
         };
         assert!(settings.check().is_err());
+    }
+
+    #[test]
+    fn a_step_size_that_is_not_refused_is_used() {
+        for (method, step_sizes) in [
+            (Method::Pcn, [1e-6, 1.0]),
+            (Method::HmcInfinite, [0.00154, FRAC_PI_2]),
+        ] {
+            for step_size in step_sizes {
+                let settings = SamplerSettings {
+                    method,
+                    step_size: Some(step_size),
+                    target_acceptance: None,
+                };
+                assert!(settings.check().is_ok());
+                let mut sampler = settings.sampler::<f32>();
+                assert_eq!(sampler.step_size(), Some(step_size));
+                sampler.set_step_size(step_size);
+                assert_eq!(sampler.step_size(), Some(step_size));
+            }
+        }
     }
 }

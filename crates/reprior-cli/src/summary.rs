@@ -138,11 +138,7 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     let (settings, description) = open_run(run)?;
     let reader = DrawReader::open(run).map_err(Failure::request)?;
     let schedule = settings.schedule();
-    let draws = reader
-        .groups()
-        .find(|group| group.name == "posterior")
-        .and_then(|group| group.draws)
-        .unwrap_or(0);
+    let draws = complete_draws(&reader);
     let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
     let mut step_size = Vec::new();
     let mut seconds: f64 = 0.0;
@@ -171,7 +167,7 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         .map(|ess| ess.rhat_max);
     let clamped = if draws > 0 {
         let counts = reader
-            .read::<f64>("sample_stats", "n_clamped", &Selection::all())
+            .read::<f64>("sample_stats", "n_clamped", &first(draws))
             .map_err(Failure::request)?;
         counts.values.iter().sum::<f64>()
     } else {
@@ -210,6 +206,23 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     };
     summary.warnings = summary.warnings_for(&sampling);
     Ok(summary)
+}
+
+/// Draws that every group has: after a kill, one group may be some draws ahead of another.
+fn complete_draws(reader: &DrawReader) -> u64 {
+    let every_draw = ["posterior", "sample_stats", "predictions"];
+    let groups = reader
+        .groups()
+        .filter(|group| every_draw.contains(&group.name));
+    groups.filter_map(|group| group.draws).min().unwrap_or(0)
+}
+
+/// The first draws of every chain.
+fn first(draws: u64) -> Selection {
+    Selection {
+        draws: Some(0..draws),
+        ..Selection::all()
+    }
 }
 
 /// What effective sample sizes are divided by.
@@ -277,7 +290,7 @@ fn projections(
         return Ok(None);
     }
     let all = reader
-        .read::<f64>("posterior", "projection", &Selection::all())
+        .read::<f64>("posterior", "projection", &first(draws))
         .map_err(Failure::request)?;
     let count = all.shape[2];
     diagnose(count, chains, draws as usize, rates, |variable, out| {
@@ -311,10 +324,9 @@ fn predictions(
     let noise: Vec<f64> = noise_variances(settings, description);
     for start in (0..rows).step_by(block_rows) {
         let end = (start + block_rows).min(rows);
-        let rows_of_block = std::iter::once(start as u64..end as u64).collect();
         let selection = Selection {
-            rest: rows_of_block,
-            ..Selection::all()
+            rest: std::iter::once(start as u64..end as u64).collect(),
+            ..first(draws)
         };
         let read = |name| {
             reader

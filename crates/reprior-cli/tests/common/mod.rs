@@ -91,7 +91,10 @@ fn walk(root: &Path, below: &Path, tree: &mut Tree) {
             tree.insert(name.join(""), Vec::new());
             walk(root, &name, tree);
         } else {
-            tree.insert(name, fs::read(entry.path()).unwrap());
+            // a temporary file of a run that goes on may be gone by now
+            if let Ok(bytes) = fs::read(entry.path()) {
+                tree.insert(name, bytes);
+            }
         }
     }
 }

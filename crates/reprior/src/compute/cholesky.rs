@@ -9,7 +9,8 @@ use faer::linalg::triangular_solve::{
 use faer::{MatMut, Par};
 use thiserror::Error;
 
-use super::{gram_of_columns, matrix, matrix_mut};
+use super::matrix::STRIP;
+use super::{matrix, matrix_mut, multiply};
 
 /// The matrix is not positive definite, even after raising its diagonal.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
@@ -140,7 +141,19 @@ impl Cholesky {
             matrix(&self.factor, n, n),
             Par::Seq,
         );
-        gram_of_columns(matrix_mut(inverse, n, n), matrix(inverse_factor, n, n));
+        // A⁻¹ = C⁻ᵀC⁻¹, strip by strip of its rows: column i of C⁻¹ begins at row i
+        let root = matrix(inverse_factor, n, n);
+        let mut inverse = matrix_mut(inverse, n, n);
+        for start in (0..n).step_by(STRIP) {
+            let (rows, height) = (STRIP.min(n - start), n - start);
+            multiply(
+                inverse.as_mut().submatrix_mut(start, 0, rows, start + rows),
+                false,
+                1.0,
+                root.submatrix(start, start, height, rows).transpose(),
+                root.submatrix(start, 0, height, start + rows),
+            );
+        }
     }
 }
 

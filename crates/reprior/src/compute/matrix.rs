@@ -13,7 +13,7 @@ pub type Matrix<'a, R> = MatRef<'a, R>;
 pub type MatrixMut<'a, R> = MatMut<'a, R>;
 
 /// Rows in a strip. Large enough for the dense product to run at its peak, small enough to skip most of a triangle.
-const STRIP: usize = 64;
+pub(super) const STRIP: usize = 64;
 
 /// `values` as a `rows` × `columns` column-major matrix. Panics if the lengths do not agree.
 #[inline]

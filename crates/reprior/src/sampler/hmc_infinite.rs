@@ -26,7 +26,10 @@ pub struct HmcInfinite<R> {
 
 /// Relative jitter of a trajectory's angle.
 const JITTER: f64 = 0.25;
-/// The smallest step; bounds a trajectory to about a thousand gradients.
+/// Steps of the longest trajectory: while the step size is still being found, or where it must be tiny, a trajectory is
+/// cut short rather than left to take hours. The number of steps does not depend on the state, so the law stays right.
+const MOST_STEPS: f64 = 128.0;
+/// The smallest step that is taken.
 pub(super) const SMALLEST: f64 = FRAC_PI_2 / 1024.0;
 
 impl<R: Real> HmcInfinite<R> {
@@ -44,7 +47,7 @@ impl<R: Real> HmcInfinite<R> {
     /// Steps of a trajectory for a uniform number in (0, 1).
     fn steps(&self, uniform: f64) -> u32 {
         let angle = self.angle * (1.0 - JITTER + 2.0 * JITTER * uniform);
-        (angle / self.step_size).round().max(1.0) as u32
+        (angle / self.step_size).round().clamp(1.0, MOST_STEPS) as u32
     }
 }
 

@@ -1,0 +1,366 @@
+//! Runs from end to end: what `sample`, `summary` and `predict` print and write.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Place, SMALL, assert_same, table};
+use serde_json::Value;
+
+/// The number at a path of keys.
+fn number(json: &Value, path: &str) -> f64 {
+    let value = path.split('.').fold(json, |json, key| &json[key]);
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("`{path}` is {value}"))
+}
+
+/// Checks that the summary has every number that is promised, `metrics` among them.
+fn assert_summary(json: &Value, metrics: &[&str]) {
+    let plain = [
+        "chains",
+        "draws",
+        "steps_per_second",
+        "seconds",
+        "acceptance_rate",
+        "rhat_max",
+    ];
+    plain
+        .iter()
+        .for_each(|key| assert!(number(json, key) > 0.0, "{key}: {json}"));
+    for group in ["prediction", "weights"] {
+        for key in ["mean", "min", "max", "per_step", "per_second"] {
+            assert!(
+                number(json, &format!("ess.{group}.{key}")) > 0.0,
+                "{key}: {json}"
+            );
+        }
+    }
+    for key in metrics {
+        assert!(
+            number(json, &format!("metrics.{key}")).is_finite(),
+            "{key}: {json}"
+        );
+    }
+    assert!(
+        json["method"].is_string() && json["coordinates"].is_string(),
+        "{json}"
+    );
+}
+
+fn column(rows: &[Vec<String>], at: usize) -> Vec<f64> {
+    rows.iter().map(|row| row[at].parse().unwrap()).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn regression() {
+    let place = Place::new();
+    let run = place.succeed(
+        &format!("sample {SMALL} --draws 60 --keep 60 --out run").replacen("--draws 30 ", "", 1),
+    );
+    for part in [
+        "rmse",
+        "negative log-likelihood",
+        "acceptance rate",
+        "R-hat",
+        "effective draws",
+        "Run folder: run",
+    ] {
+        assert!(run.stdout.contains(part), "`{part}`: {run:?}");
+    }
+    let summary = place.summary("run");
+    assert_summary(&summary, &["nll", "rmse"]);
+    assert_eq!(
+        summary,
+        serde_json::from_str::<Value>(&place.read("run/summary.json")).unwrap()
+    );
+    assert_eq!(
+        (&summary["status"], &summary["draws"]),
+        (&"complete".into(), &60.into())
+    );
+    assert_eq!(
+        (&summary["method"], &summary["coordinates"]),
+        (&"hmc-infinite".into(), &"marginal".into())
+    );
+    assert_eq!(number(&summary, "steps"), 160.0);
+    let per_step = number(&summary, "ess.prediction.mean") / 120.0;
+    assert!((number(&summary, "ess.prediction.per_step") - per_step).abs() < 1e-12);
+
+    // the built-in's 1500 records, of which the first 60 were the run's own
+    let predicted = place.succeed("predict run --data friedman");
+    let (header, rows) = predicted.table();
+    assert_eq!(header, ["mean", "sd", "q05", "q50", "q95"]);
+    assert!(predicted.stderr.contains("rmse"), "{predicted:?}");
+    // Friedman's function has mean 14.4 and standard deviation 4.9, the noise 1
+    let means = column(&rows, 0);
+    assert!((mean(&means) - 14.4).abs() < 2.0, "{}", mean(&means));
+    for row in &rows {
+        let [sd, low, middle, high] = [1, 2, 3, 4].map(|at| row[at].parse::<f64>().unwrap());
+        assert!(sd > 0.0 && low < middle && middle < high, "{row:?}");
+    }
+    let (_, bare) = place
+        .succeed("predict run --data friedman --no-noise")
+        .table();
+    assert_eq!(means, column(&bare, 0));
+    let noisy = column(&rows, 1).into_iter().zip(column(&bare, 1));
+    let differences: Vec<f64> = noisy
+        .map(|(with, without)| with * with - without * without)
+        .collect();
+    // 0.1 standard deviations of 40 targets
+    assert!(
+        differences.iter().all(|d| (0.35..0.7).contains(&d.sqrt())),
+        "{differences:?}"
+    );
+    let file = place.succeed("predict run --data friedman --out predictions.csv");
+    assert_eq!(
+        (file.stdout.as_str(), place.read("predictions.csv")),
+        ("", predicted.stdout)
+    );
+}
+
+#[test]
+fn tables_with_one_and_several_targets() {
+    let place = Place::new();
+    place.write("table.csv", table(60));
+    let flags =
+        "--data table.csv --train 40 --network fcn:16 --warmup 20 --draws 40 --keep 40 --chains 2";
+    place.succeed(&format!("sample {flags} --target y,z --out both"));
+    assert_summary(&place.summary("both"), &["nll", "rmse"]);
+    let lines: Vec<Vec<String>> = table(60)
+        .lines()
+        .map(|l| l.split(',').map(str::to_owned).collect())
+        .collect();
+    // columns in another order, one that the run does not know, no targets
+    let mut text = "extra,c,a,b\n".to_owned();
+    for line in &lines[41..] {
+        text += &format!("junk,{},{},{}\n", line[2], line[0], line[1]);
+    }
+    place.write("new.csv", text);
+    let (header, rows) = place.succeed("predict both --data new.csv").table();
+    let names = ["mean", "sd", "q05", "q50", "q95"];
+    let expected: Vec<String> = ["y", "z"]
+        .iter()
+        .flat_map(|y| names.map(|name| format!("{name}_{y}")))
+        .collect();
+    assert_eq!((header, rows.len()), (expected, 20));
+    let (_, same) = place.succeed("predict both --data table.csv").table();
+    assert_eq!(rows, same[40..], "the order of columns matters");
+    for (at, target) in [(0, 3), (5, 4)] {
+        let truth: Vec<f64> = lines[41..]
+            .iter()
+            .map(|line| line[target].parse().unwrap())
+            .collect();
+        let error: Vec<f64> = column(&rows, at)
+            .iter()
+            .zip(&truth)
+            .map(|(a, b)| (a - b).powi(2))
+            .collect();
+        let spread: Vec<f64> = truth.iter().map(|y| (y - mean(&truth)).powi(2)).collect();
+        assert!(
+            mean(&error) < 0.5 * mean(&spread),
+            "{target}: {} of {}",
+            mean(&error),
+            mean(&spread)
+        );
+    }
+    // every draw is kept, so that the metrics of the test rows are those of the summary
+    place.write(
+        "test.csv",
+        format!(
+            "a,b,c,y,z\n{}\n",
+            table(60).lines().skip(41).collect::<Vec<_>>().join("\n")
+        ),
+    );
+    place.succeed(&format!("sample {flags} --target y --out one"));
+    let predicted = place.succeed("predict one --data test.csv");
+    assert_eq!(predicted.table().0, names);
+    let truth = lines[41..]
+        .iter()
+        .map(|line| line[3].parse::<f64>().unwrap());
+    let squares: Vec<f64> = column(&predicted.table().1, 0)
+        .iter()
+        .zip(truth)
+        .map(|(a, b)| (a - b).powi(2))
+        .collect();
+    let (rmse, recorded) = (
+        mean(&squares).sqrt(),
+        number(&place.summary("one"), "metrics.rmse"),
+    );
+    assert!(
+        (rmse / recorded - 1.0).abs() < 0.15,
+        "predicted again {rmse}, recorded {recorded}"
+    );
+    // without --target the last column is one, and the others are inputs
+    place.succeed(&format!("sample {flags} --out last"));
+    assert!(place.read("last/config.toml").contains("target = [\"z\"]"));
+}
+
+#[test]
+fn classification() {
+    let place = Place::new();
+    let flags =
+        "--data two-moons --train 60 --test 40 --network fcn:32 --warmup 20 --draws 40 --chains 2";
+    let run = place.succeed(&format!("sample {flags} --out run"));
+    assert!(
+        run.stdout.contains("accuracy") && run.stdout.contains("Brier"),
+        "{run:?}"
+    );
+    let summary = place.summary("run");
+    assert_summary(
+        &summary,
+        &["nll", "accuracy", "brier", "ece", "mce", "confidence"],
+    );
+    assert!(number(&summary, "metrics.accuracy") > 0.8, "{summary}");
+    let predicted = place.succeed("predict run --data two-moons");
+    assert!(predicted.stderr.contains("accuracy"), "{predicted:?}");
+    let (header, rows) = predicted.table();
+    assert_eq!(header.len(), 5);
+    assert!(
+        header[0].starts_with("p_") && header[1].starts_with("p_"),
+        "{header:?}"
+    );
+    assert_eq!(header[2..], ["label", "confidence", "entropy"]);
+    for row in &rows {
+        let [p, q, confidence, entropy] = [0, 1, 3, 4].map(|at| row[at].parse::<f64>().unwrap());
+        assert!(
+            (p + q - 1.0).abs() < 1e-9 && confidence == p.max(q),
+            "{row:?}"
+        );
+        assert!(
+            (0.0..=std::f64::consts::LN_2 + 1e-12).contains(&entropy),
+            "{row:?}"
+        );
+        assert_eq!(row[2], header[usize::from(q > p)]["p_".len()..], "{row:?}");
+    }
+    // text targets are classes, in a table whose targets predict does not need
+    place.write(
+        "text.csv",
+        "a,kind\n1,cat\n2,cat\n3,cat\n-1,dog\n-2,dog\n-3,dog\n",
+    );
+    place.succeed("sample --data text.csv --train 6 --network fcn:8 --warmup 10 --draws 10 --chains 1 --out text");
+    place.write("new.csv", "a\n2.5\n-2.5\n");
+    let (header, rows) = place.succeed("predict text --data new.csv").table();
+    assert_eq!(header, ["p_cat", "p_dog", "label", "confidence", "entropy"]);
+    assert_eq!((rows[0][2].as_str(), rows[1][2].as_str()), ("cat", "dog"));
+}
+
+#[test]
+fn every_method_in_all_coordinates_and_precisions() {
+    let place = Place::new();
+    let flags = "--data friedman --train 30 --test 5 --network fcn:8 --warmup 10 --draws 8 --thin 2 --chains 2 --projections 5";
+    for method in ["hmc-infinite", "pcn", "elliptical"] {
+        let mut running = Vec::new();
+        for coordinates in ["marginal", "repriorised", "standard"] {
+            for precision in ["f32", "f64"] {
+                let run = format!("{method}-{coordinates}-{precision}");
+                let choice = format!(
+                    "--method {method} --coordinates {coordinates} --precision {precision}"
+                );
+                running.push((
+                    coordinates,
+                    place.start(&format!("sample {flags} {choice} --json --out {run}")),
+                ));
+            }
+        }
+        for (coordinates, run) in running {
+            let run = run.wait();
+            assert_eq!(run.code, Some(0), "{run:?}");
+            let summary = run.json();
+            assert_eq!(
+                (&summary["method"], &summary["coordinates"]),
+                (&method.into(), &coordinates.into())
+            );
+            assert_eq!(number(&summary, "steps"), 2.0 * (10.0 + 16.0));
+            assert_summary(&summary, &["nll", "rmse"]);
+        }
+    }
+}
+
+#[test]
+fn shapes_of_networks_and_data() {
+    let place = Place::new();
+    let flags = "--data friedman --train 30 --warmup 10 --draws 10 --chains 2 --out";
+    place.succeed(&format!("sample {flags} linear --test 10 --network linear"));
+    let (_, rows) = place.succeed("predict linear --data friedman").table();
+    assert!((mean(&column(&rows, 0)) - 14.4).abs() < 3.0);
+    assert!(number(&place.summary("linear"), "metrics.rmse") < 5.0);
+    place.succeed(&format!("sample {flags} deep --test 10 --network fcn:8,6,4 --weight-variance 2,1.5,1 --keep-weights 3"));
+    assert_eq!(place.summary("deep")["draws"], 10);
+    place.succeed(&format!("sample {flags} untested --test 0 --network fcn:8"));
+    let summary = place.summary("untested");
+    assert_eq!(
+        (&summary["metrics"], &summary["ess"]["prediction"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert!(number(&summary, "ess.weights.mean") > 0.0);
+    assert!(
+        !place
+            .succeed("predict untested --data friedman")
+            .stdout
+            .is_empty()
+    );
+    // one draw, one chain: little can be said of it, and that is said
+    let one =
+        "--data friedman --train 30 --test 10 --network fcn:8 --warmup 0 --draws 1 --chains 1";
+    let run = place.succeed(&format!("sample {one} --out one"));
+    assert!(run.stdout.contains("warning: too few draws"), "{run:?}");
+}
+
+#[test]
+fn images() {
+    let place = Place::new();
+    let flags =
+        "--data strokes --train 60 --test 20 --network fcn:16 --warmup 10 --draws 10 --chains 2";
+    // fewer training rows than pixels: the inputs are reduced
+    place.succeed(&format!("sample {flags} --shuffle 1 --out run"));
+    assert_summary(&place.summary("run"), &["nll", "accuracy", "brier"]);
+    let (header, _) = place.succeed("predict run --data strokes").table();
+    assert_eq!(header.len(), 13);
+    let plan = place
+        .succeed("plan --data strokes --train 60 --network fcn:16 --json")
+        .json();
+    for key in [
+        "memory_bytes",
+        "disk_bytes",
+        "parameters",
+        "dimension",
+        "operations_per_gradient",
+    ] {
+        assert!(number(&plan, key) > 0.0, "{plan}");
+    }
+}
+
+#[test]
+fn the_same_bytes_on_any_number_of_threads_and_from_the_written_configuration() {
+    let place = Place::new();
+    let flags = SMALL.replace("--chains 2", "--chains 3");
+    let runs = [1, 2, 3].map(|threads| {
+        place.start(&format!(
+            "sample {flags} --threads {threads} --out t{threads}"
+        ))
+    });
+    runs.into_iter()
+        .for_each(|run| assert_eq!(run.wait().code, Some(0)));
+    place.succeed("sample --config t1/config.toml --seed 0 --out again");
+    let other = place.start("sample --config t1/config.toml --seed 1 --out other");
+    let first = place.tree("t1/draws.zarr");
+    for run in ["t2", "t3", "again"] {
+        assert_same(&first, &place.tree(&format!("{run}/draws.zarr")));
+        assert_eq!(
+            place.read("t1/config.toml"),
+            place.read(&format!("{run}/config.toml"))
+        );
+        assert_eq!(
+            place.read("t1/data.json"),
+            place.read(&format!("{run}/data.json"))
+        );
+    }
+    assert_eq!(other.wait().code, Some(0));
+    assert!(
+        place.tree("other/draws.zarr") != first,
+        "the seed changes nothing"
+    );
+}

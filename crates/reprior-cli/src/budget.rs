@@ -5,7 +5,8 @@ use reprior::posterior::{Coordinates, Readout, Space};
 use reprior::sampler::Method;
 use serde::Serialize;
 
-use crate::settings::{Precision, Settings};
+use crate::names::Precision;
+use crate::settings::Settings;
 
 /// The sizes that decide everything.
 #[derive(Debug, Clone)]

@@ -6,6 +6,8 @@
 mod arguments;
 mod budget;
 mod error;
+mod flags;
+mod names;
 mod plan;
 mod predict;
 mod predictive;
@@ -18,6 +20,7 @@ mod settings;
 mod stored;
 mod summary;
 mod table;
+mod verdict;
 
 use std::process::ExitCode;
 

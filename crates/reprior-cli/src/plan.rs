@@ -6,9 +6,10 @@ use serde_json::json;
 use crate::arguments::PlanArguments;
 use crate::budget::{Budget, Sizes, available_memory};
 use crate::error::Failure;
+use crate::names::Precision;
 use crate::problem::Problem;
 use crate::schema::schema;
-use crate::settings::{Precision, Settings};
+use crate::settings::Settings;
 use crate::table::{align, bytes, number, to_stdout};
 
 /// What a problem's run would take.

@@ -11,10 +11,10 @@ use reprior_io::run::{DrawReader, Number, Selection, atomic};
 
 use crate::arguments::PredictArguments;
 use crate::error::Failure;
+use crate::names::Precision;
 use crate::predictive::{Block, Gatherer};
 use crate::problem::{DataDescription, Problem};
 use crate::schema::POSITIONS;
-use crate::settings::Precision;
 use crate::stored::Stored;
 use crate::summary::{noise_variances, open_run};
 use crate::table::{number, to_stderr};

@@ -12,12 +12,13 @@ use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Values, checkpoint};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
 use crate::error::Failure;
+use crate::names::Precision;
 use crate::plan::Plan;
 use crate::problem::{DataDescription, Problem};
 use crate::progress::Display;
 use crate::record::{Recipe, Recording, read_document, restore};
 use crate::schema::{Keeping, MOMENTS};
-use crate::settings::{Precision, Settings};
+use crate::settings::Settings;
 use crate::stored::Stored;
 use crate::summary;
 use crate::table::to_stderr;

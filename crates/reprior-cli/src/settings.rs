@@ -1,18 +1,18 @@
 //! Settings of a run: from a file and flags to a resolved configuration in which every default is written out.
 
 use std::path::Path;
-use std::str::FromStr;
 
 use reprior::chain::Schedule;
 use reprior::model::InputReduction;
 use reprior::network::{Activation, Architecture, LayerScale};
-use reprior::posterior::{Coordinates, Space};
+use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings};
 use reprior_io::data::{BUILT_INS, Request, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
+use crate::names::{Likelihood, Precision, SpaceChoice, TaskName};
 
 /// Widest hidden layer, and most weights between hidden layers, whose memory is counted rather than refused outright;
 /// beyond them the count itself would not fit in 64 bits.
@@ -120,61 +120,6 @@ impl Default for RecordSettings {
     }
 }
 
-/// A closed set of names with messages that list them.
-macro_rules! names {
-    ($(#[$doc:meta])* $type:ident, $what:literal { $first:ident = $first_name:literal $(, $variant:ident = $name:literal)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-        pub enum $type {
-            #[default]
-            #[serde(rename = $first_name)]
-            $first,
-            $(#[serde(rename = $name)] $variant,)*
-        }
-
-        impl FromStr for $type {
-            type Err = Failure;
-            fn from_str(text: &str) -> Result<Self, Failure> {
-                match text {
-                    $first_name => Ok(Self::$first),
-                    $($name => Ok(Self::$variant),)*
-                    _ => Err(Failure::request(format!(
-                        concat!("unknown ", $what, " `{}`: use one of ", $first_name $(, ", ", $name)*), text
-                    ))),
-                }
-            }
-        }
-    };
-}
-
-names!(
-    /// What the target is.
-    TaskName, "task" { Auto = "auto", Regression = "regression", Classification = "classification" }
-);
-names!(
-    /// Where the readout is solved for.
-    SpaceChoice, "space" { Auto = "auto", Feature = "feature", Data = "data" }
-);
-names!(
-    /// Precision of the network.
-    Precision, "precision" { F32 = "f32", F64 = "f64" }
-);
-names!(
-    /// The likelihood.
-    Likelihood, "likelihood" { Gaussian = "gaussian" }
-);
-
-impl SpaceChoice {
-    /// The space that is forced, if any.
-    pub fn forced(self) -> Option<Space> {
-        match self {
-            Self::Auto => None,
-            Self::Feature => Some(Space::Feature),
-            Self::Data => Some(Space::Data),
-        }
-    }
-}
-
 impl Settings {
     /// Settings from the configuration file, if any, and flags.
     ///
@@ -208,78 +153,6 @@ impl Settings {
                 error.message()
             ))
         })
-    }
-
-    fn apply(&mut self, flags: &SettingsArguments) -> Result<(), Failure> {
-        fn set<T: Clone>(field: &mut T, flag: &Option<T>) {
-            if let Some(value) = flag {
-                *field = value.clone();
-            }
-        }
-        fn replace<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
-            if flag.is_some() {
-                field.clone_from(flag);
-            }
-        }
-        fn parse<T: FromStr<Err = Failure>>(
-            field: &mut T,
-            flag: &Option<String>,
-        ) -> Result<(), Failure> {
-            if let Some(text) = flag {
-                *field = text.parse()?;
-            }
-            Ok(())
-        }
-        set(&mut self.data.source, &flags.data);
-        replace(&mut self.data.target, &flags.target);
-        parse(&mut self.data.task, &flags.task)?;
-        replace(&mut self.data.train, &flags.train);
-        replace(&mut self.data.test, &flags.test);
-        replace(&mut self.data.shuffle, &flags.shuffle);
-        set(&mut self.model.network, &flags.network);
-        set(&mut self.model.activation, &flags.activation);
-        set(&mut self.model.weight_variance, &flags.weight_variance);
-        set(&mut self.model.bias_variance, &flags.bias_variance);
-        set(
-            &mut self.model.readout_weight_variance,
-            &flags.readout_weight_variance,
-        );
-        set(
-            &mut self.model.readout_bias_variance,
-            &flags.readout_bias_variance,
-        );
-        parse(&mut self.model.likelihood, &flags.likelihood)?;
-        set(&mut self.model.noise, &flags.noise);
-        set(&mut self.sampler.method, &flags.method);
-        set(&mut self.sampler.coordinates, &flags.coordinates);
-        parse(&mut self.sampler.space, &flags.space)?;
-        if let Some(text) = &flags.input_reduction {
-            self.sampler.input_reduction = match text.as_str() {
-                "auto" => InputReduction::Auto,
-                "on" => InputReduction::On,
-                "off" => InputReduction::Off,
-                _ => {
-                    let message =
-                        format!("unknown input reduction `{text}`: use one of auto, on, off");
-                    return Err(Failure::Request(message));
-                }
-            };
-        }
-        replace(&mut self.sampler.step_size, &flags.step_size);
-        replace(
-            &mut self.sampler.target_acceptance,
-            &flags.target_acceptance,
-        );
-        parse(&mut self.sampler.precision, &flags.precision)?;
-        replace(&mut self.run.chains, &flags.chains);
-        replace(&mut self.run.warmup, &flags.warmup);
-        replace(&mut self.run.draws, &flags.draws);
-        replace(&mut self.run.thin, &flags.thin);
-        set(&mut self.run.seed, &flags.seed);
-        set(&mut self.record.projections, &flags.projections);
-        replace(&mut self.record.keep, &flags.keep);
-        set(&mut self.record.keep_weights, &flags.keep_weights);
-        Ok(())
     }
 
     /// Checks every value that can be checked without the data.

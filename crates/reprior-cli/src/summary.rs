@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use reprior::chain::Statistics;
-use reprior::diagnostics::{
-    Draws, Estimator, Truncation, rhat_by_chance, rhat_squared_hron, spread, summarise,
-};
+use reprior::diagnostics::{Draws, Estimator, Truncation, rhat_squared_hron, spread, summarise};
 use reprior::model::Targets;
 use reprior_io::run::{DrawReader, RunFolder, Selection, checkpoint};
 use serde::Serialize;
@@ -17,7 +15,7 @@ use crate::problem::DataDescription;
 use crate::record::read_document;
 use crate::session::read_description;
 use crate::settings::Settings;
-use crate::table::{align, duration, number, to_stdout};
+use crate::table::to_stdout;
 
 /// Variables of predictions that diagnostics are computed for, evenly spread over rows and outputs.
 const MOST_VARIABLES: usize = 500;
@@ -27,58 +25,58 @@ const BLOCK_NUMBERS: usize = 8 << 20;
 /// Diagnostics and metrics of a run. Field names are those of `summary --json`.
 #[derive(Debug, Serialize)]
 pub struct Summary {
-    status: &'static str,
-    method: String,
-    coordinates: String,
-    chains: usize,
+    pub status: &'static str,
+    pub method: String,
+    pub coordinates: String,
+    pub chains: usize,
     /// Draws of each chain that can be read.
-    draws: u64,
-    draws_planned: u64,
-    thin: u64,
-    warmup: u64,
+    pub draws: u64,
+    pub draws_planned: u64,
+    pub thin: u64,
+    pub warmup: u64,
     /// Transitions of all chains, warm-up included.
-    steps: u64,
-    seconds: f64,
-    steps_per_second: f64,
-    acceptance_rate: f64,
+    pub steps: u64,
+    pub seconds: f64,
+    pub steps_per_second: f64,
+    pub acceptance_rate: f64,
     /// Of each chain after warm-up; null for methods without one.
-    step_size: Vec<Option<f64>>,
-    divergences: u64,
-    n_evaluations: u64,
-    n_gradients: u64,
-    n_jitter: u64,
-    n_clamped: u64,
-    rhat_max: f64,
-    ess: EssSummary,
-    metrics: Option<Metrics>,
-    warnings: Vec<String>,
+    pub step_size: Vec<Option<f64>>,
+    pub divergences: u64,
+    pub n_evaluations: u64,
+    pub n_gradients: u64,
+    pub n_jitter: u64,
+    pub n_clamped: u64,
+    pub rhat_max: f64,
+    pub ess: EssSummary,
+    pub metrics: Option<Metrics>,
+    pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct EssSummary {
-    prediction: Option<Ess>,
-    weights: Option<Ess>,
+pub struct EssSummary {
+    pub prediction: Option<Ess>,
+    pub weights: Option<Ess>,
 }
 
 /// Bulk effective sample sizes of all chains together, over variables.
 #[derive(Debug, Clone, Serialize)]
-struct Ess {
-    variables: usize,
-    mean: f64,
-    min: f64,
-    max: f64,
-    tail_min: f64,
+pub struct Ess {
+    pub variables: usize,
+    pub mean: f64,
+    pub min: f64,
+    pub max: f64,
+    pub tail_min: f64,
     /// Mean over draws of all chains.
-    per_draw: f64,
+    pub per_draw: f64,
     /// Mean over transitions of all chains after warm-up.
-    per_step: f64,
+    pub per_step: f64,
     /// Mean over wall-clock seconds, warm-up included.
-    per_second: f64,
+    pub per_second: f64,
     /// As Hron et al. 2022: mean over variables and chains of TFP's single-chain ESS over draws.
-    tfp_per_draw: f64,
-    rhat_max: f64,
+    pub tfp_per_draw: f64,
+    pub rhat_max: f64,
     /// Hron et al. 2022, eq. 6.
-    rhat_squared_max: f64,
+    pub rhat_squared_max: f64,
 }
 
 /// Runs the command.
@@ -206,7 +204,7 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         metrics,
         warnings: Vec::new(),
     };
-    summary.warnings = summary.warnings(&sampling);
+    summary.warnings = summary.warnings_for(&sampling);
     Ok(summary)
 }
 
@@ -326,8 +324,9 @@ fn predictions(
     let noise: Vec<f64> = noise_variances(settings, description);
     for start in (0..rows).step_by(block_rows) {
         let end = (start + block_rows).min(rows);
+        let rows_of_block = std::iter::once(start as u64..end as u64).collect();
         let selection = Selection {
-            rest: std::iter::once(start as u64..end as u64).collect(),
+            rest: rows_of_block,
             ..first(draws)
         };
         let read = |name| {
@@ -410,157 +409,4 @@ fn read_truth(reader: &DrawReader, description: &DataDescription) -> Result<Targ
         .map_err(Failure::request)?
         .values;
     Ok(Targets::Real { values, names })
-}
-
-impl Summary {
-    /// What a user should know before believing the draws.
-    fn warnings(&self, sampling: &Statistics) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let mut warn = |text: String| warnings.push(text);
-        if self.draws == 0 {
-            warn("there are no draws yet".to_owned());
-            return warnings;
-        }
-        if self.draws < 4 {
-            warn("too few draws for effective sample sizes and R-hat: at least 4 of each chain are needed".to_owned());
-        }
-        if self.chains == 1 {
-            warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
-        }
-        let blocks = [&self.ess.prediction, &self.ess.weights]
-            .into_iter()
-            .flatten();
-        let disagreeing =
-            blocks.filter(|ess| ess.rhat_max > rhat_by_chance(self.chains, ess.mean).max(1.01));
-        if let Some(ess) = disagreeing.max_by(|a, b| a.rhat_max.total_cmp(&b.rhat_max)) {
-            warn(format!(
-                "R-hat reaches {:.3}, more than chance explains: the chains do not agree yet; raise --warmup and --draws (or --thin)",
-                ess.rhat_max
-            ));
-        }
-        if let Some(ess) = &self.ess.prediction
-            && ess.min < 100.0
-        {
-            warn(format!(
-                "only {:.0} effective draws of some predictions (below 100): raise --draws or --thin, or try --method hmc-infinite",
-                ess.min
-            ));
-        }
-        if self.acceptance_rate < 0.1 {
-            warn(format!(
-                "acceptance is {:.3}: the step size is too large; let it adapt with a longer --warmup, or lower --step-size",
-                self.acceptance_rate
-            ));
-        }
-        if sampling.divergences * 1000 > sampling.transitions {
-            warn(format!(
-                "{} of {} transitions diverged or could not be evaluated: lower --step-size, or raise --target-acceptance",
-                sampling.divergences, sampling.transitions
-            ));
-        }
-        if self.n_jitter > 0 {
-            warn(format!(
-                "{} factorisations needed jitter on the diagonal: the kernel is nearly singular; raise --noise",
-                self.n_jitter
-            ));
-        }
-        warnings
-    }
-
-    fn in_words(&self, run: &Path, description: Option<&DataDescription>) -> String {
-        let row = |name: &str, value: String| vec![name.to_owned(), value];
-        let mut text = String::new();
-        if let Some(description) = description {
-            text += &format!("{}\n", description.in_words());
-            text.extend(
-                description
-                    .notes()
-                    .into_iter()
-                    .map(|note| format!("note: {note}\n")),
-            );
-        }
-        text += &format!(
-            "{} in {} coordinates: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
-            self.method,
-            self.coordinates,
-            self.chains,
-            self.draws,
-            if self.draws < self.draws_planned {
-                format!(" of {}", self.draws_planned)
-            } else {
-                String::new()
-            },
-            self.steps,
-            duration(self.seconds),
-            number(self.steps_per_second),
-        );
-        if let Some(metrics) = &self.metrics {
-            text += "predictions on the test rows\n";
-            let rows: Vec<_> = metrics
-                .named()
-                .into_iter()
-                .map(|(name, value)| row(name, number(value)))
-                .collect();
-            text += &format!("{}\n\n", align(&rows));
-        }
-        text += "sampler\n";
-        let mut rows = vec![row("acceptance rate", number(self.acceptance_rate))];
-        let steps: Vec<f64> = self.step_size.iter().flatten().copied().collect();
-        if !steps.is_empty() {
-            rows.push(row(
-                "step size (mean over chains)",
-                number(steps.iter().sum::<f64>() / steps.len() as f64),
-            ));
-        }
-        if self.divergences > 0 {
-            rows.push(row("divergences", self.divergences.to_string()));
-        }
-        if self.n_clamped > 0 {
-            rows.push(row("variances clamped at 0", self.n_clamped.to_string()));
-        }
-        rows.push(row("R-hat, largest", number(self.rhat_max)));
-        text += &format!("{}\n\n", align(&rows));
-        let mut rows: Vec<Vec<String>> = vec![
-            [
-                "effective draws of",
-                "mean",
-                "least",
-                "per draw",
-                "per step",
-                "per second",
-            ]
-            .map(String::from)
-            .to_vec(),
-        ];
-        let blocks = [
-            ("predictions", &self.ess.prediction),
-            ("weights (random projections)", &self.ess.weights),
-        ];
-        for (name, ess) in blocks {
-            if let Some(ess) = ess {
-                let values = [
-                    ess.mean,
-                    ess.min,
-                    ess.per_draw,
-                    ess.per_step,
-                    ess.per_second,
-                ];
-                rows.push(
-                    std::iter::once(name.to_owned())
-                        .chain(values.map(number))
-                        .collect(),
-                );
-            }
-        }
-        if rows.len() > 1 {
-            text += &format!("{}\n\n", align(&rows));
-        }
-        for warning in &self.warnings {
-            text += &format!("warning: {warning}\n");
-        }
-        if self.warnings.is_empty() {
-            text += "No sign that these draws should not be believed.\n";
-        }
-        text + &format!("Run folder: {}", run.display())
-    }
 }

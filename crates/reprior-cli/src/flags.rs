@@ -1,0 +1,87 @@
+//! Flags laid over settings.
+
+use std::str::FromStr;
+
+use reprior::model::InputReduction;
+
+use crate::arguments::SettingsArguments;
+use crate::error::Failure;
+use crate::settings::Settings;
+
+impl Settings {
+    /// Replaces what the flags give.
+    ///
+    /// # Errors
+    /// A wrong request: an unknown name.
+    pub fn apply(&mut self, flags: &SettingsArguments) -> Result<(), Failure> {
+        fn set<T: Clone>(field: &mut T, flag: &Option<T>) {
+            if let Some(value) = flag {
+                *field = value.clone();
+            }
+        }
+        fn replace<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
+            if flag.is_some() {
+                field.clone_from(flag);
+            }
+        }
+        fn parse<T: FromStr<Err = Failure>>(
+            field: &mut T,
+            flag: &Option<String>,
+        ) -> Result<(), Failure> {
+            if let Some(text) = flag {
+                *field = text.parse()?;
+            }
+            Ok(())
+        }
+        set(&mut self.data.source, &flags.data);
+        replace(&mut self.data.target, &flags.target);
+        parse(&mut self.data.task, &flags.task)?;
+        replace(&mut self.data.train, &flags.train);
+        replace(&mut self.data.test, &flags.test);
+        replace(&mut self.data.shuffle, &flags.shuffle);
+        set(&mut self.model.network, &flags.network);
+        set(&mut self.model.activation, &flags.activation);
+        set(&mut self.model.weight_variance, &flags.weight_variance);
+        set(&mut self.model.bias_variance, &flags.bias_variance);
+        set(
+            &mut self.model.readout_weight_variance,
+            &flags.readout_weight_variance,
+        );
+        set(
+            &mut self.model.readout_bias_variance,
+            &flags.readout_bias_variance,
+        );
+        parse(&mut self.model.likelihood, &flags.likelihood)?;
+        set(&mut self.model.noise, &flags.noise);
+        set(&mut self.sampler.method, &flags.method);
+        set(&mut self.sampler.coordinates, &flags.coordinates);
+        parse(&mut self.sampler.space, &flags.space)?;
+        if let Some(text) = &flags.input_reduction {
+            self.sampler.input_reduction = match text.as_str() {
+                "auto" => InputReduction::Auto,
+                "on" => InputReduction::On,
+                "off" => InputReduction::Off,
+                _ => {
+                    let message =
+                        format!("unknown input reduction `{text}`: use one of auto, on, off");
+                    return Err(Failure::Request(message));
+                }
+            };
+        }
+        replace(&mut self.sampler.step_size, &flags.step_size);
+        replace(
+            &mut self.sampler.target_acceptance,
+            &flags.target_acceptance,
+        );
+        parse(&mut self.sampler.precision, &flags.precision)?;
+        replace(&mut self.run.chains, &flags.chains);
+        replace(&mut self.run.warmup, &flags.warmup);
+        replace(&mut self.run.draws, &flags.draws);
+        replace(&mut self.run.thin, &flags.thin);
+        set(&mut self.run.seed, &flags.seed);
+        set(&mut self.record.projections, &flags.projections);
+        replace(&mut self.record.keep, &flags.keep);
+        set(&mut self.record.keep_weights, &flags.keep_weights);
+        Ok(())
+    }
+}

@@ -292,6 +292,9 @@ fn idx_labels(count: u32, labels: usize) -> Vec<u8> {
     bytes
 }
 
+/// Folder, name of the images, images, labels, what the message names.
+type ImageCase<'a> = (&'a str, &'a str, Vec<u8>, Vec<u8>, &'a [&'a str]);
+
 #[test]
 fn idx_files() {
     let place = Place::new();
@@ -299,7 +302,7 @@ fn idx_files() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(&idx_images(6, 96)).unwrap();
     let gzip = gzip.finish().unwrap();
-    let cases: &[(&str, &str, Vec<u8>, Vec<u8>, &[&str])] = &[
+    let cases: &[ImageCase] = &[
         (
             "truncated",
             images,

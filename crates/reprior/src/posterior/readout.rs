@@ -39,6 +39,8 @@ pub struct Readout<R> {
     /// Small products in the network's precision, (n or p) × C.
     small: Vec<R>,
     small_f64: Vec<f64>,
+    /// μ or A in the network's precision; feature space only.
+    narrow: Vec<R>,
     /// K_s⁻¹ or M⁻¹ and C⁻¹; empty until gradients are asked for.
     inverse: Vec<f64>,
     inverse_factor: Vec<f64>,
@@ -77,6 +79,10 @@ impl<R: Real> Readout<R> {
             ],
             small: vec![R::ZERO; rows.max(p) * outputs],
             small_f64: vec![0.0; rows.max(p) * outputs],
+            narrow: match space {
+                Space::Feature => vec![R::ZERO; rows.max(p) * outputs],
+                Space::Data => Vec::new(),
+            },
             inverse: Vec::new(),
             inverse_factor: Vec::new(),
             jitter_count: 0,
@@ -109,7 +115,9 @@ impl<R: Real> Readout<R> {
     ) -> usize {
         let size = if space == Space::Data { rows } else { p };
         let matrices = R::BYTES + 16 + if with_gradients { 16 } else { 0 };
-        size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES)
+        let larger = rows.max(p);
+        let vectors = (rows + larger) * (2 * 8 + R::BYTES) + larger * R::BYTES;
+        size * size * matrices + outputs * vectors
     }
 
     /// ℓ at the given features.
@@ -173,14 +181,15 @@ impl<R: Real> Readout<R> {
     /// A = (Y − Ψμ)/σ².
     fn residual_of_mean(&mut self, features: Matrix<'_, R>) {
         let (n, p, c) = (self.rows, self.p, self.outputs);
-        let mean: Vec<R> = self.mean.iter().map(|&m| R::from_f64(m)).collect();
+        let mean = &mut self.narrow[..p * c];
+        convert(mean, &self.mean);
         let fitted = &mut self.small[..n * c];
         multiply(
             matrix_mut(fitted, n, c),
             false,
             self.factor,
             features,
-            matrix(&mean, p, c),
+            matrix(mean, p, c),
         );
         let precision = 1.0 / (self.noise * self.noise);
         for ((a, &y), &f) in self
@@ -246,12 +255,9 @@ impl<R: Real> Readout<R> {
                     features,
                     inverse,
                 );
-                let weighted: Vec<R> = self
-                    .weighted_targets
-                    .iter()
-                    .map(|&a| R::from_f64(a))
-                    .collect();
-                let weighted = matrix(&weighted, n, c);
+                let weighted = &mut self.narrow[..n * c];
+                convert(weighted, &self.weighted_targets);
+                let weighted = matrix(weighted, n, c);
                 let small = &mut self.small[..(p - 1) * c];
                 let features = features.subcols(0, p - 1);
                 multiply(
@@ -434,9 +440,7 @@ impl<R: Real> Readout<R> {
     /// weights ← weights + Ψᵀ·small_f64.
     fn add_projected(&mut self, features: Matrix<'_, R>, weights: &mut [R]) {
         let (n, p, c) = (self.rows, self.p, self.outputs);
-        for (value, &wide) in self.small.iter_mut().zip(&self.small_f64[..n * c]) {
-            *value = R::from_f64(wide);
-        }
+        convert(&mut self.small[..n * c], &self.small_f64[..n * c]);
         let small = matrix(&self.small[..n * c], n, c);
         multiply(
             matrix_mut(weights, p, c),
@@ -445,5 +449,12 @@ impl<R: Real> Readout<R> {
             features.transpose(),
             small,
         );
+    }
+}
+
+/// Rounds to the network's precision.
+fn convert<R: Real>(narrow: &mut [R], wide: &[f64]) {
+    for (narrow, &wide) in narrow.iter_mut().zip(wide) {
+        *narrow = R::from_f64(wide);
     }
 }

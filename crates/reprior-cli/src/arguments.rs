@@ -10,12 +10,17 @@ use reprior::sampler::Method;
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
 /// say whether to believe them.
 #[derive(Debug, Parser)]
-#[command(name = "reprior", version, max_term_width = 100, after_help = "\
+#[command(
+    name = "reprior",
+    version,
+    max_term_width = 100,
+    after_help = "\
 Example:
   reprior sample --data strokes --train 500 --out runs/strokes
   reprior predict runs/strokes --data strokes
 
-`reprior COMMAND --help` explains each command.")]
+`reprior COMMAND --help` explains each command."
+)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -50,7 +55,9 @@ Example:
   reprior predict runs/energy --data new-buildings.csv --out predictions.csv")]
     Predict(PredictArguments),
     /// Memory, disk space and operations that a run would take, before anything is allocated
-    #[command(after_help = "Example:\n  reprior plan --data cifar10/ --train 2000 --network fcn:4096")]
+    #[command(
+        after_help = "Example:\n  reprior plan --data cifar10/ --train 2000 --network fcn:4096"
+    )]
     Plan(PlanArguments),
 }
 
@@ -66,20 +73,40 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "SRC", help_heading = "Data")]
     pub data: Option<String>,
     /// Target column of a CSV file, or several with commas [default: the last column]
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',', help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        value_delimiter = ',',
+        help_heading = "Data"
+    )]
     pub target: Option<Vec<String>>,
     /// What the target is: auto, regression or classification (auto: text and image labels are classes) [default: auto]
     #[arg(long, value_name = "TASK", help_heading = "Data")]
     pub task: Option<String>,
     /// Train on the first N records [default: four fifths of a table, all training images]
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Data"
+    )]
     pub train: Option<usize>,
     /// Test on the first N test records, in a table those that follow the training rows [default: the rest of a table,
     /// at most 1000 test images]
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Data"
+    )]
     pub test: Option<usize>,
     /// Shuffle the records with this seed before taking the first ones, balanced over classes
-    #[arg(long, value_name = "SEED", help_heading = "Data")]
+    #[arg(
+        long,
+        value_name = "SEED",
+        allow_negative_numbers = true,
+        help_heading = "Data"
+    )]
     pub shuffle: Option<u64>,
 
     /// The network: fcn:WIDTH[,WIDTH...] or linear [default: fcn:512]
@@ -89,22 +116,49 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub activation: Option<Activation>,
     /// Prior variance of hidden weights times fan-in, one for all hidden layers or one each [default: 2]
-    #[arg(long, value_name = "V", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "V",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub weight_variance: Option<Vec<f64>>,
     /// Prior variance of hidden biases, one for all hidden layers or one each [default: 0.01]
-    #[arg(long, value_name = "V", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "V",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub bias_variance: Option<Vec<f64>>,
     /// Prior variance of readout weights times fan-in [default: 1]
-    #[arg(long, value_name = "V", allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "V",
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub readout_weight_variance: Option<f64>,
     /// Prior variance of readout biases [default: 0.01]
-    #[arg(long, value_name = "V", allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "V",
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub readout_bias_variance: Option<f64>,
     /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C) [default: gaussian]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub likelihood: Option<String>,
     /// Standard deviation of the observation noise, in units of the standardised target [default: 0.1]
-    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "SIGMA",
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
     pub noise: Option<f64>,
 
     /// The sampler: hmc-infinite, pcn or elliptical [default: hmc-infinite]
@@ -120,40 +174,90 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "WHEN", help_heading = "Sampler")]
     pub input_reduction: Option<String>,
     /// Fixed step size: β in (0, 1] for pcn, an angle up to π/2 for hmc-infinite [default: adapted in warm-up]
-    #[arg(long, value_name = "STEP", allow_negative_numbers = true, help_heading = "Sampler")]
+    #[arg(
+        long,
+        value_name = "STEP",
+        allow_negative_numbers = true,
+        help_heading = "Sampler"
+    )]
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, 0.3 for pcn]
-    #[arg(long, value_name = "RATE", allow_negative_numbers = true, help_heading = "Sampler")]
+    #[arg(
+        long,
+        value_name = "RATE",
+        allow_negative_numbers = true,
+        help_heading = "Sampler"
+    )]
     pub target_acceptance: Option<f64>,
     /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f32]
     #[arg(long, value_name = "TYPE", help_heading = "Sampler")]
     pub precision: Option<String>,
 
     /// Independent chains [default: 4]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub chains: Option<usize>,
     /// Transitions of each chain before its first draw [default: 100; 5000 for pcn, 1000 for elliptical]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub warmup: Option<u64>,
     /// Draws of each chain [default: 250; 1000 for pcn, 500 for elliptical]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub draws: Option<u64>,
     /// Transitions from one draw to the next [default: 1; 25 for pcn, 10 for elliptical]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub thin: Option<u64>,
     /// Seed of every random number; the same seed gives the same draws on any number of threads [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Length"
+    )]
     pub seed: Option<u64>,
 
     /// Random projections of all weights that are recorded [default: 100]
-    #[arg(long, value_name = "N", help_heading = "Recording")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Recording"
+    )]
     pub projections: Option<usize>,
     /// Positions of each chain that are kept for `predict`, evenly spread over its draws [default: as many as fit in
     /// 256 MB over all chains, at most 100]
-    #[arg(long, value_name = "N", help_heading = "Recording")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Recording"
+    )]
     pub keep: Option<u64>,
     /// Whole weight vectors of each chain that are kept, evenly spread over its draws [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Recording")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Recording"
+    )]
     pub keep_weights: Option<u64>,
 }
 
@@ -174,10 +278,21 @@ pub struct SampleArguments {
 #[derive(Debug, Args)]
 pub struct DrivingArguments {
     /// Threads, each working on one chain at a time [default: one per core]
-    #[arg(long, value_name = "N", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Output"
+    )]
     pub threads: Option<usize>,
     /// Seconds between checkpoints of each chain
-    #[arg(long, value_name = "S", default_value_t = 10.0, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "S",
+        allow_negative_numbers = true,
+        default_value_t = 10.0,
+        help_heading = "Output"
+    )]
     pub checkpoint_seconds: f64,
     /// Print the summary as JSON
     #[arg(long, help_heading = "Output")]
@@ -224,7 +339,7 @@ pub struct PlanArguments {
     #[command(flatten)]
     pub settings: SettingsArguments,
     /// Threads that would be used [default: one per core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub threads: Option<usize>,
     /// Print JSON
     #[arg(long)]

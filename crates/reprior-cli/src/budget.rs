@@ -43,7 +43,12 @@ pub struct Budget {
 
 impl Sizes {
     /// Sizes for data of this many rows.
-    pub fn new(settings: &Settings, architecture: Architecture, rows: usize, test_rows: usize) -> Self {
+    pub fn new(
+        settings: &Settings,
+        architecture: Architecture,
+        rows: usize,
+        test_rows: usize,
+    ) -> Self {
         use reprior::model::InputReduction;
         let whole = architecture.inputs + 1;
         let is_reduced = match settings.sampler.input_reduction {
@@ -89,14 +94,31 @@ impl Sizes {
         };
         let architecture = &self.architecture;
         let (n, t, r) = (self.rows, self.test_rows, self.first_rows);
-        let (d, c, p) = (architecture.inputs, architecture.outputs, architecture.readout_rows());
+        let (d, c, p) = (
+            architecture.inputs,
+            architecture.outputs,
+            architecture.readout_rows(),
+        );
         let inner = architecture.inner_parameters(r);
-        let dimension = inner + if self.coordinates == Coordinates::Marginal { 0 } else { p * c };
+        let dimension = inner
+            + if self.coordinates == Coordinates::Marginal {
+                0
+            } else {
+                p * c
+            };
         let with_gradients = self.method.needs_gradients();
-        let residual = if self.is_reduced() { (n + t).min(d + 1).saturating_sub(r) } else { 0 };
+        let residual = if self.is_reduced() {
+            (n + t).min(d + 1).saturating_sub(r)
+        } else {
+            0
+        };
         // records, standardised records, and while the design is made its stacked rows and their factor
         let data = (n + t) * d * 8 * 2;
-        let making = if self.is_reduced() { (n + t) * ((d + 1) * 8 * 3 + (n + t).min(d + 1) * 8) } else { (n + t) * (d + 1) * 8 };
+        let making = if self.is_reduced() {
+            (n + t) * ((d + 1) * 8 * 3 + (n + t).min(d + 1) * 8)
+        } else {
+            (n + t) * (d + 1) * 8
+        };
         let designs = (n * r + t * (r + residual)) * real;
         let trunk = |rows: usize, gradients: bool| match self.precision {
             Precision::F32 => Trunk::<f32>::bytes(architecture, rows, gradients),
@@ -112,14 +134,18 @@ impl Sizes {
             Method::Elliptical => 3,
         };
         let first_width = architecture.hidden.first().copied().unwrap_or(0);
-        let recording = trunk(t, false) + residual * first_width * real + (inner + p * c) * (real + 16) + t * c * 32;
+        let recording = trunk(t, false)
+            + residual * first_width * real
+            + (inner + p * c) * (real + 16)
+            + t * c * 32;
         let chain = trunk(n, with_gradients) + readout + states * dimension * real + recording;
         let shared = data + making + designs;
         let (value, gradient) = self.operations();
         Budget {
             shared_bytes: shared as u64,
             chain_bytes: chain as u64,
-            memory_bytes: (shared + chain * self.chains) as u64,
+            memory_bytes: (shared as u64)
+                .saturating_add((chain as u64).saturating_mul(self.chains as u64)),
             parameters: architecture.parameters() as u64,
             dimension: dimension as u64,
             value_operations: value,
@@ -130,28 +156,59 @@ impl Sizes {
     /// Operations of ℓ and of ℓ with its gradient: products, symmetric and triangular halves counted once.
     fn operations(&self) -> (f64, f64) {
         let architecture = &self.architecture;
-        let (n, r, c) = (self.rows as f64, self.first_rows as f64, architecture.outputs as f64);
+        let (n, r, c) = (
+            self.rows as f64,
+            self.first_rows as f64,
+            architecture.outputs as f64,
+        );
         let p = architecture.readout_rows() as f64;
         let widths: Vec<f64> = architecture.hidden.iter().map(|&w| w as f64).collect();
-        let first = widths.first().map_or(0.0, |w| if self.is_reduced() { n * r * w } else { 2.0 * n * r * w });
-        let above: f64 = widths.windows(2).map(|pair| 2.0 * n * (pair[0] + 1.0) * pair[1]).sum();
+        let first = widths.first().map_or(0.0, |w| {
+            if self.is_reduced() {
+                n * r * w
+            } else {
+                2.0 * n * r * w
+            }
+        });
+        let above: f64 = widths
+            .windows(2)
+            .map(|pair| 2.0 * n * (pair[0] + 1.0) * pair[1])
+            .sum();
         if self.coordinates == Coordinates::Standard {
             let readout = 2.0 * n * p * c;
-            return (first + above + readout, 2.0 * first + 3.0 * (above + readout));
+            return (
+                first + above + readout,
+                2.0 * first + 3.0 * (above + readout),
+            );
         }
         let (gram, factor, back) = match self.space {
-            Space::Data => (n * n * p, n * n * n / 3.0, 2.0 * n * n * p + 2.0 * n * n * n / 3.0),
-            Space::Feature => (n * p * p, p * p * p / 3.0, 2.0 * n * p * p + 2.0 * p * p * p / 3.0),
+            Space::Data => (
+                n * n * p,
+                n * n * n / 3.0,
+                2.0 * n * n * p + 2.0 * n * n * n / 3.0,
+            ),
+            Space::Feature => (
+                n * p * p,
+                p * p * p / 3.0,
+                2.0 * n * p * p + 2.0 * p * p * p / 3.0,
+            ),
         };
-        (first + above + gram + factor, 2.0 * first + 3.0 * above + gram + factor + back)
+        (
+            first + above + gram + factor,
+            2.0 * first + 3.0 * above + gram + factor + back,
+        )
     }
 }
 
 /// Bytes of memory that are free on this machine, the limits of a container included; no limit where the system does
 /// not tell.
 pub fn available_memory() -> u64 {
-    let Ok(mut system) = sysinfo::System::new() else { return u64::MAX };
+    let Ok(mut system) = sysinfo::System::new() else {
+        return u64::MAX;
+    };
     system.refresh_memory();
-    let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
+    let limit = system
+        .cgroup_limits()
+        .map_or(u64::MAX, |limits| limits.free_memory);
     system.available_memory().min(limit)
 }

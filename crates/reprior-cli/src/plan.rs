@@ -18,6 +18,14 @@ pub struct Plan {
     pub schema: Schema,
     /// Bytes of the finished run folder, checkpoints included.
     pub disk_bytes: u64,
+    /// Bytes of each chain's buffers for draws.
+    writer_bytes: u64,
+}
+
+/// Memory in all, with so many bytes of buffers for the draws of each chain.
+fn with_writers(sizes: &Sizes, writers: u64) -> u64 {
+    let writers = writers.saturating_mul(sizes.chains as u64);
+    sizes.budget().memory_bytes.saturating_add(writers)
 }
 
 impl Plan {
@@ -29,7 +37,12 @@ impl Plan {
         let settings = &problem.settings;
         let description = &problem.description;
         let architecture = problem.architecture.clone();
-        let sizes = Sizes::new(settings, architecture, description.train_rows, description.test_rows);
+        let sizes = Sizes::new(
+            settings,
+            architecture,
+            description.train_rows,
+            description.test_rows,
+        );
         let (real, data_type) = match settings.sampler.precision {
             Precision::F32 => (4, DataType::F32),
             Precision::F64 => (8, DataType::F64),
@@ -38,11 +51,18 @@ impl Plan {
         let schema = schema(problem, inner, real, data_type);
         let mut budget = sizes.budget();
         let writers = schema.bytes_in_memory().map_err(Failure::request)?;
-        budget.chain_bytes += writers;
-        budget.memory_bytes += writers * sizes.chains as u64;
-        let checkpoint = (inner + sizes.architecture.readout_parameters()) as u64 * (2 * real as u64 + 16);
+        budget.chain_bytes = budget.chain_bytes.saturating_add(writers);
+        budget.memory_bytes = with_writers(&sizes, writers);
+        let checkpoint =
+            (inner + sizes.architecture.readout_parameters()) as u64 * (2 * real as u64 + 16);
         let disk = schema.bytes_on_disk().map_err(Failure::request)?;
-        Ok(Self { disk_bytes: disk + checkpoint * sizes.chains as u64, sizes, budget, schema })
+        Ok(Self {
+            disk_bytes: disk.saturating_add(checkpoint.saturating_mul(sizes.chains as u64)),
+            sizes,
+            budget,
+            writer_bytes: writers,
+            schema,
+        })
     }
 
     /// Refuses a run that this machine has not the memory or the disk for.
@@ -52,7 +72,7 @@ impl Plan {
     pub fn check(&self, settings: &Settings, out: &std::path::Path) -> Result<(), Failure> {
         let available = available_memory();
         if self.budget.memory_bytes > available {
-            let advice = self.advice(settings, available).unwrap_or_default();
+            let advice = self.advice(settings, available);
             return Err(Failure::request(format!(
                 "the run needs {} of memory, {} are free{advice}",
                 bytes(self.budget.memory_bytes as f64),
@@ -74,16 +94,28 @@ impl Plan {
     }
 
     /// What would fit into `available` bytes.
-    fn advice(&self, settings: &Settings, available: u64) -> Option<String> {
-        let fits = |sizes: &Sizes| sizes.budget().memory_bytes <= available;
-        let chains = (0..self.sizes.chains).rev().find(|&chains| {
-            fits(&Sizes { chains, ..self.sizes.clone() })
+    fn advice(&self, settings: &Settings, available: u64) -> String {
+        let fits = |sizes: &Sizes| with_writers(sizes, self.writer_bytes) <= available;
+        let chains = largest(self.sizes.chains, |chains| {
+            fits(&Sizes {
+                chains,
+                ..self.sizes.clone()
+            })
         });
-        let rows = largest(self.sizes.rows, |rows| fits(&self.sizes.with_rows(settings, rows)));
-        let width = self.sizes.architecture.hidden.iter().copied().max().unwrap_or(0);
+        let rows = largest(self.sizes.rows, |rows| {
+            fits(&self.sizes.with_rows(settings, rows))
+        });
+        let width = self
+            .sizes
+            .architecture
+            .hidden
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(0);
         let width = largest(width, |width| fits(&self.sizes.with_width(settings, width)));
         let mut ways = Vec::new();
-        if let Some(chains) = chains.filter(|&chains| chains > 0) {
+        if let Some(chains) = chains {
             ways.push(format!("--chains {chains}"));
         }
         if let Some(rows) = rows {
@@ -92,7 +124,10 @@ impl Plan {
         if let Some(width) = width {
             ways.push(format!("hidden layers of width {width}"));
         }
-        (!ways.is_empty()).then(|| format!("; it would fit with {}", ways.join(", or with ")))
+        if ways.is_empty() {
+            return "; take a smaller network or record less (--test, --projections, --keep-weights)".to_owned();
+        }
+        format!("; it would fit with {}", ways.join(", or with "))
     }
 }
 
@@ -127,7 +162,11 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
     let (budget, sizes) = (&plan.budget, &plan.sizes);
     let available = available_memory();
     let is_fitting = budget.memory_bytes <= available;
-    let advice = if is_fitting { None } else { plan.advice(&problem.settings, available) };
+    let advice = if is_fitting {
+        String::new()
+    } else {
+        plan.advice(&problem.settings, available)
+    };
     let schedule = problem.settings.schedule();
     if arguments.json {
         let document = json!({
@@ -152,24 +191,47 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
     }
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let reduced = if sizes.first_rows < problem.description.columns + 1 {
-        format!(" (first layer reduced from {} to {} inputs)", problem.description.columns + 1, sizes.first_rows)
+        format!(
+            " (first layer reduced from {} to {} inputs)",
+            problem.description.columns + 1,
+            sizes.first_rows
+        )
     } else {
         String::new()
     };
     to_stdout(&align(&[
         row("parameters of the network", budget.parameters.to_string()),
-        row("coordinates of a chain", format!("{}{reduced}", budget.dimension)),
+        row(
+            "coordinates of a chain",
+            format!("{}{reduced}", budget.dimension),
+        ),
         row("readout solved for in", format!("{} space", sizes.space)),
-        row("operations for the log-density", format!("{} million", number(budget.value_operations / 1e6))),
-        row("with its gradient", format!("{} million", number(budget.gradient_operations / 1e6))),
-        row("transitions of all chains", (schedule.transitions() * schedule.chains as u64).to_string()),
+        row(
+            "operations for the log-density",
+            format!("{} million", number(budget.value_operations / 1e6)),
+        ),
+        row(
+            "with its gradient",
+            format!("{} million", number(budget.gradient_operations / 1e6)),
+        ),
+        row(
+            "transitions of all chains",
+            (schedule.transitions() * schedule.chains as u64).to_string(),
+        ),
         row("memory, shared", bytes(budget.shared_bytes as f64)),
         row("memory, each chain", bytes(budget.chain_bytes as f64)),
-        row("memory, in all", format!("{} of {} free", bytes(budget.memory_bytes as f64), bytes(available as f64))),
+        row(
+            "memory, in all",
+            format!(
+                "{} of {} free",
+                bytes(budget.memory_bytes as f64),
+                bytes(available as f64)
+            ),
+        ),
         row("disk", bytes(plan.disk_bytes as f64)),
     ]));
     if !is_fitting {
-        to_stdout(&format!("It does not fit{}.", advice.unwrap_or_default()));
+        to_stdout(&format!("It does not fit{advice}."));
     }
     Ok(())
 }

@@ -28,7 +28,8 @@ const BLOCK_ROWS: usize = 1000;
 /// A wrong request: not a run, no draws yet, inputs of another kind.
 pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     let (settings, description) = open_run(&arguments.run)?;
-    let inputs = load_inputs(&arguments.data, &description.expected_inputs()).map_err(Failure::request)?;
+    let inputs =
+        load_inputs(&arguments.data, &description.expected_inputs()).map_err(Failure::request)?;
     let problem = Problem::load(settings)?;
     if problem.description.fingerprint != description.fingerprint {
         return Err(Failure::request(format!(
@@ -38,10 +39,14 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         )));
     }
     let reader = DrawReader::open(&arguments.run).map_err(Failure::request)?;
-    let values = description.standardisation.standardise_inputs(&inputs.values);
+    let values = description
+        .standardisation
+        .standardise_inputs(&inputs.values);
     let noise = noise_variances(&problem.settings, &description);
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(header(&description)).map_err(Failure::run)?;
+    writer
+        .write_record(header(&description))
+        .map_err(Failure::run)?;
     let mut gatherer = Gatherer::default();
     for (index, block) in values.chunks(BLOCK_ROWS * description.columns).enumerate() {
         let mut block = match problem.settings.sampler.precision {
@@ -60,7 +65,9 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         }
         write_rows(&mut writer, &block, &description)?;
     }
-    let text = writer.into_inner().map_err(|error| Failure::run(error.to_string()))?;
+    let text = writer
+        .into_inner()
+        .map_err(|error| Failure::run(error.to_string()))?;
     match &arguments.out {
         Some(path) => atomic::write(path, &text).map_err(Failure::request)?,
         None => {
@@ -69,25 +76,44 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         }
     }
     if let Some(metrics) = gatherer.finish()? {
-        let words: Vec<String> =
-            metrics.named().into_iter().map(|(name, value)| format!("{name} {}", number(value))).collect();
-        to_stderr(&format!("against the targets in `{}`: {}", arguments.data, words.join(", ")));
+        let words: Vec<String> = metrics
+            .named()
+            .into_iter()
+            .map(|(name, value)| format!("{name} {}", number(value)))
+            .collect();
+        to_stderr(&format!(
+            "against the targets in `{}`: {}",
+            arguments.data,
+            words.join(", ")
+        ));
     }
     Ok(())
 }
 
 /// Means and variances (without noise) in the target's own units, for every kept position.
-fn predict<R: Stored + Number>(problem: &Problem, reader: &DrawReader, inputs: &[f64]) -> Result<Block, Failure> {
+fn predict<R: Stored + Number>(
+    problem: &Problem,
+    reader: &DrawReader,
+    inputs: &[f64],
+) -> Result<Block, Failure> {
     let settings = &problem.settings;
     let model = Arc::new(problem.model::<R>(inputs)?);
     let inner = model.inner_parameters();
     let is_classification = problem.description.is_classification;
-    let mut posterior =
-        NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, settings.sampler.space.forced());
+    let mut posterior = NetworkPosterior::new(
+        Arc::clone(&model),
+        Coordinates::Marginal,
+        settings.sampler.space.forced(),
+    );
     let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
     let outputs = &problem.description.standardisation.targets;
     let rows = inputs.len() / problem.description.columns;
-    let mut block = Block { rows, outputs: outputs.len(), mean: Vec::new(), variance: Vec::new() };
+    let mut block = Block {
+        rows,
+        outputs: outputs.len(),
+        mean: Vec::new(),
+        variance: Vec::new(),
+    };
     let mut failure = None;
     let mut add = |chain: u64, draw: u64, z: &[R]| {
         let mut stream = Stream::new(settings.run.seed, chain, Purpose::Prediction, draw);
@@ -100,9 +126,13 @@ fn predict<R: Stored + Number>(problem: &Problem, reader: &DrawReader, inputs: &
         };
         for row in 0..rows {
             for (output, map) in outputs.iter().enumerate() {
-                block.mean.push(map.restore(record.mean[output * rows + row]));
+                block
+                    .mean
+                    .push(map.restore(record.mean[output * rows + row]));
                 if !is_classification {
-                    block.variance.push(map.scale.powi(2) * record.variance[row]);
+                    block
+                        .variance
+                        .push(map.scale.powi(2) * record.variance[row]);
                 }
             }
             if is_classification {
@@ -122,7 +152,9 @@ fn predict<R: Stored + Number>(problem: &Problem, reader: &DrawReader, inputs: &
         return Err(Failure::run(error));
     }
     if block.mean.is_empty() {
-        return Err(Failure::request("the run has no draws yet: go on with `reprior resume`"));
+        return Err(Failure::request(
+            "the run has no draws yet: go on with `reprior resume`",
+        ));
     }
     Ok(block)
 }
@@ -131,12 +163,17 @@ fn header(description: &DataDescription) -> Vec<String> {
     let names = &description.output_names;
     if description.is_classification {
         let probabilities = names.iter().map(|name| format!("p_{name}"));
-        return probabilities.chain(["label", "confidence", "entropy"].map(String::from)).collect();
+        return probabilities
+            .chain(["label", "confidence", "entropy"].map(String::from))
+            .collect();
     }
     let fields = ["mean", "sd", "q05", "q50", "q95"];
     match names.as_slice() {
         [_] => fields.map(String::from).to_vec(),
-        names => names.iter().flat_map(|name| fields.map(|field| format!("{field}_{name}"))).collect(),
+        names => names
+            .iter()
+            .flat_map(|name| fields.map(|field| format!("{field}_{name}")))
+            .collect(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Draws of predictions for a block of rows, and what is made of them: mixtures, class probabilities, metrics.
 
 use reprior::metrics::{
-    ClassPredictions, GaussianMixture, expected_calibration_error, maximum_calibration_error, mixture_nll,
+    ClassPredictions, GaussianMixture, expected_calibration_error, maximum_calibration_error,
+    mixture_nll,
 };
 use reprior::model::{Targets, targets};
 use serde::Serialize;
@@ -34,9 +35,15 @@ impl Block {
     pub fn components(&self, row: usize, output: usize) -> (Vec<f64>, Vec<f64>) {
         let width = self.rows * self.outputs;
         let at = row * self.outputs + output;
-        let pick = |values: &[f64]| (0..self.draws()).map(|draw| values[draw * width + at]).collect();
+        let pick = |values: &[f64]| {
+            (0..self.draws())
+                .map(|draw| values[draw * width + at])
+                .collect()
+        };
         let mut variances: Vec<f64> = pick(&self.variance);
-        variances.iter_mut().for_each(|v| *v = v.max(SMALLEST_VARIANCE));
+        variances
+            .iter_mut()
+            .for_each(|v| *v = v.max(SMALLEST_VARIANCE));
         (pick(&self.mean), variances)
     }
 
@@ -112,13 +119,17 @@ impl Gatherer {
                 let width = block.rows * outputs;
                 let floor = |v: &f64| v.max(SMALLEST_VARIANCE);
                 let variance: Vec<f64> = block.variance.iter().map(floor).collect();
-                let draws = block.mean.chunks_exact(width).zip(variance.chunks_exact(width));
+                let draws = block
+                    .mean
+                    .chunks_exact(width)
+                    .zip(variance.chunks_exact(width));
                 let nll = mixture_nll(draws, truth, outputs).map_err(Failure::run)?;
                 self.nll += nll * block.rows as f64;
                 for row in 0..block.rows {
                     for output in 0..outputs {
                         let (means, variances) = block.components(row, output);
-                        let mixture = GaussianMixture::new(&means, &variances).map_err(Failure::run)?;
+                        let mixture =
+                            GaussianMixture::new(&means, &variances).map_err(Failure::run)?;
                         let y = truth[row * outputs + output];
                         self.squares += (mixture.mean() - y).powi(2);
                         self.covered += usize::from((0.05..=0.95).contains(&mixture.cdf(y)));
@@ -146,7 +157,8 @@ impl Gatherer {
                 coverage_90: self.covered as f64 / self.values as f64,
             }));
         }
-        let predictions = ClassPredictions::new(&self.probabilities, &self.labels, self.classes).map_err(Failure::run)?;
+        let predictions = ClassPredictions::new(&self.probabilities, &self.labels, self.classes)
+            .map_err(Failure::run)?;
         let table = predictions.reliability(BINS);
         Ok(Some(Metrics::Classification {
             nll: predictions.nll(),
@@ -164,10 +176,26 @@ impl Metrics {
     /// Names and values, in order.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
         match *self {
-            Self::Regression { nll, rmse, coverage_90 } => {
-                vec![("rmse", rmse), ("negative log-likelihood", nll), ("coverage of 90 % intervals", coverage_90)]
+            Self::Regression {
+                nll,
+                rmse,
+                coverage_90,
+            } => {
+                vec![
+                    ("rmse", rmse),
+                    ("negative log-likelihood", nll),
+                    ("coverage of 90 % intervals", coverage_90),
+                ]
             }
-            Self::Classification { nll, accuracy, brier, ece, mce, confidence, .. } => vec![
+            Self::Classification {
+                nll,
+                accuracy,
+                brier,
+                ece,
+                mce,
+                confidence,
+                ..
+            } => vec![
                 ("accuracy", accuracy),
                 ("mean confidence", confidence),
                 ("negative log-likelihood", nll),

@@ -115,8 +115,15 @@ impl Problem {
     pub fn model<R: Stored>(&self, test_inputs: &[f64]) -> Result<Model<R>, Failure> {
         let (architecture, targets) = (self.architecture.clone(), self.targets.clone());
         let reduction = self.settings.sampler.input_reduction;
-        Model::new(architecture, self.settings.model.noise, &self.inputs, targets, test_inputs, reduction)
-            .map_err(Failure::request)
+        Model::new(
+            architecture,
+            self.settings.model.noise,
+            &self.inputs,
+            targets,
+            test_inputs,
+            reduction,
+        )
+        .map_err(Failure::request)
     }
 }
 
@@ -125,7 +132,10 @@ impl DataDescription {
     pub fn expected_inputs(&self) -> ExpectedInputs {
         let names = self.output_names.clone();
         let targets = if self.is_classification {
-            ExpectedTargets::Classes { column: self.target_columns.first().cloned(), names }
+            ExpectedTargets::Classes {
+                column: self.target_columns.first().cloned(),
+                names,
+            }
         } else {
             ExpectedTargets::Real { names }
         };
@@ -146,26 +156,40 @@ impl DataDescription {
         };
         let inputs = match self.kind {
             InputKind::Table => format!("{} columns", self.columns),
-            InputKind::Image { height, width, channels } => format!("images {height} x {width} x {channels}"),
+            InputKind::Image {
+                height,
+                width,
+                channels,
+            } => format!("images {height} x {width} x {channels}"),
         };
-        format!("{} training rows, {} test rows, {inputs}, {targets}", self.train_rows, self.test_rows)
+        format!(
+            "{} training rows, {} test rows, {inputs}, {targets}",
+            self.train_rows, self.test_rows
+        )
     }
 
     /// What a user should know about columns that do not vary.
     pub fn notes(&self) -> Vec<String> {
         let names = |columns: &[usize], all: &[String]| {
             let known = columns.iter().filter_map(|&column| all.get(column));
-            known.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            known
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         let standardisation = &self.standardisation;
         let mut notes = Vec::new();
         if !standardisation.constant_columns.is_empty() {
             let list = names(&standardisation.constant_columns, &self.column_names);
-            notes.push(format!("input columns that do not vary over the training rows: {list}"));
+            notes.push(format!(
+                "input columns that do not vary over the training rows: {list}"
+            ));
         }
         if !standardisation.constant_targets.is_empty() {
             let list = names(&standardisation.constant_targets, &self.output_names);
-            notes.push(format!("targets that do not vary over the training rows: {list}"));
+            notes.push(format!(
+                "targets that do not vary over the training rows: {list}"
+            ));
         }
         notes
     }
@@ -183,7 +207,9 @@ fn fingerprint(sets: &[&Dataset]) -> String {
         set.inputs.iter().for_each(|x| add(x.to_bits()));
         match &set.targets {
             Targets::Real { values, .. } => values.iter().for_each(|y| add(y.to_bits())),
-            Targets::Classes { labels, .. } => labels.iter().for_each(|&label| add(u64::from(label))),
+            Targets::Classes { labels, .. } => {
+                labels.iter().for_each(|&label| add(u64::from(label)))
+            }
         }
     }
     format!("{hash:016x}")

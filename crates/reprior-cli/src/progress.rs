@@ -47,15 +47,27 @@ impl Display {
             );
             let count = if chains > MOST_BARS { 1 } else { chains };
             let bar = |index: usize| {
-                let length = if count == 1 { total * chains as u64 } else { total };
+                let length = if count == 1 {
+                    total * chains as u64
+                } else {
+                    total
+                };
                 let bar = bars.add(ProgressBar::new(length));
                 if let Ok(style) = &style {
                     bar.set_style(style.clone());
                 }
-                let position = if count == 1 { made.iter().sum() } else { made[index] };
+                let position = if count == 1 {
+                    made.iter().sum()
+                } else {
+                    made[index]
+                };
                 bar.set_position(position);
                 bar.reset_eta();
-                bar.set_prefix(if count == 1 { "chains".to_owned() } else { format!("chain {index}") });
+                bar.set_prefix(if count == 1 {
+                    "chains".to_owned()
+                } else {
+                    format!("chain {index}")
+                });
                 bar
             };
             Kind::Bars((0..count).map(bar).collect())
@@ -63,13 +75,24 @@ impl Display {
             Kind::Lines
         };
         let now = Instant::now();
-        let latest = Latest { chains: vec![None; chains], start: now, before: made.iter().sum(), last_line: now };
-        Self { kind, latest: Mutex::new(latest) }
+        let latest = Latest {
+            chains: vec![None; chains],
+            start: now,
+            before: made.iter().sum(),
+            last_line: now,
+        };
+        Self {
+            kind,
+            latest: Mutex::new(latest),
+        }
     }
 
     /// Takes news from any thread.
     pub fn update(&self, progress: Progress) {
-        let mut latest = self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut latest = self
+            .latest
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         latest.chains[progress.chain] = Some(progress);
         match &self.kind {
             Kind::Quiet => {}
@@ -100,7 +123,11 @@ impl Display {
 
 impl Latest {
     fn made(&self) -> u64 {
-        self.chains.iter().flatten().map(|chain| chain.transition).sum()
+        self.chains
+            .iter()
+            .flatten()
+            .map(|chain| chain.transition)
+            .sum()
     }
 
     fn line(&self, progress: &Progress) -> String {
@@ -110,17 +137,29 @@ impl Latest {
         let left = total.saturating_sub(made) as f64 / rate;
         format!(
             "{made}/{total} transitions, {rate:.1}/s, {} left; chain {}: {}",
-            duration(left), progress.chain, in_words(progress)
+            duration(left),
+            progress.chain,
+            in_words(progress)
         )
     }
 }
 
 fn in_words(progress: &Progress) -> String {
-    let phase = if progress.is_warmup { "warm-up" } else { "sampling" };
-    let step = progress.step_size.map(|step| format!(", step {step:.3}")).unwrap_or_default();
+    let phase = if progress.is_warmup {
+        "warm-up"
+    } else {
+        "sampling"
+    };
+    let step = progress
+        .step_size
+        .map(|step| format!(", step {step:.3}"))
+        .unwrap_or_default();
     let diverged = match progress.divergences {
         0 => String::new(),
         count => format!(", {count} diverging"),
     };
-    format!("{phase}, acceptance {:.2}{step}{diverged}", progress.acceptance_rate)
+    format!(
+        "{phase}, acceptance {:.2}{step}{diverged}",
+        progress.acceptance_rate
+    )
 }

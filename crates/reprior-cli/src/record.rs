@@ -78,13 +78,26 @@ impl<R: Stored> Recording<R> {
         recorder: Recorder<R>,
         moments: Moments,
     ) -> Self {
-        Self { chain: chain as u64, recipe, writer, recorder, moments, mean: Vec::new(), sd: Vec::new() }
+        Self {
+            chain: chain as u64,
+            recipe,
+            writer,
+            recorder,
+            moments,
+            mean: Vec::new(),
+            sd: Vec::new(),
+        }
     }
 
     fn push_whole_weights(&mut self, weights: &[R], transition: u64) -> Result<(), RunError> {
         // a stream of its own, so that keeping weights does not change what else is recorded
         let index = transition | 1 << 63;
-        let mut stream = Stream::new(self.recipe.schedule.seed, self.chain, Purpose::Recording, index);
+        let mut stream = Stream::new(
+            self.recipe.schedule.seed,
+            self.chain,
+            Purpose::Recording,
+            index,
+        );
         let architecture = &self.recipe.architecture;
         let mut rest = weights;
         let mut parts: Vec<Vec<R>> = Vec::new();
@@ -107,7 +120,12 @@ impl<R: Stored> Recording<R> {
                     matrix(&noise, whole.residual_columns(), fan_out),
                 );
             }
-            parts.push(full.chunks_exact(rows).flat_map(|unit| &unit[..fan_in]).copied().collect());
+            parts.push(
+                full.chunks_exact(rows)
+                    .flat_map(|unit| &unit[..fan_in])
+                    .copied()
+                    .collect(),
+            );
             parts.push(full.chunks_exact(rows).map(|unit| unit[fan_in]).collect());
         }
         let values: Vec<Values<'_>> = parts.iter().map(|part| R::values(part)).collect();
@@ -155,7 +173,11 @@ impl StatisticsValues {
 impl<R: Stored> Observer<NetworkPosterior<R>> for Recording<R> {
     type Error = RecordError;
 
-    fn warmup(&mut self, statistics: &Statistics, log_density: [f64; 2]) -> Result<(), RecordError> {
+    fn warmup(
+        &mut self,
+        statistics: &Statistics,
+        log_density: [f64; 2],
+    ) -> Result<(), RecordError> {
         let values = StatisticsValues::new(statistics, log_density);
         Ok(self.writer.push("warmup_sample_stats", &values.values())?)
     }
@@ -189,7 +211,8 @@ impl<R: Stored> Observer<NetworkPosterior<R>> for Recording<R> {
             for row in 0..rows {
                 let root = record.variance[row].sqrt();
                 for (output, map) in self.recipe.outputs.iter().enumerate() {
-                    self.mean.push(map.restore(record.mean[output * rows + row]));
+                    self.mean
+                        .push(map.restore(record.mean[output * rows + row]));
                     if !self.recipe.is_classification {
                         self.sd.push(map.scale * root);
                     }
@@ -201,18 +224,26 @@ impl<R: Stored> Observer<NetworkPosterior<R>> for Recording<R> {
             if self.recipe.is_classification {
                 let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
                 let (mean, sd) = (narrow(&self.mean), narrow(&self.sd));
-                self.writer.push("predictions", &[Values::F32(&mean), Values::F32(&sd)])?;
+                self.writer
+                    .push("predictions", &[Values::F32(&mean), Values::F32(&sd)])?;
             } else {
-                self.writer.push("predictions", &[Values::F64(&self.mean), Values::F64(&self.sd)])?;
+                self.writer.push(
+                    "predictions",
+                    &[Values::F64(&self.mean), Values::F64(&self.sd)],
+                )?;
             }
         }
         self.moments.add(&record.weights);
         let keeping = self.recipe.keeping;
         let inner = record.weights.len() - self.recipe.architecture.readout_parameters();
         if inner > 0 && draw.is_multiple_of(keeping.positions_every) {
-            self.writer.push(POSITIONS, &[R::values(&record.weights[..inner])])?;
+            self.writer
+                .push(POSITIONS, &[R::values(&record.weights[..inner])])?;
         }
-        if keeping.weights_every.is_some_and(|every| draw.is_multiple_of(every)) {
+        if keeping
+            .weights_every
+            .is_some_and(|every| draw.is_multiple_of(every))
+        {
             let weights = record.weights.clone();
             self.push_whole_weights(&weights, transition)?;
         }
@@ -231,17 +262,38 @@ impl<R: Stored> Observer<NetworkPosterior<R>> for Recording<R> {
             moments_count: self.moments.count,
             seconds: before + start.elapsed().as_secs_f64(),
         };
-        let document = serde_json::to_value(document).map_err(|error| RunError::Request(error.to_string()))?;
+        let document =
+            serde_json::to_value(document).map_err(|error| RunError::Request(error.to_string()))?;
         let state = &snapshot.state;
         let log_ratio = [state.log_ratio];
         let parameters = [self.moments.mean.len()];
         let (position, gradient) = ([state.position.len()], [state.gradient.len()]);
         let tensors = [
-            Tensor { name: "position", shape: &position, values: R::values(&state.position) },
-            Tensor { name: "gradient", shape: &gradient, values: R::values(&state.gradient) },
-            Tensor { name: "log_ratio", shape: &[1], values: Values::F64(&log_ratio) },
-            Tensor { name: "moments_mean", shape: &parameters, values: Values::F64(&self.moments.mean) },
-            Tensor { name: "moments_squares", shape: &parameters, values: Values::F64(&self.moments.squares) },
+            Tensor {
+                name: "position",
+                shape: &position,
+                values: R::values(&state.position),
+            },
+            Tensor {
+                name: "gradient",
+                shape: &gradient,
+                values: R::values(&state.gradient),
+            },
+            Tensor {
+                name: "log_ratio",
+                shape: &[1],
+                values: Values::F64(&log_ratio),
+            },
+            Tensor {
+                name: "moments_mean",
+                shape: &parameters,
+                values: Values::F64(&self.moments.mean),
+            },
+            Tensor {
+                name: "moments_squares",
+                shape: &parameters,
+                values: Values::F64(&self.moments.squares),
+            },
         ];
         Ok(self.writer.checkpoint(&document, &tensors)?)
     }

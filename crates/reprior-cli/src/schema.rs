@@ -34,7 +34,8 @@ impl Keeping {
         let every = |count: u64| schedule.draws.div_ceil(count.clamp(1, schedule.draws));
         Self {
             positions_every: every(settings.record.keep.unwrap_or(fitting)),
-            weights_every: (settings.record.keep_weights > 0).then(|| every(settings.record.keep_weights)),
+            weights_every: (settings.record.keep_weights > 0)
+                .then(|| every(settings.record.keep_weights)),
         }
     }
 }
@@ -42,7 +43,9 @@ impl Keeping {
 /// One variable with a description.
 fn variable(name: &str, data_type: DataType, dims: &[(&str, u64)], description: &str) -> Variable {
     let mut variable = Variable::new(name, data_type, dims);
-    variable.attributes.insert("description".to_owned(), json!(description));
+    variable
+        .attributes
+        .insert("description".to_owned(), json!(description));
     variable
 }
 
@@ -50,17 +53,43 @@ fn statistics() -> Vec<Variable> {
     let f = |name, text| variable(name, DataType::F64, &[], text);
     let i = |name, text| variable(name, DataType::I64, &[], text);
     vec![
-        f("lp", "logarithm of the posterior density up to a constant: log_ratio - |z|^2/2"),
-        f("log_ratio", "logarithm of the density against the standard normal prior"),
-        f("acceptance_rate", "mean acceptance probability of the transitions since the previous record"),
+        f(
+            "lp",
+            "logarithm of the posterior density up to a constant: log_ratio - |z|^2/2",
+        ),
+        f(
+            "log_ratio",
+            "logarithm of the density against the standard normal prior",
+        ),
+        f(
+            "acceptance_rate",
+            "mean acceptance probability of the transitions since the previous record",
+        ),
         f("energy_error", "energy error of the last transition"),
         f("step_size", "step size of the last transition"),
-        variable("diverging", DataType::Bool, &[], "whether any transition since the previous record diverged"),
-        i("n_accepted", "accepted transitions since the previous record"),
+        variable(
+            "diverging",
+            DataType::Bool,
+            &[],
+            "whether any transition since the previous record diverged",
+        ),
+        i(
+            "n_accepted",
+            "accepted transitions since the previous record",
+        ),
         i("n_steps", "steps of trajectories since the previous record"),
-        i("n_evaluations", "evaluations of the density without gradient since the previous record"),
-        i("n_gradients", "evaluations of the density with gradient since the previous record"),
-        i("n_jitter", "times since the previous record that a diagonal had to be raised for a factorisation"),
+        i(
+            "n_evaluations",
+            "evaluations of the density without gradient since the previous record",
+        ),
+        i(
+            "n_gradients",
+            "evaluations of the density with gradient since the previous record",
+        ),
+        i(
+            "n_jitter",
+            "times since the previous record that a diagonal had to be raised for a factorisation",
+        ),
     ]
 }
 
@@ -71,7 +100,11 @@ pub fn tensors(architecture: &Architecture) -> Vec<(String, usize, usize)> {
         .chain(architecture.hidden.iter().copied())
         .chain([architecture.outputs])
         .collect();
-    widths.windows(2).enumerate().map(|(layer, pair)| ((2 * layer).to_string(), pair[1], pair[0])).collect()
+    widths
+        .windows(2)
+        .enumerate()
+        .map(|(layer, pair)| ((2 * layer).to_string(), pair[1], pair[0]))
+        .collect()
 }
 
 /// The schema of a problem's run; `inner` parameters and the data type are those of the chain's coordinates.
@@ -91,26 +124,45 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
         attributes: attributes(settings),
     };
     let mut posterior = vec![variable(
-        "weight_mean_square", DataType::F64, &[("layer", layers)],
+        "weight_mean_square",
+        DataType::F64,
+        &[("layer", layers)],
         "mean square of each layer's weights and biases (1 a priori)",
     )];
     if projections > 0 {
         posterior.push(variable(
-            "projection", DataType::F64, &[("direction", projections)],
+            "projection",
+            DataType::F64,
+            &[("direction", projections)],
             "random projections of all weights, unit variance a priori on average over directions",
         ));
     }
-    let mut groups = vec![group("posterior", Some(Draws::new(schedule.draws)), posterior)];
+    let mut groups = vec![group(
+        "posterior",
+        Some(Draws::new(schedule.draws)),
+        posterior,
+    )];
     let mut sample_statistics = statistics();
     sample_statistics.push(variable(
-        "n_clamped", DataType::I64, &[], "predictive variances of this draw that rounding made negative, set to 0",
+        "n_clamped",
+        DataType::I64,
+        &[],
+        "predictive variances of this draw that rounding made negative, set to 0",
     ));
-    groups.push(group("sample_stats", Some(Draws::new(schedule.draws)), sample_statistics));
+    groups.push(group(
+        "sample_stats",
+        Some(Draws::new(schedule.draws)),
+        sample_statistics,
+    ));
     if schedule.warmup_records() > 0 {
         let draws = Draws::new(schedule.warmup_records());
         groups.push(group("warmup_sample_stats", Some(draws), statistics()));
     }
-    let output_dimension = if description.is_classification { "class" } else { "output" };
+    let output_dimension = if description.is_classification {
+        "class"
+    } else {
+        "output"
+    };
     if test > 0 {
         let spread: &[(&str, u64)] = if description.is_classification {
             &[("test_row", test)]
@@ -118,25 +170,39 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
             &[("test_row", test), (output_dimension, outputs)]
         };
         // classes are coded near 0 and 1; real targets may sit on a large offset that single precision would eat
-        let number = if description.is_classification { DataType::F32 } else { DataType::F64 };
+        let number = if description.is_classification {
+            DataType::F32
+        } else {
+            DataType::F64
+        };
         let predictions = vec![
             variable(
-                "mean", number, &[("test_row", test), (output_dimension, outputs)],
+                "mean",
+                number,
+                &[("test_row", test), (output_dimension, outputs)],
                 "mean of the function given this draw's inner weights, in the target's own units",
             ),
             variable(
-                "sd", number, spread,
+                "sd",
+                number,
+                spread,
                 "standard deviation of the function given this draw's inner weights, without observation noise",
             ),
         ];
-        groups.push(group("predictions", Some(Draws::new(schedule.draws)), predictions));
+        groups.push(group(
+            "predictions",
+            Some(Draws::new(schedule.draws)),
+            predictions,
+        ));
     }
     let positions = schedule.draws.div_ceil(keeping.positions_every);
     let spaced = |length: u64, spacing: u64| Draws { length, spacing };
     if inner > 0 {
         let positions = Some(spaced(positions, keeping.positions_every));
         let position = variable(
-            "inner_weights", data_type, &[("inner_parameter", inner as u64)],
+            "inner_weights",
+            data_type,
+            &[("inner_parameter", inner as u64)],
             "weights below the readout in the chain's coordinates",
         );
         groups.push(group(POSITIONS, positions, vec![position]));
@@ -145,12 +211,24 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
         let mut variables = Vec::new();
         for (name, fan_out, fan_in) in tensors(architecture) {
             let (out, into) = (format!("{name}_out"), format!("{name}_in"));
-            let dims = [(out.as_str(), fan_out as u64), (into.as_str(), fan_in as u64)];
+            let dims = [
+                (out.as_str(), fan_out as u64),
+                (into.as_str(), fan_in as u64),
+            ];
             let text = "weights, N(0, 1) a priori (NTK parametrisation)";
             variables.push(variable(&format!("{name}.weight"), data_type, &dims, text));
-            variables.push(variable(&format!("{name}.bias"), data_type, &dims[..1], "biases, N(0, 1) a priori"));
+            variables.push(variable(
+                &format!("{name}.bias"),
+                data_type,
+                &dims[..1],
+                "biases, N(0, 1) a priori",
+            ));
         }
-        groups.push(group(WEIGHTS, Some(spaced(schedule.draws.div_ceil(every), every)), variables));
+        groups.push(group(
+            WEIGHTS,
+            Some(spaced(schedule.draws.div_ceil(every), every)),
+            variables,
+        ));
     }
     let target = if description.is_classification {
         |name: &str, rows: u64, dim: &str, _: &str, _: u64| {
@@ -158,31 +236,51 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
         }
     } else {
         |name: &str, rows: u64, dim: &str, outputs: &str, count: u64| {
-            variable(name, DataType::F64, &[(dim, rows), (outputs, count)], "target in its own units")
+            variable(
+                name,
+                DataType::F64,
+                &[(dim, rows), (outputs, count)],
+                "target in its own units",
+            )
         }
     };
-    groups.push(group("observed_data", None, vec![target("y", train, "train_row", output_dimension, outputs)]));
+    groups.push(group(
+        "observed_data",
+        None,
+        vec![target("y", train, "train_row", output_dimension, outputs)],
+    ));
     if test > 0 {
         let truth = target("y", test, "test_row", output_dimension, outputs);
         groups.push(group("predictions_constant_data", None, vec![truth]));
     }
     let parameters = (inner + architecture.readout_parameters()) as u64;
-    let moments = [("mean", "running mean"), ("variance", "running variance")].map(|(name, text)| {
-        let dims = [("moment_chain", schedule.chains as u64), ("parameter", parameters)];
-        variable(name, DataType::F32, &dims, text)
-    });
+    let moments =
+        [("mean", "running mean"), ("variance", "running variance")].map(|(name, text)| {
+            let dims = [
+                ("moment_chain", schedule.chains as u64),
+                ("parameter", parameters),
+            ];
+            variable(name, DataType::F32, &dims, text)
+        });
     groups.push(group(MOMENTS, None, moments.to_vec()));
     let mut coordinates = std::collections::BTreeMap::new();
     let names = Labels::Text(description.output_names.clone());
     coordinates.insert(output_dimension.to_owned(), names);
-    Schema { chains: schedule.chains as u64, groups, coordinates }
+    Schema {
+        chains: schedule.chains as u64,
+        groups,
+        coordinates,
+    }
 }
 
 /// Attributes of every group; nothing that differs between two runs of the same settings.
 fn attributes(settings: &Settings) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("inference_library".to_owned(), json!("reprior"));
-    map.insert("inference_library_version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
+    map.insert(
+        "inference_library_version".to_owned(),
+        json!(env!("CARGO_PKG_VERSION")),
+    );
     let settings = serde_json::to_string(settings).unwrap_or_default();
     map.insert("inference_library_settings".to_owned(), json!(settings));
     map

@@ -32,7 +32,10 @@ static STOP: AtomicBool = AtomicBool::new(false);
 pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
     let settings = Settings::from_arguments(&arguments.settings)?;
     check_driving(&arguments.driving)?;
-    let out = arguments.out.clone().unwrap_or_else(|| default_folder(&settings.data.source));
+    let out = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| default_folder(&settings.data.source));
     if !arguments.overwrite && out.join("config.toml").exists() {
         return Err(Failure::request(format!(
             "`{0}` holds a run already: go on with it by `reprior resume {0}`, replace it with --overwrite, or choose another --out",
@@ -44,7 +47,9 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
     plan.check(&problem.settings, &out)?;
     let config = problem.settings.to_toml()?;
     let folder = RunFolder::create(&out, arguments.overwrite).map_err(Failure::request)?;
-    folder.write_text("config.toml", &config).map_err(Failure::run)?;
+    folder
+        .write_text("config.toml", &config)
+        .map_err(Failure::run)?;
     drive(&problem, &plan, &folder, &arguments.driving)
 }
 
@@ -81,15 +86,18 @@ pub fn read_description(run: &Path) -> Result<Option<DataDescription>, Failure> 
     if !path.exists() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| Failure::request(format!("`{}` cannot be read: {error}", path.display())))?;
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Failure::request(format!("`{}` cannot be read: {error}", path.display()))
+    })?;
     serde_json::from_str(&text)
         .map(Some)
         .map_err(|error| Failure::request(format!("`{}` is damaged: {error}", path.display())))
 }
 
 fn default_folder(source: &str) -> PathBuf {
-    let name = Path::new(source).file_stem().map_or_else(|| "run".into(), |stem| stem.to_os_string());
+    let name = Path::new(source)
+        .file_stem()
+        .map_or_else(|| "run".into(), |stem| stem.to_os_string());
     Path::new("runs").join(name)
 }
 
@@ -105,7 +113,12 @@ fn check_driving(driving: &DrivingArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn drive(problem: &Problem, plan: &Plan, folder: &RunFolder, driving: &DrivingArguments) -> Result<(), Failure> {
+fn drive(
+    problem: &Problem,
+    plan: &Plan,
+    folder: &RunFolder,
+    driving: &DrivingArguments,
+) -> Result<(), Failure> {
     match problem.settings.sampler.precision {
         Precision::F32 => drive_in::<f32>(problem, plan, folder, driving),
         Precision::F64 => drive_in::<f64>(problem, plan, folder, driving),
@@ -139,12 +152,17 @@ fn drive_in<R: Stored>(
     driving: &DrivingArguments,
 ) -> Result<(), Failure> {
     let description = serde_json::to_string_pretty(&problem.description).map_err(Failure::run)?;
-    folder.write_text("data.json", &description).map_err(Failure::run)?;
+    folder
+        .write_text("data.json", &description)
+        .map_err(Failure::run)?;
     let store = open_store(problem, plan, folder)?;
     write_targets(problem, &store)?;
     let model = Arc::new(problem.model::<R>(&problem.test_inputs)?);
     let chains = make_chains(problem, &model, folder, &store)?;
-    let made: Vec<u64> = chains.iter().map(|(chain, _)| chain.snapshot().transition).collect();
+    let made: Vec<u64> = chains
+        .iter()
+        .map(|(chain, _)| chain.snapshot().transition)
+        .collect();
     let total = problem.settings.schedule().transitions();
     if made.iter().all(|&made| made >= total) {
         if !driving.quiet {
@@ -159,7 +177,8 @@ fn drive_in<R: Stored>(
             std::process::exit(130);
         }
     };
-    ctrlc::set_handler(handler).map_err(|error| Failure::run(format!("Ctrl-C cannot be caught: {error}")))?;
+    ctrlc::set_handler(handler)
+        .map_err(|error| Failure::run(format!("Ctrl-C cannot be caught: {error}")))?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let control = Control {
         threads: driving.threads.unwrap_or(cores),
@@ -200,7 +219,8 @@ fn make_chains<R: Stored>(
     let settings = &problem.settings;
     let schedule = settings.schedule();
     let load = |chain: usize| checkpoint::load(folder.path(), chain as u64).map_err(Failure::run);
-    let checkpoints: Vec<Option<Checkpoint>> = (0..schedule.chains).map(load).collect::<Result<_, _>>()?;
+    let checkpoints: Vec<Option<Checkpoint>> =
+        (0..schedule.chains).map(load).collect::<Result<_, _>>()?;
     let mut seconds: f64 = 0.0;
     for checkpoint in checkpoints.iter().flatten() {
         seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
@@ -224,24 +244,34 @@ fn make_chains<R: Stored>(
     let mut chains = Vec::with_capacity(schedule.chains);
     for (index, checkpoint) in checkpoints.iter().enumerate() {
         let target = NetworkPosterior::new(
-            Arc::clone(model), settings.sampler.coordinates, settings.sampler.space.forced(),
+            Arc::clone(model),
+            settings.sampler.coordinates,
+            settings.sampler.space.forced(),
         );
         let projection = Projection::new(model, settings.record.projections, schedule.seed);
         let recorder = Recorder::new(Arc::clone(model), projection);
         let (chain, writer, moments) = match checkpoint {
             None => {
-                let chain = Chain::start(index, schedule, &sampler, target).map_err(Failure::run)?;
+                let chain =
+                    Chain::start(index, schedule, &sampler, target).map_err(Failure::run)?;
                 let writer = store.writer(index as u64).map_err(Failure::run)?;
                 (chain, writer, Moments::new(parameters))
             }
             Some(checkpoint) => {
-                let (snapshot, moments) = restore(checkpoint, dimension, parameters).map_err(Failure::run)?;
-                let chain = Chain::resume(index, schedule, &sampler, target, snapshot).map_err(Failure::run)?;
-                let writer = store.writer_at(index as u64, checkpoint.cursor()).map_err(Failure::run)?;
+                let (snapshot, moments) =
+                    restore(checkpoint, dimension, parameters).map_err(Failure::run)?;
+                let chain = Chain::resume(index, schedule, &sampler, target, snapshot)
+                    .map_err(Failure::run)?;
+                let writer = store
+                    .writer_at(index as u64, checkpoint.cursor())
+                    .map_err(Failure::run)?;
                 (chain, writer, moments)
             }
         };
-        chains.push((chain, Recording::new(index, recipe.clone(), writer, recorder, moments)));
+        chains.push((
+            chain,
+            Recording::new(index, recipe.clone(), writer, recorder, moments),
+        ));
     }
     Ok(chains)
 }
@@ -266,10 +296,18 @@ fn write_targets(problem: &Problem, store: &DrawStore) -> Result<(), Failure> {
 /// Running moments of all chains, once they are complete.
 fn write_moments<R: Stored>(chains: &Chains<R>, store: &DrawStore) -> Result<(), Failure> {
     let all = |values: &dyn Fn(&Moments) -> Vec<f64>| -> Vec<f32> {
-        chains.iter().flat_map(|(_, recording)| values(&recording.moments)).map(|x| x as f32).collect()
+        chains
+            .iter()
+            .flat_map(|(_, recording)| values(&recording.moments))
+            .map(|x| x as f32)
+            .collect()
     };
     let mean = all(&|moments| moments.mean.clone());
-    store.write_static(MOMENTS, "mean", Values::F32(&mean)).map_err(Failure::run)?;
+    store
+        .write_static(MOMENTS, "mean", Values::F32(&mean))
+        .map_err(Failure::run)?;
     let variance = all(&Moments::variance);
-    store.write_static(MOMENTS, "variance", Values::F32(&variance)).map_err(Failure::run)
+    store
+        .write_static(MOMENTS, "variance", Values::F32(&variance))
+        .map_err(Failure::run)
 }

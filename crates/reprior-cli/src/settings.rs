@@ -14,6 +14,11 @@ use serde::{Deserialize, Serialize};
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
 
+/// Widest hidden layer, and most weights between hidden layers, whose memory is counted rather than refused outright;
+/// beyond them the count itself would not fit in 64 bits.
+const MOST_WIDTH: usize = 10_000_000;
+const MOST_WEIGHTS: f64 = 1e15;
+
 /// Everything that decides what is drawn. As TOML in `config.toml`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -107,7 +112,11 @@ pub struct RecordSettings {
 
 impl Default for RecordSettings {
     fn default() -> Self {
-        Self { projections: 100, keep: None, keep_weights: 0 }
+        Self {
+            projections: 100,
+            keep: None,
+            keep_weights: 0,
+        }
     }
 }
 
@@ -186,11 +195,18 @@ impl Settings {
     /// # Errors
     /// A wrong request naming the file, the key and the line.
     pub fn from_file(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::request(format!("`{}` cannot be read: {error}", path.display())))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::request(format!("`{}` cannot be read: {error}", path.display()))
+        })?;
         toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-            Failure::request(format!("`{}`, line {line}: {}", path.display(), error.message()))
+            let line = error
+                .span()
+                .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            Failure::request(format!(
+                "`{}`, line {line}: {}",
+                path.display(),
+                error.message()
+            ))
         })
     }
 
@@ -205,7 +221,10 @@ impl Settings {
                 field.clone_from(flag);
             }
         }
-        fn parse<T: FromStr<Err = Failure>>(field: &mut T, flag: &Option<String>) -> Result<(), Failure> {
+        fn parse<T: FromStr<Err = Failure>>(
+            field: &mut T,
+            flag: &Option<String>,
+        ) -> Result<(), Failure> {
             if let Some(text) = flag {
                 *field = text.parse()?;
             }
@@ -221,8 +240,14 @@ impl Settings {
         set(&mut self.model.activation, &flags.activation);
         set(&mut self.model.weight_variance, &flags.weight_variance);
         set(&mut self.model.bias_variance, &flags.bias_variance);
-        set(&mut self.model.readout_weight_variance, &flags.readout_weight_variance);
-        set(&mut self.model.readout_bias_variance, &flags.readout_bias_variance);
+        set(
+            &mut self.model.readout_weight_variance,
+            &flags.readout_weight_variance,
+        );
+        set(
+            &mut self.model.readout_bias_variance,
+            &flags.readout_bias_variance,
+        );
         parse(&mut self.model.likelihood, &flags.likelihood)?;
         set(&mut self.model.noise, &flags.noise);
         set(&mut self.sampler.method, &flags.method);
@@ -234,13 +259,17 @@ impl Settings {
                 "on" => InputReduction::On,
                 "off" => InputReduction::Off,
                 _ => {
-                    let message = format!("unknown input reduction `{text}`: use one of auto, on, off");
+                    let message =
+                        format!("unknown input reduction `{text}`: use one of auto, on, off");
                     return Err(Failure::Request(message));
                 }
             };
         }
         replace(&mut self.sampler.step_size, &flags.step_size);
-        replace(&mut self.sampler.target_acceptance, &flags.target_acceptance);
+        replace(
+            &mut self.sampler.target_acceptance,
+            &flags.target_acceptance,
+        );
         parse(&mut self.sampler.precision, &flags.precision)?;
         replace(&mut self.run.chains, &flags.chains);
         replace(&mut self.run.warmup, &flags.warmup);
@@ -268,11 +297,15 @@ impl Settings {
         self.schedule().check().map_err(Failure::request)?;
         let noise = self.model.noise;
         if !(noise.is_finite() && noise > 0.0) {
-            let message = format!("the noise is {noise}: it is a standard deviation and must be positive and finite");
+            let message = format!(
+                "the noise is {noise}: it is a standard deviation and must be positive and finite"
+            );
             return Err(Failure::Request(message));
         }
         if self.record.keep == Some(0) {
-            return Err(Failure::request("--keep is 0: `predict` needs at least 1 kept position"));
+            return Err(Failure::request(
+                "--keep is 0: `predict` needs at least 1 kept position",
+            ));
         }
         self.architecture(1, 1)?.check().map_err(Failure::request)
     }
@@ -309,12 +342,22 @@ impl Settings {
         };
         let hidden: Vec<usize> = match model.network.strip_prefix("fcn:") {
             Some(widths) => {
-                let widths = widths.split(',').map(|width| width.trim().parse().map_err(|_| unknown()));
+                let widths = widths
+                    .split(',')
+                    .map(|width| width.trim().parse().map_err(|_| unknown()));
                 widths.collect::<Result<_, _>>()?
             }
             None if model.network == "linear" => Vec::new(),
             None => return Err(unknown()),
         };
+        let joined = |pair: &[usize]| pair[0] as f64 * pair[1] as f64;
+        let weights_between: f64 = hidden.windows(2).map(joined).sum();
+        if hidden.iter().any(|&width| width > MOST_WIDTH) || weights_between > MOST_WEIGHTS {
+            return Err(Failure::request(format!(
+                "network `{}` is too wide for any machine: `reprior plan` says what fits this one",
+                model.network
+            )));
+        }
         let per_layer = |variances: &[f64], name: &str| match (variances, hidden.len()) {
             ([one], layers) => Ok(vec![*one; layers]),
             (all, layers) if all.len() == layers => Ok(all.to_vec()),
@@ -325,8 +368,16 @@ impl Settings {
         };
         let weights = per_layer(&model.weight_variance, "--weight-variance")?;
         let biases = per_layer(&model.bias_variance, "--bias-variance")?;
-        let checked = weights.iter().chain([&model.readout_weight_variance]).map(|v| (v, 0.0 < *v));
-        let checked = checked.chain(biases.iter().chain([&model.readout_bias_variance]).map(|v| (v, 0.0 <= *v)));
+        let checked = weights
+            .iter()
+            .chain([&model.readout_weight_variance])
+            .map(|v| (v, 0.0 < *v));
+        let checked = checked.chain(
+            biases
+                .iter()
+                .chain([&model.readout_bias_variance])
+                .map(|v| (v, 0.0 <= *v)),
+        );
         for (value, is_allowed) in checked {
             if !(is_allowed && value.is_finite()) {
                 return Err(Failure::request(format!(
@@ -334,10 +385,17 @@ impl Settings {
                 )));
             }
         }
-        let scale = |weight: f64, bias: f64| LayerScale { weight: weight.sqrt(), bias: bias.sqrt() };
+        let scale = |weight: f64, bias: f64| LayerScale {
+            weight: weight.sqrt(),
+            bias: bias.sqrt(),
+        };
         Ok(Architecture {
             inputs,
-            hidden_scales: weights.iter().zip(&biases).map(|(w, b)| scale(*w, *b)).collect(),
+            hidden_scales: weights
+                .iter()
+                .zip(&biases)
+                .map(|(w, b)| scale(*w, *b))
+                .collect(),
             readout_scale: scale(model.readout_weight_variance, model.readout_bias_variance),
             hidden,
             outputs,

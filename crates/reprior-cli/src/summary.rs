@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use reprior::chain::Statistics;
-use reprior::diagnostics::{Draws, Estimator, Truncation, rhat_squared_hron, spread, summarise};
+use reprior::diagnostics::{
+    Draws, Estimator, Truncation, rhat_by_chance, rhat_squared_hron, spread, summarise,
+};
 use reprior::model::Targets;
 use reprior_io::run::{DrawReader, RunFolder, Selection, checkpoint};
 use serde::Serialize;
@@ -95,7 +97,9 @@ pub fn command(arguments: &SummaryArguments) -> Result<(), Failure> {
 pub fn write_and_print(folder: &RunFolder, json: bool) -> Result<(), Failure> {
     let summary = summarise_run(folder.path())?;
     let text = serde_json::to_string_pretty(&summary).map_err(Failure::run)?;
-    folder.write_text("summary.json", &text).map_err(Failure::run)?;
+    folder
+        .write_text("summary.json", &text)
+        .map_err(Failure::run)?;
     print(folder.path(), &summary, json)
 }
 
@@ -116,11 +120,17 @@ fn print(run: &Path, summary: &Summary, json: bool) -> Result<(), Failure> {
 pub fn open_run(run: &Path) -> Result<(Settings, DataDescription), Failure> {
     let config = run.join("config.toml");
     if !config.exists() {
-        return Err(Failure::request(format!("`{}` is not a run folder: it has no config.toml", run.display())));
+        return Err(Failure::request(format!(
+            "`{}` is not a run folder: it has no config.toml",
+            run.display()
+        )));
     }
     let settings = Settings::from_file(&config)?;
     let description = read_description(run)?.ok_or_else(|| {
-        let message = format!("`{0}` was stopped before it began: go on with `reprior resume {0}`", run.display());
+        let message = format!(
+            "`{0}` was stopped before it began: go on with `reprior resume {0}`",
+            run.display()
+        );
         Failure::Request(message)
     })?;
     Ok((settings, description))
@@ -130,7 +140,11 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     let (settings, description) = open_run(run)?;
     let reader = DrawReader::open(run).map_err(Failure::request)?;
     let schedule = settings.schedule();
-    let draws = reader.groups().find(|group| group.name == "posterior").and_then(|group| group.draws).unwrap_or(0);
+    let draws = reader
+        .groups()
+        .find(|group| group.name == "posterior")
+        .and_then(|group| group.draws)
+        .unwrap_or(0);
     let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
     let mut step_size = Vec::new();
     let mut seconds: f64 = 0.0;
@@ -145,19 +159,32 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     }
     let steps = warmup.transitions + sampling.transitions;
     let total_draws = draws as f64 * schedule.chains as f64;
-    let rates = Rates { draws: total_draws, steps: total_draws * schedule.thin as f64, seconds };
+    let rates = Rates {
+        draws: total_draws,
+        steps: total_draws * schedule.thin as f64,
+        seconds,
+    };
     let chains = schedule.chains;
     let weights = projections(&reader, chains, draws, &rates)?;
     let (prediction, metrics) = predictions(&reader, &settings, &description, draws, &rates)?;
-    let rhats = [&weights, &prediction].into_iter().flatten().map(|ess| ess.rhat_max);
+    let rhats = [&weights, &prediction]
+        .into_iter()
+        .flatten()
+        .map(|ess| ess.rhat_max);
     let clamped = if draws > 0 {
-        let counts = reader.read::<f64>("sample_stats", "n_clamped", &Selection::all()).map_err(Failure::request)?;
+        let counts = reader
+            .read::<f64>("sample_stats", "n_clamped", &Selection::all())
+            .map_err(Failure::request)?;
         counts.values.iter().sum::<f64>()
     } else {
         0.0
     };
     let mut summary = Summary {
-        status: if draws == schedule.draws { "complete" } else { "incomplete" },
+        status: if draws == schedule.draws {
+            "complete"
+        } else {
+            "incomplete"
+        },
         method: settings.sampler.method.to_string(),
         coordinates: settings.sampler.coordinates.to_string(),
         chains,
@@ -176,7 +203,10 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         n_jitter: warmup.n_jitter + sampling.n_jitter,
         n_clamped: clamped as u64,
         rhat_max: spread(rhats).max,
-        ess: EssSummary { prediction, weights },
+        ess: EssSummary {
+            prediction,
+            weights,
+        },
         metrics,
         warnings: Vec::new(),
     };
@@ -203,13 +233,20 @@ fn diagnose(
         return Ok(None);
     }
     let mut estimator = Estimator::new();
-    let summaries = summarise(&mut estimator, variables, chains, draws, &read).map_err(Failure::run)?;
+    let summaries =
+        summarise(&mut estimator, variables, chains, draws, &read).map_err(Failure::run)?;
     let mut buffer = vec![0.0; chains * draws];
     let (mut tfp, mut rhat_squared) = (Vec::new(), Vec::new());
     for variable in 0..variables {
         read(variable, &mut buffer);
-        tfp.extend(buffer.chunks_exact(draws).map(|chain| estimator.ess_tfp(chain, Truncation::FirstNegative)));
-        rhat_squared.push(rhat_squared_hron(Draws::new(&buffer, chains).map_err(Failure::run)?));
+        tfp.extend(
+            buffer
+                .chunks_exact(draws)
+                .map(|chain| estimator.ess_tfp(chain, Truncation::FirstNegative)),
+        );
+        rhat_squared.push(rhat_squared_hron(
+            Draws::new(&buffer, chains).map_err(Failure::run)?,
+        ));
     }
     let bulk = summaries.over(|s| s.ess_bulk);
     Ok(Some(Ess {
@@ -227,12 +264,23 @@ fn diagnose(
     }))
 }
 
-fn projections(reader: &DrawReader, chains: usize, draws: u64, rates: &Rates) -> Result<Option<Ess>, Failure> {
-    let has = reader.variables("posterior").map_err(Failure::request)?.iter().any(|v| v.name == "projection");
+fn projections(
+    reader: &DrawReader,
+    chains: usize,
+    draws: u64,
+    rates: &Rates,
+) -> Result<Option<Ess>, Failure> {
+    let has = reader
+        .variables("posterior")
+        .map_err(Failure::request)?
+        .iter()
+        .any(|v| v.name == "projection");
     if draws == 0 || !has {
         return Ok(None);
     }
-    let all = reader.read::<f64>("posterior", "projection", &Selection::all()).map_err(Failure::request)?;
+    let all = reader
+        .read::<f64>("posterior", "projection", &Selection::all())
+        .map_err(Failure::request)?;
     let count = all.shape[2];
     diagnose(count, chains, draws as usize, rates, |variable, out| {
         for (out, draw) in out.iter_mut().zip(all.values.chunks_exact(count)) {
@@ -257,28 +305,61 @@ fn predictions(
     let total = reader.chains() as usize * draws as usize;
     let block_rows = (BLOCK_NUMBERS / (total * outputs).max(1)).clamp(1, rows);
     let variables = (rows * outputs).min(MOST_VARIABLES);
-    let chosen: Vec<usize> = (0..variables).map(|k| k * rows * outputs / variables).collect();
+    let chosen: Vec<usize> = (0..variables)
+        .map(|k| k * rows * outputs / variables)
+        .collect();
     let mut traces: Vec<Vec<f64>> = Vec::with_capacity(variables);
     let mut gatherer = Gatherer::default();
     let noise: Vec<f64> = noise_variances(settings, description);
     for start in (0..rows).step_by(block_rows) {
         let end = (start + block_rows).min(rows);
-        let selection = Selection { rest: vec![start as u64..end as u64], ..Selection::all() };
-        let read = |name| reader.read::<f64>("predictions", name, &selection).map_err(Failure::request);
+        let selection = Selection {
+            rest: vec![start as u64..end as u64],
+            ..Selection::all()
+        };
+        let read = |name| {
+            reader
+                .read::<f64>("predictions", name, &selection)
+                .map_err(Failure::request)
+        };
         let mean = read("mean")?.values;
         let mut variance = read("sd")?.values;
         for (v, noise) in variance.iter_mut().zip(noise.iter().cycle()) {
             *v = *v * *v + noise;
         }
         let width = (end - start) * outputs;
-        for &at in chosen.iter().filter(|&&at| (start * outputs..end * outputs).contains(&at)) {
-            traces.push(mean.iter().skip(at - start * outputs).step_by(width).copied().collect());
+        for &at in chosen
+            .iter()
+            .filter(|&&at| (start * outputs..end * outputs).contains(&at))
+        {
+            traces.push(
+                mean.iter()
+                    .skip(at - start * outputs)
+                    .step_by(width)
+                    .copied()
+                    .collect(),
+            );
         }
-        gatherer.add(&Block { rows: end - start, outputs, mean, variance }, &truth, start)?;
+        gatherer.add(
+            &Block {
+                rows: end - start,
+                outputs,
+                mean,
+                variance,
+            },
+            &truth,
+            start,
+        )?;
     }
-    let ess = diagnose(traces.len(), reader.chains() as usize, draws as usize, rates, |variable, out| {
-        out.copy_from_slice(&traces[variable]);
-    })?;
+    let ess = diagnose(
+        traces.len(),
+        reader.chains() as usize,
+        draws as usize,
+        rates,
+        |variable, out| {
+            out.copy_from_slice(&traces[variable]);
+        },
+    )?;
     Ok((ess, gatherer.finish()?))
 }
 
@@ -289,17 +370,32 @@ pub fn noise_variances(settings: &Settings, description: &DataDescription) -> Ve
     if description.is_classification {
         return vec![noise * noise];
     }
-    description.standardisation.targets.iter().map(|map| (noise * map.scale).powi(2)).collect()
+    description
+        .standardisation
+        .targets
+        .iter()
+        .map(|map| (noise * map.scale).powi(2))
+        .collect()
 }
 
 fn read_truth(reader: &DrawReader, description: &DataDescription) -> Result<Targets, Failure> {
-    let (group, all, names) = ("predictions_constant_data", Selection::all(), description.output_names.clone());
+    let (group, all, names) = (
+        "predictions_constant_data",
+        Selection::all(),
+        description.output_names.clone(),
+    );
     if description.is_classification {
-        let labels = reader.read::<f64>(group, "y", &all).map_err(Failure::request)?.values;
+        let labels = reader
+            .read::<f64>(group, "y", &all)
+            .map_err(Failure::request)?
+            .values;
         let labels = labels.into_iter().map(|label| label as u32).collect();
         return Ok(Targets::Classes { labels, names });
     }
-    let values = reader.read::<f64>(group, "y", &all).map_err(Failure::request)?.values;
+    let values = reader
+        .read::<f64>(group, "y", &all)
+        .map_err(Failure::request)?
+        .values;
     Ok(Targets::Real { values, names })
 }
 
@@ -318,10 +414,15 @@ impl Summary {
         if self.chains == 1 {
             warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
         }
-        if self.rhat_max > 1.01 {
+        let blocks = [&self.ess.prediction, &self.ess.weights]
+            .into_iter()
+            .flatten();
+        let disagreeing =
+            blocks.filter(|ess| ess.rhat_max > rhat_by_chance(self.chains, ess.mean).max(1.01));
+        if let Some(ess) = disagreeing.max_by(|a, b| a.rhat_max.total_cmp(&b.rhat_max)) {
             warn(format!(
-                "R-hat reaches {:.3} (above 1.01): the chains do not agree yet; raise --warmup and --draws (or --thin)",
-                self.rhat_max
+                "R-hat reaches {:.3}, more than chance explains: the chains do not agree yet; raise --warmup and --draws (or --thin)",
+                ess.rhat_max
             ));
         }
         if let Some(ess) = &self.ess.prediction
@@ -358,24 +459,45 @@ impl Summary {
         let mut text = String::new();
         if let Some(description) = description {
             text += &format!("{}\n", description.in_words());
-            text.extend(description.notes().into_iter().map(|note| format!("note: {note}\n")));
+            text.extend(
+                description
+                    .notes()
+                    .into_iter()
+                    .map(|note| format!("note: {note}\n")),
+            );
         }
         text += &format!(
             "{} in {} coordinates: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
-            self.method, self.coordinates, self.chains, self.draws,
-            if self.draws < self.draws_planned { format!(" of {}", self.draws_planned) } else { String::new() },
-            self.steps, duration(self.seconds), number(self.steps_per_second),
+            self.method,
+            self.coordinates,
+            self.chains,
+            self.draws,
+            if self.draws < self.draws_planned {
+                format!(" of {}", self.draws_planned)
+            } else {
+                String::new()
+            },
+            self.steps,
+            duration(self.seconds),
+            number(self.steps_per_second),
         );
         if let Some(metrics) = &self.metrics {
             text += "predictions on the test rows\n";
-            let rows: Vec<_> = metrics.named().into_iter().map(|(name, value)| row(name, number(value))).collect();
+            let rows: Vec<_> = metrics
+                .named()
+                .into_iter()
+                .map(|(name, value)| row(name, number(value)))
+                .collect();
             text += &format!("{}\n\n", align(&rows));
         }
         text += "sampler\n";
         let mut rows = vec![row("acceptance rate", number(self.acceptance_rate))];
         let steps: Vec<f64> = self.step_size.iter().flatten().copied().collect();
         if !steps.is_empty() {
-            rows.push(row("step size (mean over chains)", number(steps.iter().sum::<f64>() / steps.len() as f64)));
+            rows.push(row(
+                "step size (mean over chains)",
+                number(steps.iter().sum::<f64>() / steps.len() as f64),
+            ));
         }
         if self.divergences > 0 {
             rows.push(row("divergences", self.divergences.to_string()));
@@ -386,13 +508,35 @@ impl Summary {
         rows.push(row("R-hat, largest", number(self.rhat_max)));
         text += &format!("{}\n\n", align(&rows));
         let mut rows: Vec<Vec<String>> = vec![
-            ["effective draws of", "mean", "least", "per draw", "per step", "per second"].map(String::from).to_vec(),
+            [
+                "effective draws of",
+                "mean",
+                "least",
+                "per draw",
+                "per step",
+                "per second",
+            ]
+            .map(String::from)
+            .to_vec(),
         ];
-        let blocks = [("predictions", &self.ess.prediction), ("weights (random projections)", &self.ess.weights)];
+        let blocks = [
+            ("predictions", &self.ess.prediction),
+            ("weights (random projections)", &self.ess.weights),
+        ];
         for (name, ess) in blocks {
             if let Some(ess) = ess {
-                let values = [ess.mean, ess.min, ess.per_draw, ess.per_step, ess.per_second];
-                rows.push(std::iter::once(name.to_owned()).chain(values.map(number)).collect());
+                let values = [
+                    ess.mean,
+                    ess.min,
+                    ess.per_draw,
+                    ess.per_step,
+                    ess.per_second,
+                ];
+                rows.push(
+                    std::iter::once(name.to_owned())
+                        .chain(values.map(number))
+                        .collect(),
+                );
             }
         }
         if rows.len() > 1 {

@@ -15,12 +15,27 @@ pub fn to_stderr(text: &str) {
 /// Rows of cells, the first column to the left, the others to the right.
 pub fn align(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            if column == 0 { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") }
-        });
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, &width))| {
+                if column == 0 {
+                    format!("  {cell:<width$}")
+                } else {
+                    format!("  {cell:>width$}")
+                }
+            });
         cells.collect::<String>().trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -50,7 +65,11 @@ pub fn bytes(count: f64) -> String {
         value /= 1000.0;
         unit += 1;
     }
-    if value >= 99.5 || unit == 0 { format!("{value:.0} {}", UNITS[unit]) } else { format!("{value:.1} {}", UNITS[unit]) }
+    if value >= 99.5 || unit == 0 {
+        format!("{value:.0} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
 }
 
 /// Seconds in words.
@@ -72,10 +91,27 @@ mod tests {
 
     #[test]
     fn words_for_numbers() {
-        assert_eq!([number(0.12345), number(1234.5), number(f64::NAN), number(0.0)], ["0.1235", "1234", "-", "0"]);
-        assert_eq!([bytes(12.0), bytes(1.5e6), bytes(2.34e9)], ["12 B", "1.5 MB", "2.3 GB"]);
-        assert_eq!([duration(5.2), duration(125.0), duration(7260.0)], ["5 s", "2 min 5 s", "2 h 1 min"]);
-        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["bcd".to_owned(), "22".to_owned()]];
+        assert_eq!(
+            [
+                number(0.12345),
+                number(1234.5),
+                number(f64::NAN),
+                number(0.0)
+            ],
+            ["0.1235", "1234", "-", "0"]
+        );
+        assert_eq!(
+            [bytes(12.0), bytes(1.5e6), bytes(2.34e9)],
+            ["12 B", "1.5 MB", "2.3 GB"]
+        );
+        assert_eq!(
+            [duration(5.2), duration(125.0), duration(7260.0)],
+            ["5 s", "2 min 5 s", "2 h 1 min"]
+        );
+        let rows = [
+            vec!["a".to_owned(), "1".to_owned()],
+            vec!["bcd".to_owned(), "22".to_owned()],
+        ];
         assert_eq!(align(&rows), "  a     1\n  bcd  22");
     }
 }

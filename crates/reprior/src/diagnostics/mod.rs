@@ -40,7 +40,7 @@ pub use energy::bfmi;
 pub use ess::Truncation;
 pub use estimator::Estimator;
 pub use rhat::{
-    potential_scale_reduction, potential_scale_reduction_split, rhat_gelman_rubin, rhat_split,
-    rhat_squared_hron,
+    potential_scale_reduction, potential_scale_reduction_split, rhat_by_chance, rhat_gelman_rubin,
+    rhat_split, rhat_squared_hron,
 };
 pub use summary::{Spread, Summaries, Summary, spread, summarise};

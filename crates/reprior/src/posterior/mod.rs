@@ -4,6 +4,7 @@
 //! [`Coordinates`] of the design: `marginal`, `repriorised`, `standard`. [`Recorder`] turns a position into what a run
 //! keeps: predictions in closed form given the inner weights, projections and norms of whole weights.
 
+mod conditional;
 mod coordinates;
 mod features;
 mod network;

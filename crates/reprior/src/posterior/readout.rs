@@ -13,43 +13,40 @@
 
 use super::{EvaluationError, Space};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Real, Stream, add_scaled, gram_of_columns,
-    gram_of_rows, matrix, matrix_mut, mirror_lower, multiply, norm_squared, symmetric_eigen,
+    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Real, gram_of_columns, gram_of_rows, matrix,
+    matrix_mut, mirror_lower, multiply, norm_squared,
 };
 use crate::model::Model;
 
 /// Work space for the readout of one model.
 pub struct Readout<R> {
-    space: Space,
-    rows: usize,
-    p: usize,
-    outputs: usize,
+    pub(super) space: Space,
+    pub(super) rows: usize,
+    pub(super) p: usize,
+    pub(super) outputs: usize,
     /// α.
-    factor: f64,
-    noise: f64,
-    targets: Vec<R>,
-    targets_f64: Vec<f64>,
+    pub(super) factor: f64,
+    pub(super) noise: f64,
+    pub(super) targets: Vec<R>,
+    pub(super) targets_f64: Vec<f64>,
     /// n × n or p × p products in the network's precision.
-    gram: Vec<R>,
-    cholesky: Cholesky,
+    pub(super) gram: Vec<R>,
+    pub(super) cholesky: Cholesky,
     /// A = K_s⁻¹Y (n × C).
-    weighted_targets: Vec<f64>,
+    pub(super) weighted_targets: Vec<f64>,
     /// μ (p × C); feature space only.
-    mean: Vec<f64>,
+    pub(super) mean: Vec<f64>,
     /// Small products in the network's precision, (n or p) × C.
-    small: Vec<R>,
-    small_f64: Vec<f64>,
-    /// μ or A in the network's precision; feature space only.
-    narrow: Vec<R>,
+    pub(super) small: Vec<R>,
+    pub(super) small_f64: Vec<f64>,
+    /// Double-precision results in the network's precision, (n or p) × C.
+    pub(super) narrow: Vec<R>,
     /// K_s⁻¹ or M⁻¹ and C⁻¹; empty until gradients are asked for.
-    inverse: Vec<f64>,
-    inverse_factor: Vec<f64>,
-    jitter_count: u64,
-    clamp_count: u64,
+    pub(super) inverse: Vec<f64>,
+    pub(super) inverse_factor: Vec<f64>,
+    pub(super) jitter_count: u64,
+    pub(super) clamp_count: u64,
 }
-
-/// Test rows that are predicted at a time, which bounds the work space.
-const PREDICTION_BLOCK: usize = 256;
 
 impl<R: Real> Readout<R> {
     /// Buffers for the readout of `model` in the given space.
@@ -79,10 +76,7 @@ impl<R: Real> Readout<R> {
             ],
             small: vec![R::ZERO; rows.max(p) * outputs],
             small_f64: vec![0.0; rows.max(p) * outputs],
-            narrow: match space {
-                Space::Feature => vec![R::ZERO; rows.max(p) * outputs],
-                Space::Data => Vec::new(),
-            },
+            narrow: vec![R::ZERO; rows.max(p) * outputs],
             inverse: Vec::new(),
             inverse_factor: Vec::new(),
             jitter_count: 0,
@@ -115,9 +109,7 @@ impl<R: Real> Readout<R> {
     ) -> usize {
         let size = if space == Space::Data { rows } else { p };
         let matrices = R::BYTES + 16 + if with_gradients { 16 } else { 0 };
-        let larger = rows.max(p);
-        let vectors = (rows + larger) * (2 * 8 + R::BYTES) + larger * R::BYTES;
-        size * size * matrices + outputs * vectors
+        size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES)
     }
 
     /// ℓ at the given features.
@@ -181,8 +173,7 @@ impl<R: Real> Readout<R> {
     /// A = (Y − Ψμ)/σ².
     fn residual_of_mean(&mut self, features: Matrix<'_, R>) {
         let (n, p, c) = (self.rows, self.p, self.outputs);
-        let mean = &mut self.narrow[..p * c];
-        convert(mean, &self.mean);
+        let mean = narrow(&mut self.narrow, &self.mean);
         let fitted = &mut self.small[..n * c];
         multiply(
             matrix_mut(fitted, n, c),
@@ -255,9 +246,7 @@ impl<R: Real> Readout<R> {
                     features,
                     inverse,
                 );
-                let weighted = &mut self.narrow[..n * c];
-                convert(weighted, &self.weighted_targets);
-                let weighted = matrix(weighted, n, c);
+                let weighted = matrix(narrow(&mut self.narrow, &self.weighted_targets), n, c);
                 let small = &mut self.small[..(p - 1) * c];
                 let features = features.subcols(0, p - 1);
                 multiply(
@@ -272,189 +261,13 @@ impl<R: Real> Readout<R> {
             }
         }
     }
-
-    /// Means (column-major n* × C) and variances (n*, without noise, the same for every output) of the functions at
-    /// test features, after [`log_ratio`](Self::log_ratio) at the training features.
-    pub fn predict(
-        &mut self,
-        test: Matrix<'_, R>,
-        train: Matrix<'_, R>,
-        mean: &mut [f64],
-        variance: &mut [f64],
-    ) {
-        let (size, c, total) = (self.cholesky.size(), self.outputs, test.nrows());
-        let squared_factor = self.factor * self.factor;
-        let mut product = vec![R::ZERO; size * PREDICTION_BLOCK.min(total)];
-        let mut cross = vec![0.0; product.len()];
-        for start in (0..total).step_by(PREDICTION_BLOCK) {
-            let count = PREDICTION_BLOCK.min(total - start);
-            let (product, cross) = (&mut product[..size * count], &mut cross[..size * count]);
-            let block = test.subrows(start, count);
-            let coefficients = match self.space {
-                Space::Data => {
-                    // K(train, test), n × count
-                    let into = matrix_mut(product, size, count);
-                    multiply(into, false, squared_factor, train, block.transpose());
-                    &self.weighted_targets
-                }
-                Space::Feature => {
-                    for (j, column) in product.chunks_exact_mut(size).enumerate() {
-                        for (value, &h) in column.iter_mut().zip(block.row(j).iter()) {
-                            *value = R::from_f64(self.factor * h.to_f64());
-                        }
-                    }
-                    &self.mean
-                }
-            };
-            for (wide, &value) in cross.iter_mut().zip(product.iter()) {
-                *wide = value.to_f64();
-            }
-            for output in 0..c {
-                let coefficients = &coefficients[output * size..(output + 1) * size];
-                for (j, column) in cross.chunks_exact(size).enumerate() {
-                    mean[output * total + start + j] = crate::compute::dot(column, coefficients);
-                }
-            }
-            self.cholesky.solve_lower(cross, count);
-            for (j, column) in cross.chunks_exact(size).enumerate() {
-                let norm = norm_squared(column);
-                let value = match self.space {
-                    Space::Feature => self.noise * self.noise * norm,
-                    Space::Data => {
-                        let prior = block.row(j).iter().map(|h| h.to_f64().powi(2)).sum::<f64>();
-                        squared_factor * prior - norm
-                    }
-                };
-                self.clamp_count += u64::from(value < 0.0);
-                variance[start + j] = value.max(0.0);
-            }
-        }
-    }
-
-    /// An exact draw of the readout given the features, θ_out ~ N(μ, Σ) (column-major p × C), after
-    /// [`log_ratio`](Self::log_ratio). In data space by pathwise conditioning:
-    /// θ = θ₀ + ΨᵀK_s⁻¹(Y − Ψθ₀ − σε).
-    pub fn draw(&mut self, features: Matrix<'_, R>, stream: &mut Stream, weights: &mut [R]) {
-        stream.fill_normal(weights);
-        match self.space {
-            Space::Feature => self.transform_in_feature_space(weights),
-            Space::Data => {
-                let (n, p, c) = (self.rows, self.p, self.outputs);
-                let fitted = &mut self.small[..n * c];
-                multiply(
-                    matrix_mut(fitted, n, c),
-                    false,
-                    self.factor,
-                    features,
-                    matrix(weights, p, c),
-                );
-                let residual = &mut self.small_f64[..n * c];
-                stream.fill_normal(residual);
-                for ((r, &y), &f) in residual
-                    .iter_mut()
-                    .zip(&self.targets_f64)
-                    .zip(fitted.iter())
-                {
-                    *r = y - f.to_f64() - self.noise * *r;
-                }
-                self.cholesky.solve_lower(residual, c);
-                self.cholesky.solve_upper(residual, c);
-                self.add_projected(features, weights);
-            }
-        }
-    }
-
-    /// T: φ_out → θ_out at λ = σ², in place (column-major p × C), after [`log_ratio`](Self::log_ratio).
-    /// Feature space: θ = μ + σ·C⁻ᵀφ with M = CCᵀ (Hron et al. 2022, Section 3.2). Data space: θ = μ + Σ^{1/2}φ with the
-    /// symmetric root φ − ΨᵀQΛ^{-1/2}(σI + Λ^{1/2})⁻¹QᵀΨφ, K_s = QΛQᵀ (their Appendix B).
-    ///
-    /// # Errors
-    /// Recoverable, if the eigenvalues of K_s cannot be found.
-    pub fn transform(
-        &mut self,
-        features: Matrix<'_, R>,
-        weights: &mut [R],
-    ) -> Result<(), EvaluationError> {
-        match self.space {
-            Space::Feature => self.transform_in_feature_space(weights),
-            Space::Data => {
-                let (n, p, c) = (self.rows, self.p, self.outputs);
-                let mut kernel = vec![R::ZERO; n * n];
-                gram_of_rows(matrix_mut(&mut kernel, n, n), features);
-                let scale = self.factor * self.factor;
-                let mut kernel: Vec<f64> = kernel.iter().map(|k| scale * k.to_f64()).collect();
-                for i in 0..n {
-                    kernel[i * n + i] += self.noise * self.noise;
-                }
-                let (values, vectors) = symmetric_eigen(&kernel, n)
-                    .map_err(|error| EvaluationError::Recoverable(error.to_string()))?;
-                let q = matrix(&vectors, n, n);
-                let fitted = &mut self.small[..n * c];
-                multiply(
-                    matrix_mut(fitted, n, c),
-                    false,
-                    self.factor,
-                    features,
-                    matrix(weights, p, c),
-                );
-                let fitted: Vec<f64> = fitted.iter().map(|f| f.to_f64()).collect();
-                let mut rotated = vec![0.0; n * c];
-                multiply(
-                    matrix_mut(&mut rotated, n, c),
-                    false,
-                    1.0,
-                    q.transpose(),
-                    matrix(&fitted, n, c),
-                );
-                for (i, value) in rotated.iter_mut().enumerate() {
-                    let root = values[i % n].max(self.noise * self.noise).sqrt();
-                    *value /= -root * (self.noise + root);
-                }
-                let residual = &mut self.small_f64[..n * c];
-                multiply(
-                    matrix_mut(residual, n, c),
-                    false,
-                    1.0,
-                    q,
-                    matrix(&rotated, n, c),
-                );
-                add_scaled(residual, 1.0, &self.weighted_targets);
-                self.add_projected(features, weights);
-            }
-        }
-        Ok(())
-    }
-
-    fn transform_in_feature_space(&mut self, weights: &mut [R]) {
-        let size = self.p * self.outputs;
-        let work = &mut self.small_f64[..size];
-        for (wide, &phi) in work.iter_mut().zip(weights.iter()) {
-            *wide = self.noise * phi.to_f64();
-        }
-        self.cholesky.solve_upper(work, self.outputs);
-        for ((theta, &noise), &mean) in weights.iter_mut().zip(work.iter()).zip(&self.mean) {
-            *theta = R::from_f64(mean + noise);
-        }
-    }
-
-    /// weights ← weights + Ψᵀ·small_f64.
-    fn add_projected(&mut self, features: Matrix<'_, R>, weights: &mut [R]) {
-        let (n, p, c) = (self.rows, self.p, self.outputs);
-        convert(&mut self.small[..n * c], &self.small_f64[..n * c]);
-        let small = matrix(&self.small[..n * c], n, c);
-        multiply(
-            matrix_mut(weights, p, c),
-            true,
-            self.factor,
-            features.transpose(),
-            small,
-        );
-    }
 }
 
-/// Rounds to the network's precision.
-fn convert<R: Real>(narrow: &mut [R], wide: &[f64]) {
-    for (narrow, &wide) in narrow.iter_mut().zip(wide) {
+/// `values` in the network's precision, in a buffer that is at least as long.
+fn narrow<'a, R: Real>(buffer: &'a mut [R], values: &[f64]) -> &'a [R] {
+    let buffer = &mut buffer[..values.len()];
+    for (narrow, &wide) in buffer.iter_mut().zip(values) {
         *narrow = R::from_f64(wide);
     }
+    buffer
 }

@@ -11,7 +11,7 @@ import arviz as az
 import numpy as np
 import xarray as xr
 
-# The program's convergence diagnostics agree with ArviZ's to this relative difference.
+# The program's diagnostics agree with ArviZ's to this relative difference.
 TOLERANCE = 1e-6
 
 
@@ -23,49 +23,56 @@ def check_values(name: str, dataset: xr.Dataset) -> None:
         assert not np.isnan(array.values).any(), f"{name}/{variable} has NaN"
 
 
-def largest(dataset: xr.Dataset) -> float:
-    """The largest of a set of statistics."""
-    return max(float(array.max()) for array in dataset.data_vars.values())
+def flat(array: xr.DataArray) -> xr.DataArray:
+    """Chain, draw, and everything else as one dimension, in double precision."""
+    values = array.values.reshape(array.shape[0], array.shape[1], -1).astype(float)
+    return xr.DataArray(values, dims=("chain", "draw", "variable"))
 
 
-def check_rhat(ours: float, posterior: xr.Dataset, predictions: xr.Dataset | None) -> None:
-    """`rhat_max` is ArviZ's, over one of the sets of variables that it can be said of."""
-    sets = {"posterior": posterior}
-    projections = [name for name in posterior.data_vars if "projection" in str(name)]
-    if projections:
-        sets["projections"] = posterior[projections]
-    if predictions is not None:
-        sets["predictions"] = predictions
-    theirs = {name: largest(az.rhat(dataset)) for name, dataset in sets.items()}
-    theirs["posterior and predictions"] = max(theirs.values())
-    agreeing = [name for name, value in theirs.items() if abs(ours / value - 1) < TOLERANCE]
-    assert agreeing, f"the summary's rhat_max is {ours}, ArviZ's are {theirs}"
-    print(f"rhat_max {ours:.6f} is ArviZ's over {agreeing[0]}")
+def check_diagnostics(name: str, ours: dict, values: xr.DataArray) -> None:
+    """What the summary says of some variables is what ArviZ says of them."""
+    bulk, tail = (az.ess(values, method=method).to_array().values for method in ("bulk", "tail"))
+    theirs = {"mean": bulk.mean(), "min": bulk.min(), "max": bulk.max(), "tail_min": tail.min()}
+    if values.sizes["chain"] > 1:  # ArviZ has no R-hat of one chain
+        theirs["rhat_max"] = az.rhat(values).to_array().values.max()
+    for key, value in theirs.items():
+        assert np.isfinite(value), f"ArviZ's {key} of {name} is {value}"
+        assert abs(ours[key] / value - 1) < TOLERANCE, f"{key} of {name} is {ours[key]}, ArviZ's {value}"
+    words = ", ".join(f"{key} {value:.6g}" for key, value in theirs.items())
+    print(f"{name}, {values.sizes['variable']} variables, as ArviZ: {words}")
+
+
+def check_summary(summary: dict, idata: az.InferenceData) -> None:
+    """Compares `summary.json` with ArviZ, over the variables that it is of."""
+    ess = summary["ess"]
+    if ess["weights"] is not None:
+        check_diagnostics("projections", ess["weights"], flat(idata["posterior"]["projection"]))
+    if ess["prediction"] is not None:
+        values, count = flat(idata["predictions"]["mean"]), ess["prediction"]["variables"]
+        chosen = [k * values.sizes["variable"] // count for k in range(count)]
+        check_diagnostics("predictions", ess["prediction"], values.isel(variable=chosen))
+    parts = [part["rhat_max"] for part in (ess["weights"], ess["prediction"]) if part is not None]
+    assert summary["rhat_max"] == max(parts), f"rhat_max is {summary['rhat_max']}, of {parts}"
 
 
 def main(run: Path) -> None:
+    print(run)
     tree = xr.open_datatree(run / "draws.zarr", engine="zarr")
     idata = az.InferenceData.from_datatree(tree)
-    assert "posterior" in idata.groups(), f"there is no posterior among {idata.groups()}"
-    posterior = idata["posterior"]
-    check_values("posterior", posterior)
-    predictions = None
-    if "predictions" in idata.groups() and "draw" in idata["predictions"].dims:
-        predictions = idata["predictions"]
-        check_values("predictions", predictions)
+    for group in ("posterior", "predictions"):
+        if group in idata.groups():
+            check_values(group, idata[group])
 
     table = az.summary(idata, group="posterior", round_to="none")
-    chains = posterior.sizes["chain"]
+    chains, draws = (idata["posterior"].sizes[dim] for dim in ("chain", "draw"))
     columns = ["mean", "sd", "ess_bulk", "ess_tail"] + (["r_hat"] if chains > 1 else [])
     assert np.isfinite(table[columns].to_numpy(float)).all(), f"not finite:\n{table[columns]}"
-    print(table.head(5).to_string(float_format=lambda value: f"{value:.4g}"))
-    print(f"{len(table)} rows; {chains} chains of {posterior.sizes['draw']} draws in {run}")
+    print(table.tail(5).to_string(float_format=lambda value: f"{value:.4g}"))
+    print(f"{len(table)} rows from {chains} chains of {draws} draws")
 
     path = run / "summary.json"
-    if path.exists() and chains > 1:
-        ours = json.loads(path.read_text()).get("rhat_max")
-        if ours is not None:
-            check_rhat(ours, posterior, predictions)
+    if path.exists():
+        check_summary(json.loads(path.read_text()), idata)
 
 
 if __name__ == "__main__":

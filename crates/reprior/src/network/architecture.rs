@@ -164,8 +164,7 @@ impl Architecture {
 
     /// Parameters below the readout when the first layer has `first_rows` rows ((d₀ + 1) unless inputs are reduced).
     pub fn inner_parameters(&self, first_rows: usize) -> usize {
-        self.layer_shapes(first_rows)
-            .iter()
+        self.shapes(first_rows)
             .map(|(rows, units)| rows * units)
             .sum()
     }
@@ -173,11 +172,14 @@ impl Architecture {
     /// Rows (fan-in plus one for the bias) and units of each hidden layer's parameter matrix; the first has
     /// `first_rows` rows.
     pub fn layer_shapes(&self, first_rows: usize) -> Vec<(usize, usize)> {
+        self.shapes(first_rows).collect()
+    }
+
+    fn shapes(&self, first_rows: usize) -> impl Iterator<Item = (usize, usize)> {
         let below = self.hidden.iter().map(|width| width + 1);
         std::iter::once(first_rows)
             .chain(below)
             .zip(self.hidden.iter().copied())
-            .collect()
     }
 
     /// All parameters, inputs not reduced.

@@ -2,9 +2,10 @@
 //!
 //! A direction is one rank-one matrix aᵢbᵢᵀ per layer with independent N(0, 1) entries, over √D: every weight takes
 //! part, yet 100 projections of all weights cost one product per layer and the directions take memory of the order of
-//! the widths (dense directions of a wide network would take gigabytes; Hron et al. 2022 use those). For the first
-//! layer, aᵢ is drawn over the network's own d₀ + 1 inputs and split by one more LQ factorisation into what the chain's
-//! reduced weights see and what they do not; the latter adds Gaussian noise of exactly the right covariance.
+//! the widths (dense directions of a wide network would take gigabytes; Hron et al. 2022 use those). In the first layer
+//! aᵢ is drawn in an orthonormal basis of the network's own d₀ + 1 inputs that begins with those that the chain's reduced
+//! weights see (its law does not depend on the basis). The other coordinates meet weights that stay at their prior and
+//! are not drawn: they add Gaussian noise of exactly the right covariance.
 
 use crate::compute::{
     Purpose, Real, Stream, chi_squared, dot, matrix, matrix_mut, multiply, norm_squared,

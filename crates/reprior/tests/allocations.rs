@@ -1,0 +1,86 @@
+//! Transitions allocate nothing once their buffers are there.
+
+#![allow(clippy::unwrap_used)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use reprior::compute::{Purpose, Stream};
+use reprior::model::{InputReduction, Model};
+use reprior::network::{Activation, Architecture};
+use reprior::posterior::{Coordinates, NetworkPosterior, Space, Target};
+use reprior::sampler::{Method, SamplerSettings};
+
+/// Counts this thread's allocations.
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+#[allow(unsafe_code, reason = "an allocator cannot be written without")]
+// SAFETY: every call is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: as above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn transitions_do_not_allocate() {
+    let (rows, inputs, outputs) = (70, 90, 2);
+    let mut x = vec![0.0; rows * inputs];
+    Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
+    for hidden in [vec![80], vec![40, 75]] {
+        let architecture = Architecture::new(inputs, &hidden, outputs, Activation::Gelu);
+        let model = Model::<f32>::new(
+            architecture,
+            0.3,
+            &x,
+            vec![0.1; rows * outputs],
+            &[],
+            InputReduction::Auto,
+        );
+        let model = Arc::new(model.unwrap());
+        for coordinates in [
+            Coordinates::Marginal,
+            Coordinates::Repriorised,
+            Coordinates::Standard,
+        ] {
+            for space in [Space::Feature, Space::Data] {
+                for method in [Method::HmcInfinite, Method::Pcn, Method::Elliptical] {
+                    let mut target =
+                        NetworkPosterior::new(Arc::clone(&model), coordinates, Some(space));
+                    let settings = SamplerSettings {
+                        method,
+                        ..SamplerSettings::default()
+                    };
+                    let mut sampler = settings.sampler();
+                    let mut position = vec![0.0; target.dim()];
+                    Stream::new(2, 0, Purpose::Initial, 0).fill_normal(&mut position);
+                    let mut state = sampler.init(&mut target, position).unwrap();
+                    let mut step = |transition| {
+                        let mut stream = Stream::new(3, 0, Purpose::Transition, transition);
+                        sampler.step(&mut target, &mut state, &mut stream).unwrap();
+                    };
+                    step(0);
+                    let before = COUNT.get();
+                    (1..5).for_each(&mut step);
+                    let count = COUNT.get() - before;
+                    assert_eq!(count, 0, "{method} {coordinates} {space}");
+                }
+            }
+        }
+    }
+}

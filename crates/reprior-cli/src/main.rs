@@ -5,6 +5,8 @@
 
 mod arguments;
 mod budget;
+mod chain_state;
+mod effective;
 mod error;
 mod flags;
 mod names;

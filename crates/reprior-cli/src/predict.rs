@@ -10,13 +10,14 @@ use reprior_io::data::load_inputs;
 use reprior_io::run::{DrawReader, Number, Selection, atomic};
 
 use crate::arguments::PredictArguments;
+use crate::effective::noise_variances;
 use crate::error::Failure;
 use crate::names::Precision;
 use crate::predictive::{Block, Gatherer};
 use crate::problem::{DataDescription, Problem};
 use crate::schema::POSITIONS;
 use crate::stored::Stored;
-use crate::summary::{noise_variances, open_run};
+use crate::summary::open_run;
 use crate::table::{number, to_stderr};
 
 /// Rows that are predicted together.

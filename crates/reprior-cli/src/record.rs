@@ -1,4 +1,4 @@
-//! The observer that writes a chain's draws, and what of it goes into checkpoints.
+//! The observer that writes a chain's draws.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,10 +9,10 @@ use reprior::model::{Affine, TestDesign};
 use reprior::network::Architecture;
 use reprior::posterior::{NetworkPosterior, Recorder};
 use reprior::sampler::State;
-use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
-use serde::{Deserialize, Serialize};
+use reprior_io::run::{DrawWriter, RunError, Values};
 use thiserror::Error;
 
+use crate::chain_state::save;
 use crate::schema::{Keeping, POSITIONS, WEIGHTS, tensors};
 use crate::stored::Stored;
 
@@ -25,22 +25,6 @@ pub enum RecordError {
     /// The draw itself.
     #[error("{0}")]
     Evaluation(#[from] reprior::posterior::EvaluationError),
-}
-
-/// The part of a checkpoint that is not numbers of the network's precision.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CheckpointDocument {
-    transition: u64,
-    step_size: Option<f64>,
-    adaptation: Option<reprior::sampler::DualAveraging>,
-    since_record: Statistics,
-    /// Of the whole warm-up.
-    pub warmup: Statistics,
-    /// Of everything after it.
-    pub sampling: Statistics,
-    moments_count: u64,
-    /// Wall-clock seconds that the whole run has taken so far.
-    pub seconds: f64,
 }
 
 /// What is the same for every chain.
@@ -252,96 +236,7 @@ impl<R: Stored> Observer<NetworkPosterior<R>> for Recording<R> {
 
     fn checkpoint(&mut self, snapshot: &Snapshot<R>) -> Result<(), RecordError> {
         let (start, before) = self.recipe.clock;
-        let document = CheckpointDocument {
-            transition: snapshot.transition,
-            step_size: snapshot.step_size,
-            adaptation: snapshot.adaptation.clone(),
-            since_record: snapshot.since_record.clone(),
-            warmup: snapshot.warmup.clone(),
-            sampling: snapshot.sampling.clone(),
-            moments_count: self.moments.count,
-            seconds: before + start.elapsed().as_secs_f64(),
-        };
-        let document =
-            serde_json::to_value(document).map_err(|error| RunError::Request(error.to_string()))?;
-        let state = &snapshot.state;
-        let log_ratio = [state.log_ratio];
-        let parameters = [self.moments.mean.len()];
-        let (position, gradient) = ([state.position.len()], [state.gradient.len()]);
-        let tensors = [
-            Tensor {
-                name: "position",
-                shape: &position,
-                values: R::values(&state.position),
-            },
-            Tensor {
-                name: "gradient",
-                shape: &gradient,
-                values: R::values(&state.gradient),
-            },
-            Tensor {
-                name: "log_ratio",
-                shape: &[1],
-                values: Values::F64(&log_ratio),
-            },
-            Tensor {
-                name: "moments_mean",
-                shape: &parameters,
-                values: Values::F64(&self.moments.mean),
-            },
-            Tensor {
-                name: "moments_squares",
-                shape: &parameters,
-                values: Values::F64(&self.moments.squares),
-            },
-        ];
-        Ok(self.writer.checkpoint(&document, &tensors)?)
+        let seconds = before + start.elapsed().as_secs_f64();
+        Ok(save(&mut self.writer, snapshot, &self.moments, seconds)?)
     }
-}
-
-/// What a checkpoint says of its chain, for summaries.
-///
-/// # Errors
-/// A damaged checkpoint.
-pub fn read_document(checkpoint: &Checkpoint) -> Result<CheckpointDocument, RunError> {
-    serde_json::from_value(checkpoint.document().clone())
-        .map_err(|error| RunError::Request(format!("a checkpoint is not understood: {error}")))
-}
-
-/// The chain's state and moments in a checkpoint.
-///
-/// # Errors
-/// A damaged checkpoint, or one of another problem.
-pub fn restore<R: Stored>(
-    checkpoint: &Checkpoint,
-    dimension: usize,
-    parameters: usize,
-) -> Result<(Snapshot<R>, Moments), RunError> {
-    let document = read_document(checkpoint)?;
-    let gradient = checkpoint.tensors().find(|(name, _)| *name == "gradient");
-    let gradient = gradient.map_or(0, |(_, shape)| shape.iter().product());
-    if gradient != 0 && gradient != dimension {
-        let message = "a checkpoint's gradient has another length than its position";
-        return Err(RunError::Request(message.to_owned()));
-    }
-    let state = State {
-        position: R::tensor(checkpoint, "position", &[dimension])?,
-        log_ratio: checkpoint.f64("log_ratio", &[1])?[0],
-        gradient: R::tensor(checkpoint, "gradient", &[gradient])?,
-    };
-    let moments = Moments {
-        count: document.moments_count,
-        mean: checkpoint.f64("moments_mean", &[parameters])?,
-        squares: checkpoint.f64("moments_squares", &[parameters])?,
-    };
-    let snapshot = Snapshot {
-        transition: document.transition,
-        state,
-        step_size: document.step_size,
-        adaptation: document.adaptation,
-        since_record: document.since_record,
-        warmup: document.warmup,
-        sampling: document.sampling,
-    };
-    Ok((snapshot, moments))
 }

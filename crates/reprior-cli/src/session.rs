@@ -11,12 +11,13 @@ use reprior::posterior::{NetworkPosterior, Projection, Recorder};
 use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Values, checkpoint};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
+use crate::chain_state::{read_document, restore};
 use crate::error::Failure;
 use crate::names::Precision;
 use crate::plan::Plan;
 use crate::problem::{DataDescription, Problem};
 use crate::progress::Display;
-use crate::record::{Recipe, Recording, read_document, restore};
+use crate::record::{Recipe, Recording};
 use crate::schema::{Keeping, MOMENTS};
 use crate::settings::Settings;
 use crate::stored::Stored;

@@ -1,0 +1,236 @@
+//! Diagnostics and metrics of what a run recorded, read block by block.
+
+use reprior::diagnostics::{Draws, Estimator, Truncation, rhat_squared_hron, spread, summarise};
+use reprior::model::Targets;
+use reprior_io::run::{DrawReader, Selection};
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::predictive::{Block, Gatherer, Metrics};
+use crate::problem::DataDescription;
+use crate::settings::Settings;
+
+/// Variables of predictions that diagnostics are computed for, evenly spread over rows and outputs.
+const MOST_VARIABLES: usize = 500;
+/// Numbers of a block of predictions that is read at a time.
+const BLOCK_NUMBERS: usize = 8 << 20;
+
+#[derive(Debug, Serialize)]
+pub struct EssSummary {
+    pub prediction: Option<Ess>,
+    pub weights: Option<Ess>,
+}
+
+/// Bulk effective sample sizes of all chains together, over variables.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ess {
+    pub variables: usize,
+    pub mean: f64,
+    pub min: f64,
+    pub max: f64,
+    pub tail_min: f64,
+    /// Mean over draws of all chains.
+    pub per_draw: f64,
+    /// Mean over transitions of all chains after warm-up.
+    pub per_step: f64,
+    /// Mean over wall-clock seconds, warm-up included.
+    pub per_second: f64,
+    /// As Hron et al. 2022: mean over variables and chains of TFP's single-chain ESS over draws.
+    pub tfp_per_draw: f64,
+    pub rhat_max: f64,
+    /// Hron et al. 2022, eq. 6.
+    pub rhat_squared_max: f64,
+}
+
+/// The first draws of every chain.
+pub fn first(draws: u64) -> Selection {
+    Selection {
+        draws: Some(0..draws),
+        ..Selection::all()
+    }
+}
+
+/// What effective sample sizes are divided by.
+pub struct Rates {
+    pub draws: f64,
+    pub steps: f64,
+    pub seconds: f64,
+}
+
+/// Diagnostics of variables whose draws `read(variable, buffer)` writes chain by chain.
+fn diagnose(
+    variables: usize,
+    chains: usize,
+    draws: usize,
+    rates: &Rates,
+    read: impl Fn(usize, &mut [f64]),
+) -> Result<Option<Ess>, Failure> {
+    if variables == 0 || draws == 0 {
+        return Ok(None);
+    }
+    let mut estimator = Estimator::new();
+    let summaries =
+        summarise(&mut estimator, variables, chains, draws, &read).map_err(Failure::run)?;
+    let mut buffer = vec![0.0; chains * draws];
+    let (mut tfp, mut rhat_squared) = (Vec::new(), Vec::new());
+    for variable in 0..variables {
+        read(variable, &mut buffer);
+        tfp.extend(
+            buffer
+                .chunks_exact(draws)
+                .map(|chain| estimator.ess_tfp(chain, Truncation::FirstNegative)),
+        );
+        rhat_squared.push(rhat_squared_hron(
+            Draws::new(&buffer, chains).map_err(Failure::run)?,
+        ));
+    }
+    let bulk = summaries.over(|s| s.ess_bulk);
+    Ok(Some(Ess {
+        variables,
+        mean: bulk.mean,
+        min: bulk.min,
+        max: bulk.max,
+        tail_min: summaries.over(|s| s.ess_tail).min,
+        per_draw: bulk.mean / rates.draws,
+        per_step: bulk.mean / rates.steps,
+        per_second: bulk.mean / rates.seconds,
+        tfp_per_draw: spread(tfp).mean / draws as f64,
+        rhat_max: summaries.over(|s| s.rhat).max,
+        rhat_squared_max: spread(rhat_squared).max,
+    }))
+}
+
+pub fn projections(
+    reader: &DrawReader,
+    chains: usize,
+    draws: u64,
+    rates: &Rates,
+) -> Result<Option<Ess>, Failure> {
+    let has = reader
+        .variables("posterior")
+        .map_err(Failure::request)?
+        .iter()
+        .any(|v| v.name == "projection");
+    if draws == 0 || !has {
+        return Ok(None);
+    }
+    let all = reader
+        .read::<f64>("posterior", "projection", &first(draws))
+        .map_err(Failure::request)?;
+    let count = all.shape[2];
+    diagnose(count, chains, draws as usize, rates, |variable, out| {
+        for (out, draw) in out.iter_mut().zip(all.values.chunks_exact(count)) {
+            *out = draw[variable];
+        }
+    })
+}
+
+/// Reads predictions block by block: diagnostics of some, metrics of all.
+pub fn predictions(
+    reader: &DrawReader,
+    settings: &Settings,
+    description: &DataDescription,
+    draws: u64,
+    rates: &Rates,
+) -> Result<(Option<Ess>, Option<Metrics>), Failure> {
+    let (rows, outputs) = (description.test_rows, description.output_names.len());
+    if draws == 0 || rows == 0 {
+        return Ok((None, None));
+    }
+    let truth = read_truth(reader, description)?;
+    let total = reader.chains() as usize * draws as usize;
+    let block_rows = (BLOCK_NUMBERS / (total * outputs).max(1)).clamp(1, rows);
+    let variables = (rows * outputs).min(MOST_VARIABLES);
+    let chosen: Vec<usize> = (0..variables)
+        .map(|k| k * rows * outputs / variables)
+        .collect();
+    let mut traces: Vec<Vec<f64>> = Vec::with_capacity(variables);
+    let mut gatherer = Gatherer::default();
+    let noise: Vec<f64> = noise_variances(settings, description);
+    for start in (0..rows).step_by(block_rows) {
+        let end = (start + block_rows).min(rows);
+        let selection = Selection {
+            rest: std::iter::once(start as u64..end as u64).collect(),
+            ..first(draws)
+        };
+        let read = |name| {
+            reader
+                .read::<f64>("predictions", name, &selection)
+                .map_err(Failure::request)
+        };
+        let mean = read("mean")?.values;
+        let mut variance = read("sd")?.values;
+        for (v, noise) in variance.iter_mut().zip(noise.iter().cycle()) {
+            *v = *v * *v + noise;
+        }
+        let width = (end - start) * outputs;
+        for &at in chosen
+            .iter()
+            .filter(|&&at| (start * outputs..end * outputs).contains(&at))
+        {
+            traces.push(
+                mean.iter()
+                    .skip(at - start * outputs)
+                    .step_by(width)
+                    .copied()
+                    .collect(),
+            );
+        }
+        gatherer.add(
+            &Block {
+                rows: end - start,
+                outputs,
+                mean,
+                variance,
+            },
+            &truth,
+            start,
+        )?;
+    }
+    let ess = diagnose(
+        traces.len(),
+        reader.chains() as usize,
+        draws as usize,
+        rates,
+        |variable, out| {
+            out.copy_from_slice(&traces[variable]);
+        },
+    )?;
+    Ok((ess, gatherer.finish()?))
+}
+
+/// Variances of the observation noise in the units that predictions are stored in: one for classes, one per output
+/// for real targets.
+pub fn noise_variances(settings: &Settings, description: &DataDescription) -> Vec<f64> {
+    let noise = settings.model.noise;
+    if description.is_classification {
+        return vec![noise * noise];
+    }
+    description
+        .standardisation
+        .targets
+        .iter()
+        .map(|map| (noise * map.scale).powi(2))
+        .collect()
+}
+
+fn read_truth(reader: &DrawReader, description: &DataDescription) -> Result<Targets, Failure> {
+    let (group, all, names) = (
+        "predictions_constant_data",
+        Selection::all(),
+        description.output_names.clone(),
+    );
+    if description.is_classification {
+        let labels = reader
+            .read::<f64>(group, "y", &all)
+            .map_err(Failure::request)?
+            .values;
+        let labels = labels.into_iter().map(|label| label as u32).collect();
+        return Ok(Targets::Classes { labels, names });
+    }
+    let values = reader
+        .read::<f64>(group, "y", &all)
+        .map_err(Failure::request)?
+        .values;
+    Ok(Targets::Real { values, names })
+}

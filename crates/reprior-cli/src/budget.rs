@@ -71,6 +71,19 @@ impl Sizes {
         }
     }
 
+    /// Parameters below the readout in the chain's coordinates.
+    pub fn inner_parameters(&self) -> usize {
+        self.architecture.inner_parameters(self.first_rows)
+    }
+
+    /// Bytes of one number of the network's precision.
+    pub fn real_bytes(&self) -> usize {
+        match self.precision {
+            Precision::F32 => 4,
+            Precision::F64 => 8,
+        }
+    }
+
     /// The same problem with another number of training rows.
     pub fn with_rows(&self, settings: &Settings, rows: usize) -> Self {
         Self::new(settings, self.architecture.clone(), rows, self.test_rows)
@@ -89,10 +102,7 @@ impl Sizes {
 
     /// Memory and operations. Memory counts every buffer that grows with the problem.
     pub fn budget(&self) -> Budget {
-        let real = match self.precision {
-            Precision::F32 => 4,
-            Precision::F64 => 8,
-        };
+        let real = self.real_bytes();
         let architecture = &self.architecture;
         let (n, t, r) = (self.rows, self.test_rows, self.first_rows);
         let (d, c, p) = (
@@ -100,7 +110,7 @@ impl Sizes {
             architecture.outputs,
             architecture.readout_rows(),
         );
-        let inner = architecture.inner_parameters(r);
+        let inner = self.inner_parameters();
         let dimension = inner
             + if self.coordinates == Coordinates::Marginal {
                 0

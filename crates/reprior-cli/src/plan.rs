@@ -48,7 +48,7 @@ impl Plan {
             Precision::F32 => (4, DataType::F32),
             Precision::F64 => (8, DataType::F64),
         };
-        let inner = sizes.architecture.inner_parameters(sizes.first_rows);
+        let inner = sizes.inner_parameters();
         let schema = schema(problem, inner, real, data_type);
         let mut budget = sizes.budget();
         let writers = schema.bytes_in_memory().map_err(Failure::request)?;

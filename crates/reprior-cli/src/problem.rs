@@ -7,7 +7,9 @@ use reprior::network::Architecture;
 use reprior_io::data::{BUILT_INS, ExpectedInputs, ExpectedTargets, load, target_columns};
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Sizes;
 use crate::error::Failure;
+use crate::schema::Keeping;
 use crate::settings::Settings;
 use crate::stored::Stored;
 
@@ -79,8 +81,11 @@ impl Problem {
         if !target_columns.is_empty() {
             settings.data.target = Some(target_columns.clone());
         }
-        settings.resolve_schedule();
+        settings.resolve();
         let architecture = settings.architecture(train.columns, train.targets.outputs())?;
+        let sizes = Sizes::new(&settings, architecture.clone(), train.rows, test.rows);
+        let keeping = Keeping::new(&settings, sizes.inner_parameters(), sizes.real_bytes());
+        settings.record.keep = Some(keeping.positions(settings.schedule().draws));
         let standardisation = Standardisation::fit(&train);
         let is_classification = matches!(train.targets, Targets::Classes { .. });
         let description = DataDescription {

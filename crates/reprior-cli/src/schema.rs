@@ -38,6 +38,11 @@ impl Keeping {
                 .then(|| every(settings.record.keep_weights)),
         }
     }
+
+    /// How many positions of each chain of `draws` draws are kept.
+    pub fn positions(self, draws: u64) -> u64 {
+        draws.div_ceil(self.positions_every)
+    }
 }
 
 /// One variable with a description.
@@ -195,7 +200,7 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
             predictions,
         ));
     }
-    let positions = schedule.draws.div_ceil(keeping.positions_every);
+    let positions = keeping.positions(schedule.draws);
     let spaced = |length: u64, spacing: u64| Draws { length, spacing };
     if inner > 0 {
         let positions = Some(spaced(positions, keeping.positions_every));

@@ -301,13 +301,16 @@ impl Settings {
         }
     }
 
-    /// Writes the schedule's defaults out.
-    pub fn resolve_schedule(&mut self) {
+    /// Writes the defaults out that depend on the method.
+    pub fn resolve(&mut self) {
         let schedule = self.schedule();
         self.run.chains = Some(schedule.chains);
         self.run.warmup = Some(schedule.warmup);
         self.run.draws = Some(schedule.draws);
         self.run.thin = Some(schedule.thin);
+        if self.sampler.step_size.is_none() && self.sampler.target_acceptance.is_none() {
+            self.sampler.target_acceptance = self.sampler.method.default_target_acceptance();
+        }
     }
 
     /// As TOML.

@@ -71,6 +71,11 @@ impl Method {
         }
     }
 
+    /// Acceptance rate that adaptation aims at unless told otherwise; `None` for methods without a step size.
+    pub fn default_target_acceptance(self) -> Option<f64> {
+        self.step_size_defaults().map(|(_, _, target)| target)
+    }
+
     /// Step size before adaptation, largest allowed, and target acceptance; `None` without a step size.
     fn step_size_defaults(self) -> Option<(f64, f64, f64)> {
         match self {

@@ -3,9 +3,15 @@
 use super::RunError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The name of the lock file. The file stays; the lock on it ends with the process that holds it.
 pub(crate) const LOCK: &str = ".lock";
+
+/// How long a lock that is held is waited for. A child that this or the earlier process is just starting holds a copy of
+/// the open file until it runs its own program, and a killed process needs a moment to be gone.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// An exclusive lock on a run folder, released when dropped, also by a process that is killed.
 #[derive(Debug)]
@@ -14,7 +20,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Locks the run folder `run`, which must exist, without waiting.
+    /// Locks the run folder `run`, which must exist; waits for a second at most.
     ///
     /// # Errors
     /// [`RunError::Locked`] when another process has it, [`RunError::Io`] when the folder cannot be written
@@ -27,10 +33,16 @@ impl Lock {
             .truncate(false)
             .open(&path)
             .map_err(RunError::io("write", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(RunError::Locked(run.to_path_buf())),
-            Err(TryLockError::Error(error)) => Err(RunError::io("lock", &path)(error)),
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => return Err(RunError::Locked(run.to_path_buf())),
+                Err(TryLockError::Error(error)) => return Err(RunError::io("lock", &path)(error)),
+            }
         }
     }
 }

@@ -259,7 +259,7 @@ fn a_linear_network_agrees_with_the_closed_form() {
     let model = one_point_model(&[width], Activation::Identity, 3);
     let scale = model.architecture.readout_scale;
     let design = model.design.matrix()[(0, 0)];
-    let (y, s2) = (model.targets[0], model.noise * model.noise);
+    let (y, s2) = (model.targets[0], model.noise.typical(1)[0].powi(2));
     // h = L·V, V ~ N(0, I): ‖h‖² = L² q with q chi-squared(width), density ∝ q^{width/2 − 1} e^{−q/2}
     let (mut mass, mut mean, mut square) = (0.0, 0.0, 0.0);
     for i in 1..200_000 {

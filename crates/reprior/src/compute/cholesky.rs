@@ -134,26 +134,38 @@ impl Cholesky {
 
     /// Writes the lower half of A⁻¹; `inverse_factor` is overwritten with C⁻¹. 2·size³/3 operations.
     pub fn inverse(&self, inverse: &mut [f64], inverse_factor: &mut [f64]) {
+        self.invert_factor(inverse_factor);
+        multiply_transposed_lower(inverse, inverse_factor, inverse_factor, self.size);
+    }
+
+    /// The factor C, column-major; entries above the diagonal are not defined.
+    pub(super) fn factor(&self) -> &[f64] {
+        &self.factor
+    }
+
+    /// Writes C⁻¹, zeros above the diagonal included.
+    pub(super) fn invert_factor(&self, out: &mut [f64]) {
         let n = self.size;
-        inverse_factor.fill(0.0);
-        invert_lower_triangular(
-            matrix_mut(inverse_factor, n, n),
-            matrix(&self.factor, n, n),
-            Par::Seq,
+        out.fill(0.0);
+        invert_lower_triangular(matrix_mut(out, n, n), matrix(&self.factor, n, n), Par::Seq);
+    }
+}
+
+/// Writes the lower half of XᵀZ for a lower-triangular X (zeros above the diagonal) and a Z of which just the lower half
+/// matters (finite above the diagonal). size³/3 operations, strip by strip of rows: column i of X begins at row i.
+pub(super) fn multiply_transposed_lower(out: &mut [f64], x: &[f64], z: &[f64], size: usize) {
+    let n = size;
+    let (x, z) = (matrix(x, n, n), matrix(z, n, n));
+    let mut out = matrix_mut(out, n, n);
+    for start in (0..n).step_by(STRIP) {
+        let (rows, height) = (STRIP.min(n - start), n - start);
+        multiply(
+            out.as_mut().submatrix_mut(start, 0, rows, start + rows),
+            false,
+            1.0,
+            x.submatrix(start, start, height, rows).transpose(),
+            z.submatrix(start, 0, height, start + rows),
         );
-        // A⁻¹ = C⁻ᵀC⁻¹, strip by strip of its rows: column i of C⁻¹ begins at row i
-        let root = matrix(inverse_factor, n, n);
-        let mut inverse = matrix_mut(inverse, n, n);
-        for start in (0..n).step_by(STRIP) {
-            let (rows, height) = (STRIP.min(n - start), n - start);
-            multiply(
-                inverse.as_mut().submatrix_mut(start, 0, rows, start + rows),
-                false,
-                1.0,
-                root.submatrix(start, start, height, rows).transpose(),
-                root.submatrix(start, 0, height, start + rows),
-            );
-        }
     }
 }
 

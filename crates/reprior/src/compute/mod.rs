@@ -5,6 +5,7 @@
 //! gives the same bits whenever it is called with the same numbers on the same machine.
 
 mod cholesky;
+mod cholesky_pull_back;
 mod eigen;
 mod lq;
 mod matrix;
@@ -15,6 +16,7 @@ mod stream;
 mod vector;
 
 pub use cholesky::{Cholesky, NotPositiveDefinite};
+pub use cholesky_pull_back::Semiseparable;
 pub use eigen::{EigenFailed, symmetric_eigen};
 pub use lq::{Lq, lower_trapezoidal_factor};
 pub use matrix::{

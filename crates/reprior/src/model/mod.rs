@@ -1,31 +1,39 @@
 //! Data, prior and likelihood: what the posterior is a posterior of.
 //!
 //! [`Dataset`]s in their own units become a [`Model`]: standardised, with the inputs reduced to what the training
-//! data can see ([`Design`]), and the targets coded as the Gaussian likelihood wants them ([`targets`]).
+//! data can see ([`Design`]), and the targets coded as the [`likelihood`] wants them.
 
 mod dataset;
 mod design;
+pub mod likelihood;
+mod noise;
 mod standardisation;
 pub mod targets;
+
+use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::compute::Real;
 use crate::network::{Architecture, ArchitectureError};
 
+use likelihood::{Gaussian, Likelihood};
+
 pub use dataset::{Dataset, InputKind, Split, Targets};
 pub use design::{Design, InputReduction, TestDesign, whole_weights};
+pub use noise::{Noise, NoisePrior};
 pub use standardisation::{Affine, InputScaling, Standardisation};
 
-/// A network, its data and the noise: everything that defines the posterior.
+/// A network, its data and their likelihood: everything that defines the posterior.
 ///
-/// Likelihood: y = f(x) + σε, ε ~ N(0, I), per output, in the units of the standardised targets. Prior: N(0, 1)
-/// on every parameter (NTK parametrisation).
+/// Prior: N(0, 1) on every parameter (NTK parametrisation).
 pub struct Model<R> {
     /// The network.
     pub architecture: Architecture,
-    /// Standard deviation σ of the observation noise, in units of the standardised targets.
-    pub noise: f64,
+    /// How targets depend on outputs; Gaussian unless set by [`with_likelihood`](Self::with_likelihood).
+    pub likelihood: Arc<dyn Likelihood>,
+    /// Scales σ of the likelihood, in units of the standardised targets; unused by a likelihood without.
+    pub noise: Noise,
     /// Coded training targets, column-major n × C.
     pub targets: Vec<f64>,
     /// Training inputs as the first layer sees them.
@@ -42,6 +50,14 @@ pub enum ModelError {
         "the noise is {0}: it is a standard deviation and must be positive and finite, and so must its square"
     )]
     Noise(f64),
+    /// Not one σ, or one per output.
+    #[error("{scales} noise scales were given for {outputs} outputs: give one, or one per output")]
+    NoiseScales {
+        /// How many scales.
+        scales: usize,
+        /// Outputs of the network.
+        outputs: usize,
+    },
     /// No training rows.
     #[error("there are no training rows")]
     NoData,
@@ -69,23 +85,32 @@ pub enum ModelError {
 }
 
 impl<R: Real> Model<R> {
-    /// The model for standardised inputs (row-major, n × d₀ and n* × d₀) and coded targets (column-major, n × C).
+    /// The model for standardised inputs (row-major, n × d₀ and n* × d₀) and coded targets (column-major, n × C), with
+    /// a Gaussian likelihood. `noise` may be a number: one σ for all outputs.
     ///
     /// # Errors
     /// [`ModelError`] names what is out of range.
     pub fn new(
         architecture: Architecture,
-        noise: f64,
+        noise: impl Into<Noise>,
         inputs: &[f64],
         targets: Vec<f64>,
         test_inputs: &[f64],
         reduction: InputReduction,
     ) -> Result<Self, ModelError> {
         architecture.check()?;
-        if !(noise > 0.0 && (noise * noise).is_normal()) {
-            return Err(ModelError::Noise(noise));
+        let noise = noise.into();
+        if let Some(value) = noise.wrong_value() {
+            return Err(ModelError::Noise(value));
         }
         let (columns, outputs) = (architecture.inputs, architecture.outputs);
+        if let Noise::Known(scales) = &noise
+            && scales.len() != 1
+            && scales.len() != outputs
+        {
+            let scales = scales.len();
+            return Err(ModelError::NoiseScales { scales, outputs });
+        }
         for values in [inputs.len(), test_inputs.len()] {
             if !values.is_multiple_of(columns) {
                 return Err(ModelError::Columns { values, columns });
@@ -105,11 +130,27 @@ impl<R: Real> Model<R> {
         let (design, test_design) = design::designs(&architecture, inputs, test_inputs, reduction);
         Ok(Self {
             architecture,
+            likelihood: Arc::new(Gaussian),
             noise,
             targets,
             design,
             test_design,
         })
+    }
+
+    /// The same with another likelihood, for targets coded as it wants them. Where it has no scale, nothing is learned.
+    #[must_use]
+    pub fn with_likelihood(mut self, likelihood: Arc<dyn Likelihood>) -> Self {
+        if !likelihood.has_scale() {
+            self.noise = Noise::from(1.0);
+        }
+        self.likelihood = likelihood;
+        self
+    }
+
+    /// Coordinates of a position that noise scales take.
+    pub fn noise_coordinates(&self) -> usize {
+        self.noise.coordinates(self.architecture.outputs)
     }
 
     /// Training rows n.

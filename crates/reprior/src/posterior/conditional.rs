@@ -1,19 +1,16 @@
-//! The readout given the features: predictions, exact draws, and the map T of Hron et al. (2022).
+//! The readout given the features: predictions, exact draws, and the map T of Hron et al. (2022) at λ = σ².
 //!
-//! All of it uses the factorisation that the last [`Readout::log_ratio`] at the training features left.
+//! All of it uses the factorisations that the last [`Readout::log_ratio`] at the training features left.
 
-use super::{EvaluationError, Readout, Space};
-use crate::compute::{
-    Matrix, Real, Stream, add_scaled, dot, gram_of_rows, matrix, matrix_mut, multiply,
-    norm_squared, symmetric_eigen,
-};
+use super::{Readout, Space};
+use crate::compute::{Matrix, Real, Stream, dot, matrix, matrix_mut, multiply, norm_squared};
 
 /// Test rows that are predicted at a time, which bounds the work space.
 const PREDICTION_BLOCK: usize = 256;
 
 impl<R: Real> Readout<R> {
-    /// Means (column-major n* × C) and variances (n*, without noise, the same for every output) of the functions at
-    /// test features, after [`log_ratio`](Self::log_ratio) at the training features.
+    /// Means and variances (without noise) of the functions at test features, both column-major n* × C, after
+    /// [`log_ratio`](Self::log_ratio) at the training features.
     pub fn predict(
         &mut self,
         test: Matrix<'_, R>,
@@ -21,7 +18,7 @@ impl<R: Real> Readout<R> {
         mean: &mut [f64],
         variance: &mut [f64],
     ) {
-        let (size, c, total) = (self.cholesky.size(), self.outputs, test.nrows());
+        let (size, total) = (self.size(), test.nrows());
         let squared_factor = self.factor * self.factor;
         let mut product = vec![R::ZERO; size * PREDICTION_BLOCK.min(total)];
         let mut cross = vec![0.0; product.len()];
@@ -30,12 +27,6 @@ impl<R: Real> Readout<R> {
             let (product, cross) = (&mut product[..size * count], &mut cross[..size * count]);
             let block = test.subrows(start, count);
             let coefficients = match self.space {
-                Space::Data => {
-                    // K(train, test), n × count
-                    let into = matrix_mut(product, size, count);
-                    multiply(into, false, squared_factor, train, block.transpose());
-                    &self.weighted_targets
-                }
                 Space::Feature => {
                     for (j, column) in product.chunks_exact_mut(size).enumerate() {
                         for (value, &h) in column.iter_mut().zip(block.row(j).iter()) {
@@ -44,29 +35,48 @@ impl<R: Real> Readout<R> {
                     }
                     &self.mean
                 }
+                _ => {
+                    // K(train, test), n × count
+                    let into = matrix_mut(product, size, count);
+                    multiply(into, false, squared_factor, train, block.transpose());
+                    &self.weighted_targets
+                }
             };
-            for (wide, &value) in cross.iter_mut().zip(product.iter()) {
-                *wide = value.to_f64();
-            }
-            for output in 0..c {
-                let coefficients = &coefficients[output * size..(output + 1) * size];
+            for group in &self.groups {
+                for (wide, &value) in cross.iter_mut().zip(product.iter()) {
+                    *wide = value.to_f64();
+                }
+                for output in group.outputs.clone() {
+                    let coefficients = &coefficients[output * size..(output + 1) * size];
+                    for (j, column) in cross.chunks_exact(size).enumerate() {
+                        mean[output * total + start + j] = dot(column, coefficients);
+                    }
+                }
+                group.cholesky.solve_lower(cross, count);
                 for (j, column) in cross.chunks_exact(size).enumerate() {
-                    mean[output * total + start + j] = dot(column, coefficients);
+                    let norm = norm_squared(column);
+                    let value = match self.space {
+                        Space::Feature => group.noise * group.noise * norm,
+                        _ => {
+                            let prior =
+                                block.row(j).iter().map(|h| h.to_f64().powi(2)).sum::<f64>();
+                            squared_factor * prior - norm
+                        }
+                    };
+                    self.clamp_count += u64::from(value < 0.0);
+                    for output in group.outputs.clone() {
+                        variance[output * total + start + j] = value.max(0.0);
+                    }
                 }
             }
-            self.cholesky.solve_lower(cross, count);
-            for (j, column) in cross.chunks_exact(size).enumerate() {
-                let norm = norm_squared(column);
-                let value = match self.space {
-                    Space::Feature => self.noise * self.noise * norm,
-                    Space::Data => {
-                        let prior = block.row(j).iter().map(|h| h.to_f64().powi(2)).sum::<f64>();
-                        squared_factor * prior - norm
-                    }
-                };
-                self.clamp_count += u64::from(value < 0.0);
-                variance[start + j] = value.max(0.0);
-            }
+        }
+    }
+
+    /// Rows of the matrix that is factorised.
+    fn size(&self) -> usize {
+        match self.space {
+            Space::Feature => self.p,
+            _ => self.rows,
         }
     }
 
@@ -75,105 +85,70 @@ impl<R: Real> Readout<R> {
     /// θ = θ₀ + ΨᵀK_s⁻¹(Y − Ψθ₀ − σε).
     pub fn draw(&mut self, features: Matrix<'_, R>, stream: &mut Stream, weights: &mut [R]) {
         stream.fill_normal(weights);
-        match self.space {
-            Space::Feature => self.transform_in_feature_space(weights),
-            Space::Data => {
-                let (n, p, c) = (self.rows, self.p, self.outputs);
-                let fitted = &mut self.small[..n * c];
-                multiply(
-                    matrix_mut(fitted, n, c),
-                    false,
-                    self.factor,
-                    features,
-                    matrix(weights, p, c),
-                );
-                let residual = &mut self.small_f64[..n * c];
-                stream.fill_normal(residual);
-                for ((r, &y), &f) in residual
-                    .iter_mut()
-                    .zip(&self.targets_f64)
-                    .zip(fitted.iter())
-                {
-                    *r = y - f.to_f64() - self.noise * *r;
-                }
-                self.cholesky.solve_lower(residual, c);
-                self.cholesky.solve_upper(residual, c);
-                self.add_projected(features, weights);
-            }
+        if self.space == Space::Feature {
+            self.transform_in_feature_space(weights);
+            return;
         }
+        let n = self.rows;
+        self.fit(features, weights);
+        stream.fill_normal(&mut self.small_f64[..n * self.outputs]);
+        for group in &self.groups {
+            let columns = group.columns(n);
+            for at in columns.clone() {
+                let noise = group.noise * self.small_f64[at];
+                self.small_f64[at] = self.targets_f64[at] - self.small[at].to_f64() - noise;
+            }
+            let residual = &mut self.small_f64[columns];
+            group.cholesky.solve_lower(residual, group.outputs.len());
+            group.cholesky.solve_upper(residual, group.outputs.len());
+        }
+        self.add_projected(features, weights);
     }
 
     /// T: φ_out → θ_out at λ = σ², in place (column-major p × C), after [`log_ratio`](Self::log_ratio).
-    /// Feature space: θ = μ + σ·C⁻ᵀφ with M = CCᵀ (Hron et al. 2022, Section 3.2). Data space: θ = μ + Σ^{1/2}φ with the
-    /// symmetric root φ − ΨᵀQΛ^{-1/2}(σI + Λ^{1/2})⁻¹QᵀΨφ, K_s = QΛQᵀ (their Appendix B).
-    ///
-    /// # Errors
-    /// Recoverable, if the eigenvalues of K_s cannot be found.
-    pub fn transform(
-        &mut self,
-        features: Matrix<'_, R>,
-        weights: &mut [R],
-    ) -> Result<(), EvaluationError> {
-        match self.space {
-            Space::Feature => self.transform_in_feature_space(weights),
-            Space::Data => {
-                let (n, p, c) = (self.rows, self.p, self.outputs);
-                let mut kernel = vec![R::ZERO; n * n];
-                gram_of_rows(matrix_mut(&mut kernel, n, n), features);
-                let scale = self.factor * self.factor;
-                let mut kernel: Vec<f64> = kernel.iter().map(|k| scale * k.to_f64()).collect();
-                for i in 0..n {
-                    kernel[i * n + i] += self.noise * self.noise;
-                }
-                let (values, vectors) = symmetric_eigen(&kernel, n)
-                    .map_err(|error| EvaluationError::Recoverable(error.to_string()))?;
-                let q = matrix(&vectors, n, n);
-                let fitted = &mut self.small[..n * c];
-                multiply(
-                    matrix_mut(fitted, n, c),
-                    false,
-                    self.factor,
-                    features,
-                    matrix(weights, p, c),
-                );
-                let fitted: Vec<f64> = fitted.iter().map(|f| f.to_f64()).collect();
-                let mut rotated = vec![0.0; n * c];
-                multiply(
-                    matrix_mut(&mut rotated, n, c),
-                    false,
-                    1.0,
-                    q.transpose(),
-                    matrix(&fitted, n, c),
-                );
-                for (i, value) in rotated.iter_mut().enumerate() {
-                    let root = values[i % n].max(self.noise * self.noise).sqrt();
-                    *value /= -root * (self.noise + root);
-                }
-                let residual = &mut self.small_f64[..n * c];
-                multiply(
-                    matrix_mut(residual, n, c),
-                    false,
-                    1.0,
-                    q,
-                    matrix(&rotated, n, c),
-                );
-                add_scaled(residual, 1.0, &self.weighted_targets);
-                self.add_projected(features, weights);
+    /// Feature space: θ = μ + σ·C⁻ᵀφ with M = CCᵀ (Hron et al. 2022, Section 3.2). Data space: θ = μ + Aφ with the
+    /// triangular root A = I − ΨᵀL⁻ᵀ(L + σI)⁻¹Ψ, K_s = LLᵀ, which satisfies AAᵀ = Σ (Andrews 1968).
+    pub fn transform(&mut self, features: Matrix<'_, R>, weights: &mut [R]) {
+        if self.space == Space::Feature {
+            self.transform_in_feature_space(weights);
+            return;
+        }
+        let n = self.rows;
+        self.fit(features, weights);
+        for group in &self.groups {
+            let columns = group.columns(n);
+            for at in columns.clone() {
+                self.small_f64[at] = self.small[at].to_f64();
+            }
+            let rotated = &mut self.small_f64[columns.clone()];
+            group.cholesky.solve_shifted_lower(rotated, group.noise);
+            group.cholesky.solve_upper(rotated, group.outputs.len());
+            for (value, weighted) in rotated.iter_mut().zip(&self.weighted_targets[columns]) {
+                *value = weighted - *value;
             }
         }
-        Ok(())
+        self.add_projected(features, weights);
     }
 
     fn transform_in_feature_space(&mut self, weights: &mut [R]) {
-        let size = self.p * self.outputs;
-        let work = &mut self.small_f64[..size];
-        for (wide, &phi) in work.iter_mut().zip(weights.iter()) {
-            *wide = self.noise * phi.to_f64();
+        let p = self.p;
+        for group in &self.groups {
+            let work = &mut self.small_f64[group.columns(p)];
+            for (wide, &phi) in work.iter_mut().zip(&weights[group.columns(p)]) {
+                *wide = group.noise * phi.to_f64();
+            }
+            group.cholesky.solve_upper(work, group.outputs.len());
         }
-        self.cholesky.solve_upper(work, self.outputs);
-        for ((theta, &noise), &mean) in weights.iter_mut().zip(work.iter()).zip(&self.mean) {
+        for ((theta, &noise), &mean) in weights.iter_mut().zip(&self.small_f64).zip(&self.mean) {
             *theta = R::from_f64(mean + noise);
         }
+    }
+
+    /// small ← Ψ·weights (n × C).
+    fn fit(&mut self, features: Matrix<'_, R>, weights: &[R]) {
+        let (n, p, c) = (self.rows, self.p, self.outputs);
+        let fitted = matrix_mut(&mut self.small[..n * c], n, c);
+        multiply(fitted, false, self.factor, features, matrix(weights, p, c));
     }
 
     /// weights ← weights + Ψᵀ·small_f64.

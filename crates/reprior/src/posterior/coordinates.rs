@@ -13,11 +13,78 @@ pub enum Coordinates {
     /// ℓ = −½ Σⱼ yⱼᵀK_s⁻¹yⱼ − (C/2) log det K_s.
     #[default]
     Marginal,
-    /// Inner weights and φ_out with θ_out = T(φ_out) (Hron et al. 2022, eq. 9): at λ = σ² the posterior of φ_out is
-    /// exactly N(0, I) and ℓ is that of `marginal`.
+    /// Inner weights and φ_out with θ_out = T(φ_out) (Hron et al. 2022, eq. 9). Gaussian likelihood and λ = σ²: the
+    /// posterior of φ_out is exactly N(0, I) and ℓ is that of `marginal`. Otherwise
+    /// ℓ = log p(y | T(φ)) − ½‖θ_out‖² + ½‖φ_out‖² + log|det ∂θ_out/∂φ_out|.
     Repriorised,
     /// The network's own weights: ℓ = log p(y | θ).
     Standard,
+}
+
+/// λ of the map T of `repriorised` coordinates. It changes coordinates, not the posterior.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Regulariser {
+    /// σ², or the variance of the likelihood's own approximation: T whitens the readout as well as it can.
+    #[default]
+    Matched,
+    /// λ itself, positive; T tends to the identity as it grows.
+    Value(f64),
+    /// λ as a multiple of n times what `Matched` gives (n·σ²).
+    PerRow(f64),
+}
+
+impl Regulariser {
+    /// λ for n rows and the matched variance.
+    pub fn value(self, rows: usize, variance: f64) -> f64 {
+        match self {
+            Self::Matched => variance,
+            Self::Value(value) => value,
+            Self::PerRow(multiple) => multiple * rows as f64 * variance,
+        }
+    }
+}
+
+impl fmt::Display for Regulariser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Matched => f.write_str("matched"),
+            Self::Value(value) => write!(f, "{value}"),
+            Self::PerRow(multiple) => write!(f, "{multiple}n"),
+        }
+    }
+}
+
+impl FromStr for Regulariser {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let positive = |number: &str| {
+            let value = number.parse::<f64>().ok();
+            value.filter(|value| value.is_finite() && *value > 0.0)
+        };
+        let parsed = match text.strip_suffix('n') {
+            _ if text == "matched" => Some(Self::Matched),
+            Some(multiple) => positive(multiple).map(Self::PerRow),
+            None => positive(text).map(Self::Value),
+        };
+        parsed.ok_or_else(|| {
+            format!(
+                "regulariser `{text}`: use `matched`, a positive number, or a multiple of n·σ² such as `1n`"
+            )
+        })
+    }
+}
+
+impl Serialize for Regulariser {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Regulariser {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 /// Where the linear algebra of the readout happens.
@@ -28,6 +95,9 @@ pub enum Space {
     Feature,
     /// n × n: cheaper when there are fewer.
     Data,
+    /// n × n by eigenvalues, with the symmetric root of Hron et al. 2022, Appendix B, in T: the same law as `Data` at
+    /// about twenty times the cost of its factorisation.
+    DataSymmetric,
 }
 
 impl Space {
@@ -70,6 +140,7 @@ impl fmt::Display for Space {
         f.write_str(match self {
             Self::Feature => "feature",
             Self::Data => "data",
+            Self::DataSymmetric => "data-symmetric",
         })
     }
 }

@@ -10,6 +10,8 @@ use crate::network::Trunk;
 pub struct FeatureMap<R> {
     trunk: Option<Trunk<R>>,
     first_units: usize,
+    /// The cotangent that a linear model has no use for.
+    unused: Vec<R>,
 }
 
 impl<R: Real> FeatureMap<R> {
@@ -25,6 +27,7 @@ impl<R: Real> FeatureMap<R> {
         Self {
             trunk,
             first_units: architecture.hidden.first().copied().unwrap_or(0),
+            unused: Vec::new(),
         }
     }
 
@@ -77,7 +80,14 @@ impl<R: Real> FeatureMap<R> {
         gradient: &mut [R],
         cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>),
     ) {
-        let Some(trunk) = &mut self.trunk else { return };
+        let Some(trunk) = &mut self.trunk else {
+            // nothing lies below the features of a linear model, but `cotangent` may find other derivatives on its way
+            let features = model.design.matrix();
+            let (rows, columns) = (features.nrows(), features.ncols() - 1);
+            self.unused.resize(rows * columns, R::ZERO);
+            cotangent(matrix_mut(&mut self.unused, rows, columns), features);
+            return;
+        };
         let (into, features) = trunk.cotangent_and_features();
         cotangent(into, features);
         let (rows, units) = (model.design.columns(), self.first_units);

@@ -7,13 +7,15 @@
 mod conditional;
 mod coordinates;
 mod features;
+mod fit;
 mod network;
 mod projection;
 mod readout;
 mod recorder;
+mod repriorisation;
 mod target;
 
-pub use coordinates::{Coordinates, Space};
+pub use coordinates::{Coordinates, Regulariser, Space};
 pub use features::FeatureMap;
 pub use network::NetworkPosterior;
 pub use projection::Projection;

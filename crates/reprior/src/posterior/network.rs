@@ -1,39 +1,106 @@
 //! A network's posterior as a target, in any of the coordinate systems.
 //!
 //! Position layout: the inner weights layer by layer (column-major, rows of one unit contiguous, the bias last; the
-//! first layer in reduced coordinates), then in `repriorised` and `standard` the readout's p × C matrix.
+//! first layer in reduced coordinates), then the coordinates of noise scales that are learned, then in `repriorised` and
+//! `standard` the readout's p × C matrix.
 
 use std::sync::Arc;
 
-use super::{Coordinates, EvaluationError, FeatureMap, Readout, Space, Target};
-use crate::compute::{Real, matrix, matrix_mut, multiply, norm_squared};
+use super::fit::Fit;
+use super::repriorisation::Repriorisation;
+use super::{Coordinates, EvaluationError, FeatureMap, Readout, Regulariser, Space, Target};
+use crate::compute::{Real, difference_dot};
 use crate::model::Model;
 
 /// The posterior of a network's weights.
 pub struct NetworkPosterior<R> {
     model: Arc<Model<R>>,
     coordinates: Coordinates,
+    space: Space,
     pub(super) features: FeatureMap<R>,
-    pub(super) readout: Readout<R>,
-    /// Outputs, then residuals over σ², n × C; `standard` only.
-    residual: Vec<R>,
+    /// The readout in closed form; for a Gaussian likelihood.
+    pub(super) readout: Option<Readout<R>>,
+    density: Density<R>,
+    /// σ of every output at the last position.
+    pub(super) scales: Vec<f64>,
+    by_log_scale: Vec<f64>,
+}
+
+/// How ℓ is computed.
+enum Density<R> {
+    /// The readout is integrated out, or independent of everything: `readout` has it all.
+    Integrated,
+    /// log p(y | θ).
+    Likelihood(Fit<R>),
+    /// log p(y | T(φ)) and the rest.
+    Repriorised(Box<Repriorised<R>>),
+    /// Cannot be.
+    Impossible(&'static str),
+}
+
+struct Repriorised<R> {
+    fit: Fit<R>,
+    map: Repriorisation<R>,
+    theta: Vec<R>,
+    theta_narrow: Vec<R>,
+    theta_cotangent: Vec<f64>,
 }
 
 impl<R: Real> NetworkPosterior<R> {
-    /// The posterior of `model`. `space` forces where the readout is solved for; the cheaper one if `None`.
+    /// The posterior of `model`. `space` forces where the readout is solved for; the cheaper one if `None`. λ is matched.
     pub fn new(model: Arc<Model<R>>, coordinates: Coordinates, space: Option<Space>) -> Self {
-        let p = model.architecture.readout_rows();
-        let space = space.unwrap_or_else(|| Space::cheaper(model.rows(), p));
-        let residual = match coordinates {
-            Coordinates::Standard => vec![R::ZERO; model.targets.len()],
-            _ => Vec::new(),
+        Self::with_regulariser(model, coordinates, space, Regulariser::Matched)
+    }
+
+    /// The same with λ of `repriorised` coordinates given.
+    ///
+    /// What cannot be is said by the first evaluation, as a fatal error: `marginal` coordinates without a Gaussian
+    /// likelihood, a λ that is not positive.
+    pub fn with_regulariser(
+        model: Arc<Model<R>>,
+        coordinates: Coordinates,
+        space: Option<Space>,
+        regulariser: Regulariser,
+    ) -> Self {
+        let (n, p) = (model.rows(), model.architecture.readout_rows());
+        let c = model.architecture.outputs;
+        let space = space.unwrap_or_else(|| Space::cheaper(n, p));
+        let is_gaussian = model.likelihood.is_gaussian();
+        let is_matched = regulariser == Regulariser::Matched && space != Space::DataSymmetric;
+        let scales = model.noise.typical(c);
+        let density = match coordinates {
+            Coordinates::Marginal if is_gaussian => Density::Integrated,
+            Coordinates::Marginal => Density::Impossible(
+                "the readout can be integrated out for a gaussian likelihood only: use repriorised or standard coordinates",
+            ),
+            Coordinates::Repriorised if is_gaussian && is_matched => Density::Integrated,
+            Coordinates::Repriorised => {
+                let approximation = model.likelihood.approximation(&model.targets, &scales);
+                let lambda = regulariser.value(n, approximation.variance);
+                if lambda.is_normal() && lambda > 0.0 {
+                    let targets = approximation.targets;
+                    Density::Repriorised(Box::new(Repriorised {
+                        fit: Fit::new(&model),
+                        map: Repriorisation::new(&model, space, lambda, targets),
+                        theta: vec![R::ZERO; p * c],
+                        theta_narrow: vec![R::ZERO; p * c],
+                        theta_cotangent: vec![0.0; p * c],
+                    }))
+                } else {
+                    Density::Impossible("the regulariser λ must be positive and finite")
+                }
+            }
+            Coordinates::Standard => Density::Likelihood(Fit::new(&model)),
         };
         Self {
             features: FeatureMap::new(&model),
-            readout: Readout::new(&model, space),
+            readout: is_gaussian.then(|| Readout::new(&model, space)),
             model,
             coordinates,
-            residual,
+            space,
+            density,
+            scales,
+            by_log_scale: vec![0.0; c],
         }
     }
 
@@ -49,7 +116,7 @@ impl<R: Real> NetworkPosterior<R> {
 
     /// Where the readout is solved for.
     pub fn space(&self) -> Space {
-        self.readout.space()
+        self.space
     }
 
     /// Dimension of a position.
@@ -58,32 +125,40 @@ impl<R: Real> NetworkPosterior<R> {
             Coordinates::Marginal => 0,
             _ => model.architecture.readout_parameters(),
         };
-        model.inner_parameters() + readout
+        model.inner_parameters() + model.noise_coordinates() + readout
     }
 
-    /// log p(y | θ) up to −(nC/2) log 2π; leaves (Y − f)/σ² in `residual`.
-    fn log_likelihood(&mut self, readout: &[R]) -> f64 {
-        let (n, p, c) = (
-            self.model.rows(),
-            self.model.architecture.readout_rows(),
-            self.model.architecture.outputs,
-        );
-        let factor = self.model.architecture.readout_scale.factor(p - 1);
-        let features = self.features.features(&self.model);
-        let readout = matrix(readout, p, c);
-        multiply(
-            matrix_mut(&mut self.residual, n, c),
-            false,
-            factor,
-            features,
-            readout,
-        );
-        let noise = self.model.noise;
-        let precision = 1.0 / (noise * noise);
-        for (r, &y) in self.residual.iter_mut().zip(&self.model.targets) {
-            *r = R::from_f64((y - r.to_f64()) * precision);
+    /// The parts of a position: inner weights, noise coordinates, readout.
+    pub(super) fn split<'a>(&self, z: &'a [R]) -> [&'a [R]; 3] {
+        let (inner, rest) = z.split_at(self.model.inner_parameters());
+        let (noise, readout) = rest.split_at(self.model.noise_coordinates());
+        [inner, noise, readout]
+    }
+
+    /// Sets the noise scales to those of a position.
+    pub(super) fn set_noise(&mut self, noise: &[R]) {
+        self.model.noise.scales(noise, &mut self.scales);
+        if let Some(readout) = &mut self.readout {
+            readout.set_noise(&self.scales);
         }
-        -0.5 * norm_squared(&self.residual) / precision - (n * c) as f64 * noise.ln()
+    }
+
+    /// θ_out of the position at which the features were evaluated last (and, with a Gaussian likelihood, the readout was
+    /// solved for), in place of its φ_out; nothing to do in other coordinates.
+    pub(super) fn transform_readout(&mut self, weights: &mut [R]) -> Result<(), EvaluationError> {
+        if self.coordinates != Coordinates::Repriorised {
+            return Ok(());
+        }
+        let features = self.features.features(&self.model);
+        match (&mut self.density, &mut self.readout) {
+            (Density::Integrated, Some(readout)) => readout.transform(features, weights),
+            (Density::Repriorised(density), _) => {
+                density.map.map(features, weights, &mut density.theta)?;
+                weights.copy_from_slice(&density.theta);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -95,13 +170,25 @@ impl<R: Real> Target for NetworkPosterior<R> {
     }
 
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {
-        let (inner, readout) = z.split_at(self.model.inner_parameters());
+        let [inner, noise, readout_weights] = self.split(z);
+        self.set_noise(noise);
         self.features.evaluate(&self.model, inner, false);
-        match self.coordinates {
-            Coordinates::Marginal | Coordinates::Repriorised => {
-                self.readout.log_ratio(self.features.features(&self.model))
+        let features = self.features.features(&self.model);
+        match (&mut self.density, &mut self.readout) {
+            (Density::Integrated, Some(readout)) => readout.log_ratio(features),
+            (Density::Likelihood(fit), _) => {
+                Ok(fit.log_likelihood(&self.model, features, readout_weights, &self.scales, None))
             }
-            Coordinates::Standard => Ok(self.log_likelihood(readout)),
+            (Density::Repriorised(density), _) => {
+                let Repriorised {
+                    fit, map, theta, ..
+                } = &mut **density;
+                let log_determinant = map.map(features, readout_weights, theta)?;
+                let value = fit.log_likelihood(&self.model, features, theta, &self.scales, None);
+                Ok(value - difference_dot(theta, readout_weights) + log_determinant)
+            }
+            (Density::Impossible(reason), _) => Err(EvaluationError::Fatal((*reason).to_owned())),
+            (Density::Integrated, None) => unreachable!("integrated out for Gaussians only"),
         }
     }
 
@@ -110,45 +197,77 @@ impl<R: Real> Target for NetworkPosterior<R> {
         z: &[R],
         gradient: &mut [R],
     ) -> Result<f64, EvaluationError> {
-        let (inner, readout_weights) = z.split_at(self.model.inner_parameters());
-        let (inner_gradient, readout_gradient) = gradient.split_at_mut(inner.len());
-        self.features.evaluate(&self.model, inner, true);
-        let model = Arc::clone(&self.model);
-        match self.coordinates {
-            Coordinates::Marginal | Coordinates::Repriorised => {
-                let value = self.readout.log_ratio(self.features.features(&model))?;
+        let [inner, noise, readout_weights] = self.split(z);
+        let (inner_gradient, rest) = gradient.split_at_mut(inner.len());
+        let (noise_gradient, readout_gradient) = rest.split_at_mut(noise.len());
+        self.set_noise(noise);
+        let model = &*self.model;
+        self.features.evaluate(model, inner, true);
+        let (scales, by_log_scale) = (&self.scales, &mut self.by_log_scale);
+        let features = &mut self.features;
+        let value = match (&mut self.density, &mut self.readout) {
+            (Density::Integrated, Some(readout)) => {
+                let value = readout.log_ratio(features.features(model))?;
                 // at λ = σ² the density does not depend on φ_out
                 readout_gradient.fill(R::ZERO);
-                let readout = &mut self.readout;
-                self.features
-                    .backward(&model, inner, inner_gradient, |out, features| {
-                        readout.cotangent(out, features);
-                    });
-                Ok(value)
+                features.backward(model, inner, inner_gradient, |out, h| {
+                    readout.cotangent(out, h, by_log_scale);
+                });
+                value
             }
-            Coordinates::Standard => {
-                let value = self.log_likelihood(readout_weights);
-                let (n, p, c) = (
-                    model.rows(),
-                    model.architecture.readout_rows(),
-                    model.architecture.outputs,
-                );
-                let factor = model.architecture.readout_scale.factor(p - 1);
-                let residual = matrix(&self.residual, n, c);
-                let features = self.features.features(&model);
-                let into = matrix_mut(readout_gradient, p, c);
-                multiply(into, false, factor, features.transpose(), residual);
-                self.features
-                    .backward(&model, inner, inner_gradient, |out, _| {
-                        let weights = matrix(readout_weights, p, c).subrows(0, p - 1).transpose();
-                        multiply(out, false, factor, residual, weights);
-                    });
-                Ok(value)
+            (Density::Likelihood(fit), _) => {
+                let h = features.features(model);
+                let derivatives = Some(&mut by_log_scale[..]);
+                let value = fit.log_likelihood(model, h, readout_weights, scales, derivatives);
+                fit.readout_cotangent(h, readout_gradient);
+                features.backward(model, inner, inner_gradient, |out, _| {
+                    fit.feature_cotangent(out, readout_weights);
+                });
+                value
             }
-        }
+            (Density::Repriorised(density), _) => {
+                let Repriorised {
+                    fit,
+                    map,
+                    theta,
+                    theta_narrow,
+                    theta_cotangent,
+                } = &mut **density;
+                let h = features.features(model);
+                let log_determinant = map.map(h, readout_weights, theta)?;
+                let derivatives = Some(&mut by_log_scale[..]);
+                let value = fit.log_likelihood(model, h, theta, scales, derivatives);
+                let value = value - difference_dot(theta, readout_weights) + log_determinant;
+                // ∂/∂θ of log p − ½‖θ‖²
+                fit.readout_cotangent(h, theta_narrow);
+                let pairs = theta_narrow.iter().zip(&*theta);
+                for (out, (derivative, theta)) in theta_cotangent.iter_mut().zip(pairs) {
+                    *out = derivative.to_f64() - theta.to_f64();
+                }
+                features.backward(model, inner, inner_gradient, |mut out, h| {
+                    fit.feature_cotangent(out.as_mut(), theta);
+                    map.pull_back(out, h, readout_weights, theta_cotangent, readout_gradient);
+                });
+                // and of ½‖φ‖²
+                for (out, phi) in readout_gradient.iter_mut().zip(readout_weights) {
+                    *out += *phi;
+                }
+                value
+            }
+            (Density::Impossible(reason), _) => {
+                return Err(EvaluationError::Fatal((*reason).to_owned()));
+            }
+            (Density::Integrated, None) => unreachable!("integrated out for Gaussians only"),
+        };
+        model.noise.pull_back(by_log_scale, noise_gradient);
+        Ok(value)
     }
 
     fn corrections(&self) -> u64 {
-        self.readout.jitter_count()
+        let map = match &self.density {
+            Density::Repriorised(density) => density.map.jitter_count(),
+            _ => 0,
+        };
+        map + self.readout.as_ref().map_or(0, Readout::jitter_count)
     }
 }

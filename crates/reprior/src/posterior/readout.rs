@@ -1,22 +1,27 @@
-//! The readout integrated out: log marginal likelihood given features, its gradient, predictions, exact draws.
+//! The readout integrated out: log marginal likelihood given features, for a Gaussian likelihood.
 //!
 //! With Ψ = α·h̃, α = σ_w/√d_L, the features h̃ (n × p) extended by the constant column, K = ΨΨᵀ, K_s = σ²I + K:
 //! * ℓ = −½ Σⱼ yⱼᵀK_s⁻¹yⱼ − (C/2) log det K_s (Hron et al. 2022, eq. 5 with its sign mended; −(nC/2) log 2π left out),
 //! * ∂ℓ/∂Ψ = A(AᵀΨ) − C·K_s⁻¹Ψ with A = K_s⁻¹Y,
+//! * ∂ℓ/∂ log σ = σ²(‖A‖² − C·tr K_s⁻¹),
 //! * readout | features ~ N(μ, Σ), Σ = (I + σ⁻²ΨᵀΨ)⁻¹, μ = σ⁻²ΣΨᵀY.
 //!
 //! `Data` space factorises K_s (n × n), `Feature` space M = σ²I + ΨᵀΨ (p × p). There yᵀK_s⁻¹y is taken as the minimum
 //! of the ridge regression (‖Y − Ψμ‖² + σ²‖μ‖²)/σ², which errors in μ change in second order only (the textbook form
 //! YᵀY − SᵀS cancels). Products run in the network's precision, factorisations in double precision.
 //!
-//! Cost of ℓ: n²p + n³/3 or np² + p³/3 operations; the gradient adds 2n²p + 2n³/3 or 2np² + 2p³/3.
+//! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a [`Group`].
+//! Cost of ℓ with G groups: n²p + G·n³/3 or np² + G·p³/3 operations; the gradient adds 2n²p + G·2n³/3 or
+//! 2np² + G·2p³/3.
+
+use std::ops::Range;
 
 use super::{EvaluationError, Space};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Real, gram_of_columns, gram_of_rows, matrix,
     matrix_mut, mirror_lower, multiply, norm_squared,
 };
-use crate::model::Model;
+use crate::model::{Model, Noise};
 
 /// Work space for the readout of one model.
 pub struct Readout<R> {
@@ -26,12 +31,11 @@ pub struct Readout<R> {
     pub(super) outputs: usize,
     /// α.
     pub(super) factor: f64,
-    pub(super) noise: f64,
     pub(super) targets: Vec<R>,
     pub(super) targets_f64: Vec<f64>,
     /// n × n or p × p products in the network's precision.
     pub(super) gram: Vec<R>,
-    pub(super) cholesky: Cholesky,
+    pub(super) groups: Vec<Group>,
     /// A = K_s⁻¹Y (n × C).
     pub(super) weighted_targets: Vec<f64>,
     /// μ (p × C); feature space only.
@@ -42,10 +46,24 @@ pub struct Readout<R> {
     /// Double-precision results in the network's precision, (n or p) × C.
     pub(super) narrow: Vec<R>,
     /// K_s⁻¹ or M⁻¹ and C⁻¹; empty until gradients are asked for.
-    pub(super) inverse: Vec<f64>,
-    pub(super) inverse_factor: Vec<f64>,
+    inverse: Vec<f64>,
+    inverse_factor: Vec<f64>,
     pub(super) jitter_count: u64,
     pub(super) clamp_count: u64,
+}
+
+/// Neighbouring outputs that share a σ.
+pub(super) struct Group {
+    pub outputs: Range<usize>,
+    pub noise: f64,
+    pub cholesky: Cholesky,
+}
+
+impl Group {
+    /// The group's columns of a column-major matrix of so many rows.
+    pub fn columns(&self, rows: usize) -> Range<usize> {
+        self.outputs.start * rows..self.outputs.end * rows
+    }
 }
 
 impl<R: Real> Readout<R> {
@@ -53,27 +71,32 @@ impl<R: Real> Readout<R> {
     pub fn new(model: &Model<R>, space: Space) -> Self {
         let (rows, p) = (model.rows(), model.architecture.readout_rows());
         let outputs = model.architecture.outputs;
-        let size = if space == Space::Data { rows } else { p };
-        Self {
+        let size = if space == Space::Feature { p } else { rows };
+        let mean = if space == Space::Feature {
+            p * outputs
+        } else {
+            0
+        };
+        let group = |outputs: Range<usize>| Group {
+            outputs,
+            noise: 1.0,
+            cholesky: Cholesky::new(size),
+        };
+        let mut readout = Self {
             space,
             rows,
             p,
             outputs,
             factor: model.architecture.readout_scale.factor(p - 1),
-            noise: model.noise,
             targets: model.targets.iter().map(|&y| R::from_f64(y)).collect(),
             targets_f64: model.targets.clone(),
             gram: vec![R::ZERO; size * size],
-            cholesky: Cholesky::new(size),
+            groups: groups(&model.noise, outputs)
+                .into_iter()
+                .map(group)
+                .collect(),
             weighted_targets: vec![0.0; rows * outputs],
-            mean: vec![
-                0.0;
-                if space == Space::Feature {
-                    p * outputs
-                } else {
-                    0
-                }
-            ],
+            mean: vec![0.0; mean],
             small: vec![R::ZERO; rows.max(p) * outputs],
             small_f64: vec![0.0; rows.max(p) * outputs],
             narrow: vec![R::ZERO; rows.max(p) * outputs],
@@ -81,6 +104,15 @@ impl<R: Real> Readout<R> {
             inverse_factor: Vec::new(),
             jitter_count: 0,
             clamp_count: 0,
+        };
+        readout.set_noise(&model.noise.typical(outputs));
+        readout
+    }
+
+    /// Sets σ of every output; outputs of one group have the same.
+    pub fn set_noise(&mut self, scales: &[f64]) {
+        for group in &mut self.groups {
+            group.noise = scales[group.outputs.start];
         }
     }
 
@@ -99,16 +131,17 @@ impl<R: Real> Readout<R> {
         self.clamp_count
     }
 
-    /// Bytes of the work space.
+    /// Bytes of the work space, with `groups` different noise scales.
     pub fn bytes(
         rows: usize,
         p: usize,
         outputs: usize,
         space: Space,
         with_gradients: bool,
+        groups: usize,
     ) -> usize {
-        let size = if space == Space::Data { rows } else { p };
-        let matrices = R::BYTES + 16 + if with_gradients { 16 } else { 0 };
+        let size = if space == Space::Feature { p } else { rows };
+        let matrices = R::BYTES + 16 * groups + if with_gradients { 16 } else { 0 };
         size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES)
     }
 
@@ -118,51 +151,55 @@ impl<R: Real> Readout<R> {
     /// Recoverable, if the kernel matrix cannot be factorised (features not finite).
     pub fn log_ratio(&mut self, features: Matrix<'_, R>) -> Result<f64, EvaluationError> {
         let (n, p, c) = (self.rows, self.p, self.outputs);
-        let noise_variance = self.noise * self.noise;
-        let (quadratic, log_determinant) = match self.space {
-            Space::Data => {
-                gram_of_rows(matrix_mut(&mut self.gram, n, n), features);
-                self.factorise(n)?;
-                self.weighted_targets.copy_from_slice(&self.targets_f64);
-                self.cholesky.solve_lower(&mut self.weighted_targets, c);
-                let quadratic = norm_squared(&self.weighted_targets);
-                self.cholesky.solve_upper(&mut self.weighted_targets, c);
-                (quadratic, self.cholesky.log_determinant())
+        let mut total = 0.0;
+        if self.space == Space::Feature {
+            gram_of_columns(matrix_mut(&mut self.gram, p, p), features);
+            // μ = M⁻¹ΨᵀY
+            let small = matrix_mut(&mut self.small[..p * c], p, c);
+            let targets = matrix(&self.targets, n, c);
+            multiply(small, false, self.factor, features.transpose(), targets);
+            for (mean, &b) in self.mean.iter_mut().zip(self.small.iter()) {
+                *mean = b.to_f64();
             }
-            Space::Feature => {
-                gram_of_columns(matrix_mut(&mut self.gram, p, p), features);
-                self.factorise(p)?;
-                // μ = M⁻¹ΨᵀY
-                let small = &mut self.small[..p * c];
-                let targets = matrix(&self.targets, n, c);
-                multiply(
-                    matrix_mut(small, p, c),
-                    false,
-                    self.factor,
-                    features.transpose(),
-                    targets,
-                );
-                for (mean, &b) in self.mean.iter_mut().zip(small.iter()) {
-                    *mean = b.to_f64();
-                }
-                self.cholesky.solve_lower(&mut self.mean, c);
-                self.cholesky.solve_upper(&mut self.mean, c);
-                self.residual_of_mean(features);
-                let residual =
-                    norm_squared(&self.weighted_targets) * noise_variance * noise_variance;
-                let quadratic = residual / noise_variance + norm_squared(&self.mean);
-                let rest = (n as f64 - p as f64) * noise_variance.ln();
-                (quadratic, self.cholesky.log_determinant() + rest)
+            for index in 0..self.groups.len() {
+                self.factorise(index, p)?;
+                let group = &self.groups[index];
+                let (mean, count) = (&mut self.mean[group.columns(p)], group.outputs.len());
+                group.cholesky.solve_lower(mean, count);
+                group.cholesky.solve_upper(mean, count);
             }
-        };
-        Ok(-0.5 * quadratic - 0.5 * c as f64 * log_determinant)
+            self.residual_of_mean(features);
+            for group in &self.groups {
+                let variance = group.noise * group.noise;
+                let residual = norm_squared(&self.weighted_targets[group.columns(n)]) * variance;
+                let quadratic = residual + norm_squared(&self.mean[group.columns(p)]);
+                let rest = (n as f64 - p as f64) * variance.ln();
+                let log_determinant = group.cholesky.log_determinant() + rest;
+                total -= 0.5 * (quadratic + group.outputs.len() as f64 * log_determinant);
+            }
+        } else {
+            gram_of_rows(matrix_mut(&mut self.gram, n, n), features);
+            self.weighted_targets.copy_from_slice(&self.targets_f64);
+            for index in 0..self.groups.len() {
+                self.factorise(index, n)?;
+                let group = &self.groups[index];
+                let count = group.outputs.len();
+                let weighted = &mut self.weighted_targets[group.columns(n)];
+                group.cholesky.solve_lower(weighted, count);
+                let quadratic = norm_squared(weighted);
+                group.cholesky.solve_upper(weighted, count);
+                total -= 0.5 * (quadratic + count as f64 * group.cholesky.log_determinant());
+            }
+        }
+        Ok(total)
     }
 
-    /// Factorises α²·gram + σ²I.
-    fn factorise(&mut self, size: usize) -> Result<(), NotPositiveDefinite> {
-        let (scale, noise_variance) = (self.factor * self.factor, self.noise * self.noise);
+    /// Factorises α²·gram + σ²I for one group.
+    fn factorise(&mut self, index: usize, size: usize) -> Result<(), NotPositiveDefinite> {
+        let group = &mut self.groups[index];
+        let (scale, noise_variance) = (self.factor * self.factor, group.noise * group.noise);
         let gram = &self.gram;
-        let tries = self.cholesky.factorise(|row, column| {
+        let tries = group.cholesky.factorise(|row, column| {
             let ridge = if row == column { noise_variance } else { 0.0 };
             scale * gram[column * size + row].to_f64() + ridge
         })?;
@@ -174,97 +211,102 @@ impl<R: Real> Readout<R> {
     fn residual_of_mean(&mut self, features: Matrix<'_, R>) {
         let (n, p, c) = (self.rows, self.p, self.outputs);
         let mean = narrow(&mut self.narrow, &self.mean);
-        let fitted = &mut self.small[..n * c];
-        multiply(
-            matrix_mut(fitted, n, c),
-            false,
-            self.factor,
-            features,
-            matrix(mean, p, c),
-        );
-        let precision = 1.0 / (self.noise * self.noise);
-        for ((a, &y), &f) in self
-            .weighted_targets
-            .iter_mut()
-            .zip(&self.targets_f64)
-            .zip(fitted.iter())
-        {
-            *a = (y - f.to_f64()) * precision;
+        let fitted = matrix_mut(&mut self.small[..n * c], n, c);
+        multiply(fitted, false, self.factor, features, matrix(mean, p, c));
+        for group in &self.groups {
+            let precision = 1.0 / (group.noise * group.noise);
+            for at in group.columns(n) {
+                self.weighted_targets[at] =
+                    (self.targets_f64[at] - self.small[at].to_f64()) * precision;
+            }
         }
     }
 
-    /// Writes ∂ℓ/∂h (n × d_L), after [`log_ratio`](Self::log_ratio) at the same features.
-    pub fn cotangent(&mut self, mut out: MatrixMut<'_, R>, features: Matrix<'_, R>) {
+    /// Writes ∂ℓ/∂h (n × d_L) and ∂ℓ/∂ log σ of every output, after [`log_ratio`](Self::log_ratio) at the same
+    /// features. Outputs of one group: the first one's entry has the group's derivative, the others' are 0.
+    pub fn cotangent(
+        &mut self,
+        mut out: MatrixMut<'_, R>,
+        features: Matrix<'_, R>,
+        by_log_noise: &mut [f64],
+    ) {
         let (n, p, c) = (self.rows, self.p, self.outputs);
-        let size = self.cholesky.size();
+        let size = if self.space == Space::Feature { p } else { n };
         self.inverse.resize(size * size, 0.0);
         self.inverse_factor.resize(size * size, 0.0);
-        self.cholesky
-            .inverse(&mut self.inverse, &mut self.inverse_factor);
-        let squared_factor = self.factor * self.factor;
-        let count = c as f64;
-        match self.space {
-            Space::Data => {
-                // one symmetric matrix S = AAᵀ − C·K_s⁻¹, then ∂ℓ/∂h = α²·S·h
-                let a = matrix(&self.weighted_targets, n, c);
-                multiply(
-                    matrix_mut(&mut self.inverse_factor, n, n),
-                    false,
-                    1.0,
-                    a,
-                    a.transpose(),
-                );
-                for column in 0..n {
-                    for at in column * n + column..(column + 1) * n {
-                        self.gram[at] =
-                            R::from_f64(self.inverse_factor[at] - count * self.inverse[at]);
-                    }
-                }
-                mirror_lower(&mut self.gram, n);
-                let features = features.subcols(0, p - 1);
-                multiply(
-                    out,
-                    false,
-                    squared_factor,
-                    matrix(&self.gram, n, n),
-                    features,
-                );
+        by_log_noise.fill(0.0);
+        // Σ over groups of AAᵀ − C·K_s⁻¹ in data space, of C·M⁻¹ in feature space
+        for (index, group) in self.groups.iter().enumerate() {
+            let (inverse, factor) = (&mut self.inverse, &mut self.inverse_factor);
+            group.cholesky.inverse(inverse, factor);
+            let trace: f64 = (0..size).map(|i| inverse[i * (size + 1)]).sum();
+            let (count, variance) = (group.outputs.len() as f64, group.noise * group.noise);
+            let weighted = &self.weighted_targets[group.columns(n)];
+            let trace = match self.space {
+                Space::Feature => n as f64 - p as f64 + variance * trace,
+                _ => variance * trace,
+            };
+            by_log_noise[group.outputs.start] = variance * norm_squared(weighted) - count * trace;
+            if self.space != Space::Feature {
+                let a = matrix(weighted, n, group.outputs.len());
+                multiply(matrix_mut(factor, n, n), false, 1.0, a, a.transpose());
             }
-            Space::Feature => {
-                // K_s⁻¹Ψ = ΨM⁻¹
-                for column in 0..p {
-                    for at in column * p + column..(column + 1) * p {
-                        self.gram[at] = R::from_f64(self.inverse[at]);
-                    }
+            for column in 0..size {
+                for at in column * size + column..(column + 1) * size {
+                    let value = match self.space {
+                        Space::Feature => count * inverse[at],
+                        _ => factor[at] - count * inverse[at],
+                    };
+                    let value = R::from_f64(value);
+                    self.gram[at] = if index == 0 {
+                        value
+                    } else {
+                        self.gram[at] + value
+                    };
                 }
-                mirror_lower(&mut self.gram, p);
-                let inverse = matrix(&self.gram, p, p).subcols(0, p - 1);
-                multiply(
-                    out.as_mut(),
-                    false,
-                    -count * squared_factor,
-                    features,
-                    inverse,
-                );
-                let weighted = matrix(narrow(&mut self.narrow, &self.weighted_targets), n, c);
-                let small = &mut self.small[..(p - 1) * c];
-                let features = features.subcols(0, p - 1);
-                multiply(
-                    matrix_mut(small, p - 1, c),
-                    false,
-                    1.0,
-                    features.transpose(),
-                    weighted,
-                );
-                let small = matrix(&self.small[..(p - 1) * c], p - 1, c);
-                multiply(out, true, squared_factor, weighted, small.transpose());
             }
         }
+        mirror_lower(&mut self.gram, size);
+        let squared_factor = self.factor * self.factor;
+        let symmetric = matrix(&self.gram, size, size);
+        if self.space != Space::Feature {
+            let h = features.subcols(0, p - 1);
+            multiply(out, false, squared_factor, symmetric, h);
+            return;
+        }
+        // K_s⁻¹Ψ = ΨM⁻¹
+        let inverse = symmetric.subcols(0, p - 1);
+        multiply(out.as_mut(), false, -squared_factor, features, inverse);
+        let weighted = matrix(narrow(&mut self.narrow, &self.weighted_targets), n, c);
+        let h = features.subcols(0, p - 1).transpose();
+        let small = &mut self.small[..(p - 1) * c];
+        multiply(matrix_mut(small, p - 1, c), false, 1.0, h, weighted);
+        let small = matrix(&self.small[..(p - 1) * c], p - 1, c);
+        multiply(out, true, squared_factor, weighted, small.transpose());
+    }
+}
+
+/// Ranges of neighbouring outputs that share a σ.
+fn groups(noise: &Noise, outputs: usize) -> Vec<Range<usize>> {
+    let alone = |output| output..output + 1;
+    match noise {
+        Noise::Learned(prior) if prior.per_output => (0..outputs).map(alone).collect(),
+        Noise::Known(scales) if scales.len() == outputs => {
+            let mut groups: Vec<Range<usize>> = Vec::new();
+            for output in 0..outputs {
+                match groups.last_mut() {
+                    Some(group) if scales[group.start] == scales[output] => group.end += 1,
+                    _ => groups.push(alone(output)),
+                }
+            }
+            groups
+        }
+        _ => std::iter::once(0..outputs).collect(),
     }
 }
 
 /// `values` in the network's precision, in a buffer that is at least as long.
-fn narrow<'a, R: Real>(buffer: &'a mut [R], values: &[f64]) -> &'a [R] {
+pub(super) fn narrow<'a, R: Real>(buffer: &'a mut [R], values: &[f64]) -> &'a [R] {
     let buffer = &mut buffer[..values.len()];
     for (narrow, &wide) in buffer.iter_mut().zip(values) {
         *narrow = R::from_f64(wide);

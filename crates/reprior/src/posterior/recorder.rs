@@ -1,23 +1,25 @@
 //! From a position of a chain to what a run keeps of it.
 //!
-//! Given the inner weights, the prediction for a test input is Gaussian with closed-form mean and variance; these are
-//! kept rather than those of a drawn readout (Rao-Blackwell: the same expectations, less variance). A readout is drawn
-//! (`marginal`), transformed (`repriorised`) or read off (`standard`) for the projections, norms and moments of whole
-//! weights.
+//! Under a Gaussian likelihood the prediction for a test input given the inner weights is Gaussian with closed-form mean
+//! and variance; these are kept rather than those of a drawn readout (Rao-Blackwell: the same expectations, less variance).
+//! Under other likelihoods the outputs of the readout at hand are kept. A readout is drawn (`marginal`), transformed
+//! (`repriorised`) or read off (`standard`) for the projections, norms and moments of whole weights.
 
 use std::sync::Arc;
 
 use super::{Coordinates, EvaluationError, FeatureMap, NetworkPosterior, Projection};
-use crate::compute::{Real, Stream};
+use crate::compute::{Real, Stream, matrix, matrix_mut, multiply};
 use crate::model::Model;
 
 /// What is kept of one draw.
 #[derive(Debug, Clone, Default)]
 pub struct DrawRecord<R> {
-    /// Column-major n* × C means of the function at the test inputs, in standardised units.
+    /// Column-major n* × C means of the outputs at the test inputs, in the likelihood's (standardised) units.
     pub mean: Vec<f64>,
-    /// n* variances of the function (no noise), the same for every output, in standardised units.
+    /// Their variances given what was conditioned on (no noise), n* × C; zero unless the likelihood is Gaussian.
     pub variance: Vec<f64>,
+    /// Scale σ of the noise of every output, in the likelihood's (standardised) units.
+    pub noise: Vec<f64>,
     /// Projections of all weights.
     pub projections: Vec<f64>,
     /// Mean square of each layer's weights, 1 a priori.
@@ -33,6 +35,8 @@ pub struct Recorder<R> {
     model: Arc<Model<R>>,
     test: FeatureMap<R>,
     noise: Vec<R>,
+    /// n* × C outputs, where there is no closed form.
+    outputs: Vec<R>,
     projection: Projection<R>,
     record: DrawRecord<R>,
 }
@@ -47,9 +51,11 @@ impl<R: Real> Recorder<R> {
         Self {
             test: FeatureMap::for_rows(&model, rows),
             noise: vec![R::ZERO; model.test_design.residual_columns() * first],
+            outputs: vec![R::ZERO; rows * architecture.outputs],
             record: DrawRecord {
                 mean: vec![0.0; rows * architecture.outputs],
-                variance: vec![0.0; rows],
+                variance: vec![0.0; rows * architecture.outputs],
+                noise: vec![0.0; architecture.outputs],
                 projections: vec![0.0; projection.count()],
                 mean_squares: vec![0.0; projection.layers()],
                 weights: vec![R::ZERO; parameters],
@@ -71,35 +77,46 @@ impl<R: Real> Recorder<R> {
         stream: &mut Stream,
     ) -> Result<&DrawRecord<R>, EvaluationError> {
         let model = &*self.model;
-        let (inner, rest) = z.split_at(model.inner_parameters());
+        let [inner, noise, rest] = posterior.split(z);
+        posterior.set_noise(noise);
+        self.record.noise.copy_from_slice(&posterior.scales);
         posterior.features.evaluate(model, inner, false);
         let features = posterior.features.features(model);
-        let readout = &mut posterior.readout;
-        readout.log_ratio(features)?;
-        let clamped = readout.clamp_count();
+        let (inner_weights, readout_weights) = self.record.weights.split_at_mut(inner.len());
+        inner_weights.copy_from_slice(inner);
+        if let Some(readout) = &mut posterior.readout {
+            readout.log_ratio(features)?;
+        }
+        match (posterior.coordinates(), &mut posterior.readout) {
+            (Coordinates::Marginal, Some(readout)) => {
+                readout.draw(features, stream, readout_weights);
+            }
+            _ => readout_weights.copy_from_slice(rest),
+        }
+        posterior.transform_readout(readout_weights)?;
         if model.test_design.rows() > 0 {
             stream.fill_normal(&mut self.noise);
             self.test.evaluate_test(model, inner, &self.noise);
-            let test = self.test.test_features(model);
-            readout.predict(
-                test,
-                features,
-                &mut self.record.mean,
-                &mut self.record.variance,
-            );
         }
-        self.record.clamped = readout.clamp_count() - clamped;
-        let (inner_weights, readout_weights) = self.record.weights.split_at_mut(inner.len());
-        inner_weights.copy_from_slice(inner);
-        match posterior.coordinates() {
-            Coordinates::Marginal => {
-                posterior.readout.draw(features, stream, readout_weights);
+        let test = self.test.test_features(model);
+        let (mean, variance) = (&mut self.record.mean, &mut self.record.variance);
+        if let Some(readout) = &mut posterior.readout {
+            let features = posterior.features.features(model);
+            let clamped = readout.clamp_count();
+            readout.predict(test, features, mean, variance);
+            self.record.clamped = readout.clamp_count() - clamped;
+        } else {
+            let (p, c) = (
+                model.architecture.readout_rows(),
+                model.architecture.outputs,
+            );
+            let factor = model.architecture.readout_scale.factor(p - 1);
+            let weights = matrix(readout_weights, p, c);
+            let outputs = matrix_mut(&mut self.outputs, test.nrows(), c);
+            multiply(outputs, false, factor, test, weights);
+            for (mean, f) in mean.iter_mut().zip(&self.outputs) {
+                *mean = f.to_f64();
             }
-            Coordinates::Repriorised => {
-                readout_weights.copy_from_slice(rest);
-                posterior.readout.transform(features, readout_weights)?;
-            }
-            Coordinates::Standard => readout_weights.copy_from_slice(rest),
         }
         let DrawRecord {
             weights,

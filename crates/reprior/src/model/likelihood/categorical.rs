@@ -1,0 +1,106 @@
+//! Class c with probability softmax(f)_c.
+//!
+//! Targets are one-hot. log p = Σ_rows ⟨y, f⟩ − log Σ_c e^{f_c}, gradient y − softmax(f). At f = 0 the Fisher information
+//! is I/C − 11ᵀ/C²: 1/C in every direction but the constant one, which does not matter. So pseudo-targets C·y − 1 of
+//! variance C.
+
+use super::{Approximation, Derivatives, Likelihood};
+use crate::compute::Stream;
+
+/// The softmax likelihood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Categorical;
+
+impl Likelihood for Categorical {
+    fn log_density(
+        &self,
+        targets: &[f64],
+        outputs: &[f64],
+        scales: &[f64],
+        mut derivatives: Option<Derivatives<'_>>,
+    ) -> f64 {
+        let classes = scales.len();
+        let rows = targets.len() / classes;
+        if let Some(derivatives) = &mut derivatives {
+            derivatives.log_scales.fill(0.0);
+        }
+        let mut total = 0.0;
+        for row in 0..rows {
+            let entries = || (row..targets.len()).step_by(rows);
+            let peak = entries().fold(f64::NEG_INFINITY, |peak, at| outputs[at].max(peak));
+            let sum: f64 = entries().map(|at| (outputs[at] - peak).exp()).sum();
+            for at in entries() {
+                total += targets[at] * (outputs[at] - peak);
+                if let Some(derivatives) = &mut derivatives {
+                    derivatives.outputs[at] = targets[at] - (outputs[at] - peak).exp() / sum;
+                }
+            }
+            total -= sum.ln();
+        }
+        total
+    }
+
+    fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
+        let classes = scales.len() as f64;
+        Approximation {
+            targets: targets.iter().map(|y| classes * y - 1.0).collect(),
+            variance: classes,
+        }
+    }
+
+    /// Class probabilities.
+    fn mean(&self, outputs: &mut [f64]) {
+        let peak = outputs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        outputs.iter_mut().for_each(|f| *f = (*f - peak).exp());
+        let sum: f64 = outputs.iter().sum();
+        outputs.iter_mut().for_each(|f| *f /= sum);
+    }
+
+    fn simulate(&self, outputs: &[f64], _: &[f64], stream: &mut Stream, targets: &mut [f64]) {
+        let mut probabilities = outputs.to_vec();
+        self.mean(&mut probabilities);
+        let mut rest = stream.uniform();
+        let last = probabilities.len() - 1;
+        targets.fill(0.0);
+        for (class, probability) in probabilities.iter().enumerate() {
+            if rest < *probability || class == last {
+                targets[class] = 1.0;
+                break;
+            }
+            rest -= probability;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check;
+    use super::*;
+
+    #[test]
+    fn is_consistent() {
+        // rows of class 0, 2, 1
+        let targets = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0];
+        check::consistent(&Categorical, &targets, 3);
+        let far = [800.0, -800.0];
+        assert_eq!(
+            Categorical.log_density(&[0.0, 1.0], &far, &[1.0; 2], None),
+            -1600.0
+        );
+    }
+
+    #[test]
+    fn the_approximation_has_the_fisher_information_off_the_constant_direction() {
+        // Σ_c of squared scores is tr(I/C − 11ᵀ/C²) = 1 − 1/C: over the C − 1 directions that matter, 1/C each
+        let mut stream = Stream::new(3, 0, crate::compute::Purpose::Initial, 0);
+        let (classes, mut sum, mut y) = (4, 0.0, [0.0; 4]);
+        for _ in 0..1000 {
+            Categorical.simulate(&[0.0; 4], &[1.0; 4], &mut stream, &mut y);
+            let pseudo = Categorical.approximation(&y, &[1.0; 4]);
+            let score = pseudo.targets.iter().map(|t| t / pseudo.variance);
+            sum += score.map(|g| g * g).sum::<f64>() / (classes - 1) as f64;
+            assert_eq!(pseudo.variance, 4.0);
+        }
+        assert!((sum / 1000.0 - 0.25).abs() < 1e-12);
+    }
+}

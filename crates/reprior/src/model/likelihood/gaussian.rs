@@ -1,0 +1,80 @@
+//! y = f + σε, ε ~ N(0, 1), per output.
+//!
+//! log p = Σ −½(y − f)²/σ² − log σ; −½ log 2π is left out of each term.
+
+use super::{Approximation, Derivatives, Likelihood};
+use crate::compute::Stream;
+
+/// The Gaussian likelihood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Gaussian;
+
+impl Likelihood for Gaussian {
+    fn log_density(
+        &self,
+        targets: &[f64],
+        outputs: &[f64],
+        scales: &[f64],
+        mut derivatives: Option<Derivatives<'_>>,
+    ) -> f64 {
+        let rows = targets.len() / scales.len();
+        let mut total = 0.0;
+        for (j, &scale) in scales.iter().enumerate() {
+            let precision = 1.0 / (scale * scale);
+            let column = j * rows..(j + 1) * rows;
+            let mut squares = 0.0;
+            for at in column {
+                let residual = targets[at] - outputs[at];
+                squares += residual * residual;
+                if let Some(derivatives) = &mut derivatives {
+                    derivatives.outputs[at] = residual * precision;
+                }
+            }
+            let squares = squares * precision;
+            total -= 0.5 * squares + rows as f64 * scale.ln();
+            if let Some(derivatives) = &mut derivatives {
+                derivatives.log_scales[j] = squares - rows as f64;
+            }
+        }
+        total
+    }
+
+    /// Exact: the targets themselves, with the mean of the σ².
+    fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
+        Approximation {
+            targets: targets.to_vec(),
+            variance: mean_square(scales),
+        }
+    }
+
+    fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {
+        for ((y, f), scale) in targets.iter_mut().zip(outputs).zip(scales) {
+            *y = f + scale * stream.normal();
+        }
+    }
+
+    fn is_gaussian(&self) -> bool {
+        true
+    }
+
+    fn has_scale(&self) -> bool {
+        true
+    }
+}
+
+/// Mean over outputs of σ².
+pub(super) fn mean_square(scales: &[f64]) -> f64 {
+    scales.iter().map(|scale| scale * scale).sum::<f64>() / scales.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check;
+    use super::*;
+
+    #[test]
+    fn is_consistent() {
+        check::consistent(&Gaussian, &[0.3, -1.0, 2.0, 0.1, 0.0, 0.7], 2);
+        check::approximated(&Gaussian, 2);
+    }
+}

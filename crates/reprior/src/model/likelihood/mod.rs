@@ -1,0 +1,182 @@
+//! Likelihoods: how targets depend on the network's outputs. One file each; a new one is one more file.
+//!
+//! | name | y given f | targets |
+//! |---|---|---|
+//! | [`Gaussian`] | N(f, σ²) per output | real, standardised; classes as e_c − 1/C |
+//! | [`StudentT`] | f + σ·t_ν per output | real, standardised |
+//! | [`Categorical`] | class c with probability softmax(f)_c | classes, one-hot |
+//! | [`Bernoulli`] | second class with probability 1/(1 + e^{−f}) | two classes, as 0 and 1 |
+//! | [`Poisson`] | counts with mean m·e^f, m the mean of the training counts | counts |
+//!
+//! Every likelihood comes with its own Gaussian approximation at f = 0, which is where the prior is centred: with g the
+//! gradient and w the Fisher information of log p(y | f) there, pseudo-targets g/w of variance 1/w (one step of Fisher
+//! scoring). The map T of the `repriorised` coordinates is built from these. They do not change the posterior, only how
+//! close it is to N(0, I) in those coordinates.
+
+mod bernoulli;
+mod categorical;
+mod gaussian;
+mod name;
+mod poisson;
+mod student_t;
+
+use std::fmt;
+
+use crate::compute::Stream;
+
+pub use bernoulli::Bernoulli;
+pub use categorical::Categorical;
+pub use gaussian::Gaussian;
+pub use name::{LikelihoodError, LikelihoodName};
+pub use poisson::Poisson;
+pub use student_t::StudentT;
+
+/// A likelihood. Matrices are column-major, rows × C; `scales` has one σ per output and is ignored where there is none.
+pub trait Likelihood: fmt::Debug + Send + Sync {
+    /// log p(targets | outputs), summed over rows. Writes the derivatives where they are asked for.
+    ///
+    /// What is not finite rejects the proposal; terms that depend on targets alone may be left out.
+    fn log_density(
+        &self,
+        targets: &[f64],
+        outputs: &[f64],
+        scales: &[f64],
+        derivatives: Option<Derivatives<'_>>,
+    ) -> f64;
+
+    /// The Gaussian approximation at outputs of zero.
+    fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation;
+
+    /// E[y | f] of one row, in place of its outputs f.
+    fn mean(&self, _outputs: &mut [f64]) {}
+
+    /// Draws the targets of one row.
+    fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]);
+
+    /// Whether y ~ N(f, σ²): the readout is then integrated out in closed form.
+    fn is_gaussian(&self) -> bool {
+        false
+    }
+
+    /// Whether there is a scale σ.
+    fn has_scale(&self) -> bool {
+        false
+    }
+}
+
+/// Where derivatives of log p go; all entries are overwritten.
+#[derive(Debug)]
+pub struct Derivatives<'a> {
+    /// ∂/∂f, column-major rows × C.
+    pub outputs: &'a mut [f64],
+    /// ∂/∂ log σ of each output.
+    pub log_scales: &'a mut [f64],
+}
+
+/// Targets and the variance of the noise under which a Gaussian likelihood would look the same near f = 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approximation {
+    /// Column-major, rows × C.
+    pub targets: Vec<f64>,
+    /// Of every entry, positive.
+    pub variance: f64,
+}
+
+#[cfg(test)]
+pub(crate) mod check {
+    //! What every likelihood must satisfy, for the tests of each.
+
+    use super::*;
+    use crate::compute::Purpose;
+
+    /// Derivatives against central differences; that the score has mean zero under `simulate`; and that the mean is that
+    /// of `mean`.
+    pub fn consistent(likelihood: &dyn Likelihood, targets: &[f64], outputs: usize) {
+        let rows = targets.len() / outputs;
+        let mut stream = Stream::new(1, 0, Purpose::Initial, 0);
+        let mut f = vec![0.0; targets.len()];
+        stream.fill_normal(&mut f);
+        let scales: Vec<f64> = (0..outputs).map(|j| 0.4 + 0.2 * j as f64).collect();
+        let (mut by_output, mut by_scale) = (vec![f64::NAN; f.len()], vec![f64::NAN; outputs]);
+        let derivatives = Derivatives {
+            outputs: &mut by_output,
+            log_scales: &mut by_scale,
+        };
+        let value = likelihood.log_density(targets, &f, &scales, Some(derivatives));
+        assert_eq!(value, likelihood.log_density(targets, &f, &scales, None));
+        let h = 1e-5;
+        for at in 0..f.len() {
+            let mut moved = f.clone();
+            moved[at] += h;
+            let up = likelihood.log_density(targets, &moved, &scales, None);
+            moved[at] -= 2.0 * h;
+            let numeric = (up - likelihood.log_density(targets, &moved, &scales, None)) / (2.0 * h);
+            assert!(
+                (numeric - by_output[at]).abs() < 1e-6 * (1.0 + numeric.abs()),
+                "{likelihood:?} {at}"
+            );
+        }
+        for j in 0..outputs {
+            let mut moved = scales.clone();
+            moved[j] *= h.exp();
+            let up = likelihood.log_density(targets, &f, &moved, None);
+            moved[j] = scales[j] * (-h).exp();
+            let numeric = (up - likelihood.log_density(targets, &f, &moved, None)) / (2.0 * h);
+            assert!(
+                (numeric - by_scale[j]).abs() < 1e-6 * (1.0 + numeric.abs()),
+                "{likelihood:?} scale"
+            );
+        }
+        // 40,000 simulated rows: scores are zero on average, targets have the mean that they should
+        let row: Vec<f64> = (0..outputs).map(|j| f[j * rows]).collect();
+        let mut mean = row.clone();
+        likelihood.mean(&mut mean);
+        let (count, mut y) = (40_000, vec![0.0; outputs]);
+        let (mut sums, mut squares) = (vec![0.0; 2 * outputs], vec![0.0; 2 * outputs]);
+        for _ in 0..count {
+            likelihood.simulate(&row, &scales, &mut stream, &mut y);
+            let mut score = vec![0.0; outputs];
+            let derivatives = Derivatives {
+                outputs: &mut score,
+                log_scales: &mut by_scale,
+            };
+            likelihood.log_density(&y, &row, &scales, Some(derivatives));
+            for j in 0..outputs {
+                for (at, value) in [(j, score[j]), (outputs + j, y[j] - mean[j])] {
+                    sums[at] += value;
+                    squares[at] += value * value;
+                }
+            }
+        }
+        for (sum, square) in sums.iter().zip(&squares) {
+            let z = sum / square.sqrt();
+            assert!(z.abs() < 4.5, "{likelihood:?}: {z}");
+        }
+    }
+
+    /// The approximation's score and Fisher information at f = 0, per entry and averaged over what `simulate` gives.
+    pub fn approximated(likelihood: &dyn Likelihood, outputs: usize) {
+        let scales = vec![0.5; outputs];
+        let zeros = vec![0.0; outputs];
+        let mut stream = Stream::new(2, 0, Purpose::Initial, 0);
+        let (count, mut y) = (40_000, vec![0.0; outputs]);
+        let (mut information, mut variance) = (0.0, 0.0);
+        for _ in 0..count {
+            likelihood.simulate(&zeros, &scales, &mut stream, &mut y);
+            let (mut score, mut unused) = (vec![0.0; outputs], vec![0.0; outputs]);
+            let derivatives = Derivatives {
+                outputs: &mut score,
+                log_scales: &mut unused,
+            };
+            likelihood.log_density(&y, &zeros, &scales, Some(derivatives));
+            let approximation = likelihood.approximation(&y, &scales);
+            variance = approximation.variance;
+            information += score.iter().map(|g| g * g).sum::<f64>() / outputs as f64;
+        }
+        information /= f64::from(count);
+        assert!(
+            (information * variance - 1.0).abs() < 0.05,
+            "{likelihood:?}: {information} {variance}"
+        );
+    }
+}

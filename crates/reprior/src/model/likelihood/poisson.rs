@@ -1,0 +1,103 @@
+//! Counts with mean m·e^f; m is the mean of the training counts of each output, so that a prior centred at f = 0 is
+//! centred at the data.
+//!
+//! log p = Σ y(f + log m) − m·e^f − log y!, gradient y − m·e^f. At f = 0 the Fisher information is m: pseudo-targets
+//! (y − m)/m of variance 1/m.
+
+use rand_distr::{Distribution, Poisson as PoissonLaw};
+
+use super::{Approximation, Derivatives, Likelihood};
+use crate::compute::Stream;
+
+/// The Poisson likelihood with a logarithmic link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Poisson {
+    means: Vec<f64>,
+}
+
+impl Poisson {
+    /// With mean counts m of every output at f = 0, each positive and finite; `None` otherwise.
+    pub fn new(means: Vec<f64>) -> Option<Self> {
+        let is_possible = means.iter().all(|mean| *mean > 0.0 && mean.is_finite());
+        is_possible.then_some(Self { means })
+    }
+
+    /// With the mean of column-major training counts, or a half over the number of rows where all are zero.
+    pub fn of_counts(counts: &[f64], outputs: usize) -> Option<Self> {
+        let rows = counts.len() / outputs.max(1);
+        let mean = |column: &[f64]| column.iter().sum::<f64>().max(0.5) / rows as f64;
+        Self::new(counts.chunks_exact(rows.max(1)).map(mean).collect())
+    }
+}
+
+impl Likelihood for Poisson {
+    fn log_density(
+        &self,
+        targets: &[f64],
+        outputs: &[f64],
+        _: &[f64],
+        mut derivatives: Option<Derivatives<'_>>,
+    ) -> f64 {
+        let rows = targets.len() / self.means.len();
+        if let Some(derivatives) = &mut derivatives {
+            derivatives.log_scales.fill(0.0);
+        }
+        let mut total = 0.0;
+        for (j, mean) in self.means.iter().enumerate() {
+            let offset = mean.ln();
+            for at in j * rows..(j + 1) * rows {
+                let (y, logarithm) = (targets[at], outputs[at] + offset);
+                let rate = logarithm.exp();
+                total += y * logarithm - rate - libm::lgamma(y + 1.0);
+                if let Some(derivatives) = &mut derivatives {
+                    derivatives.outputs[at] = y - rate;
+                }
+            }
+        }
+        total
+    }
+
+    /// One variance for all outputs: one over the mean of their information.
+    fn approximation(&self, targets: &[f64], _: &[f64]) -> Approximation {
+        let rows = targets.len() / self.means.len();
+        let centred = |(at, y): (usize, &f64)| (y - self.means[at / rows]) / self.means[at / rows];
+        let information = self.means.iter().sum::<f64>() / self.means.len() as f64;
+        Approximation {
+            targets: targets.iter().enumerate().map(centred).collect(),
+            variance: 1.0 / information,
+        }
+    }
+
+    /// Rates m·e^f.
+    fn mean(&self, outputs: &mut [f64]) {
+        for (f, mean) in outputs.iter_mut().zip(&self.means) {
+            *f = mean * f.exp();
+        }
+    }
+
+    fn simulate(&self, outputs: &[f64], _: &[f64], stream: &mut Stream, targets: &mut [f64]) {
+        for ((y, f), mean) in targets.iter_mut().zip(outputs).zip(&self.means) {
+            let law = PoissonLaw::new(mean * f.exp());
+            *y = law.map_or(0.0, |law| law.sample(stream.generator()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check;
+    use super::*;
+
+    #[test]
+    fn is_consistent() {
+        let law = Poisson::of_counts(&[0.0, 3.0, 7.0, 1.0, 1.0, 2.0], 2).unwrap();
+        assert_eq!(law, Poisson::new(vec![10.0 / 3.0, 4.0 / 3.0]).unwrap());
+        check::consistent(&law, &[0.0, 3.0, 7.0, 1.0, 1.0, 2.0], 2);
+        check::approximated(&Poisson::new(vec![2.5]).unwrap(), 1);
+        assert!(Poisson::new(vec![0.0]).is_none());
+        assert!(Poisson::of_counts(&[0.0; 4], 1).is_some());
+        // a rate that is too large to be a number is no density
+        let value = law.log_density(&[1.0, 1.0], &[1e6, 0.0], &[1.0; 2], None);
+        assert_eq!(value, f64::NEG_INFINITY);
+    }
+}

@@ -1,0 +1,110 @@
+//! y = f + σ·t_ν per output: like the Gaussian, but outliers count less (West 1984).
+//!
+//! log p = Σ log Γ((ν+1)/2) − log Γ(ν/2) − ½ log νπ − log σ − ½(ν+1) log(1 + r²/νσ²), r = y − f. The score
+//! (ν+1)r/(νσ² + r²) falls off beyond √ν·σ. Fisher information (ν+1)/((ν+3)σ²).
+
+use rand_distr::{Distribution, StudentT as StudentLaw};
+
+use super::gaussian::mean_square;
+use super::{Approximation, Derivatives, Likelihood};
+use crate::compute::Stream;
+
+/// The Student-t likelihood.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StudentT {
+    degrees_of_freedom: f64,
+}
+
+impl StudentT {
+    /// With ν degrees of freedom, positive and finite; `None` otherwise. Variances exist for ν > 2.
+    pub fn new(degrees_of_freedom: f64) -> Option<Self> {
+        let is_possible = degrees_of_freedom > 0.0 && degrees_of_freedom.is_finite();
+        is_possible.then_some(Self { degrees_of_freedom })
+    }
+
+    /// ν.
+    pub fn degrees_of_freedom(&self) -> f64 {
+        self.degrees_of_freedom
+    }
+}
+
+impl Likelihood for StudentT {
+    fn log_density(
+        &self,
+        targets: &[f64],
+        outputs: &[f64],
+        scales: &[f64],
+        mut derivatives: Option<Derivatives<'_>>,
+    ) -> f64 {
+        let nu = self.degrees_of_freedom;
+        let rows = targets.len() / scales.len();
+        let constant = libm::lgamma(0.5 * (nu + 1.0))
+            - libm::lgamma(0.5 * nu)
+            - 0.5 * (nu * std::f64::consts::PI).ln();
+        let mut total = 0.0;
+        for (j, &scale) in scales.iter().enumerate() {
+            let unit = nu * scale * scale;
+            let (mut logarithms, mut by_log_scale) = (0.0, 0.0);
+            for at in j * rows..(j + 1) * rows {
+                let residual = targets[at] - outputs[at];
+                let ratio = residual * residual / unit;
+                logarithms += ratio.ln_1p();
+                if let Some(derivatives) = &mut derivatives {
+                    derivatives.outputs[at] = (nu + 1.0) * residual / (unit * (1.0 + ratio));
+                    by_log_scale += (nu + 1.0) * ratio / (1.0 + ratio) - 1.0;
+                }
+            }
+            total += rows as f64 * (constant - scale.ln()) - 0.5 * (nu + 1.0) * logarithms;
+            if let Some(derivatives) = &mut derivatives {
+                derivatives.log_scales[j] = by_log_scale;
+            }
+        }
+        total
+    }
+
+    /// The targets themselves rather than score over information at 0, which would pull outliers in and far values
+    /// with them; the variance is one over the Fisher information, which does not depend on f.
+    fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
+        let nu = self.degrees_of_freedom;
+        Approximation {
+            targets: targets.to_vec(),
+            variance: mean_square(scales) * (nu + 3.0) / (nu + 1.0),
+        }
+    }
+
+    fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {
+        for ((y, f), scale) in targets.iter_mut().zip(outputs).zip(scales) {
+            // ν is checked in `new`
+            let noise = StudentLaw::new(self.degrees_of_freedom)
+                .map_or(f64::NAN, |law| law.sample(stream.generator()));
+            *y = f + scale * noise;
+        }
+    }
+
+    fn has_scale(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check;
+    use super::*;
+
+    #[test]
+    fn is_consistent() {
+        let law = StudentT::new(4.0).unwrap();
+        check::consistent(&law, &[0.3, -1.0, 9.0, 0.1, 0.0, 0.7], 2);
+        check::approximated(&law, 2);
+        assert!(StudentT::new(0.0).is_none() && StudentT::new(f64::NAN).is_none());
+    }
+
+    #[test]
+    fn tends_to_the_gaussian() {
+        let (y, f, s) = ([0.3, -1.0], [0.5, 0.2], [0.7]);
+        let wide = StudentT::new(1e7).unwrap();
+        let gaussian =
+            super::super::Gaussian.log_density(&y, &f, &s, None) - std::f64::consts::TAU.ln();
+        assert!((wide.log_density(&y, &f, &s, None) - gaussian).abs() < 1e-5);
+    }
+}

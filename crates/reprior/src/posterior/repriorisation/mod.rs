@@ -1,0 +1,129 @@
+//! The map T: φ_out → θ_out at any regulariser λ and pseudo-targets Ỹ (p × C matrices), with log|det| and its pull-back.
+//!
+//! θ = μ + Aφ with AAᵀ = λ(λI + ΨᵀΨ)⁻¹ and μ = (λI + ΨᵀΨ)⁻¹ΨᵀỸ: what the posterior of the readout would be if Ỹ had
+//! been seen with noise of variance λ (Hron et al. 2022, Section 3.2 with λ in place of σ² everywhere, √λ included). T
+//! tends to the identity as λ → ∞. Three roots A:
+//! * [`Feature`](Space::Feature): A = √λ C⁻ᵀ with λI + ΨᵀΨ = CCᵀ; np² + p³/3 operations,
+//! * [`Data`](Space::Data): A = I − ΨᵀL⁻ᵀ(L + √λI)⁻¹Ψ with λI + ΨΨᵀ = LLᵀ (Andrews 1968); n²p + n³/3 operations,
+//! * [`DataSymmetric`](Space::DataSymmetric): the symmetric A = I − ΨᵀQΛ^{-1/2}(√λI + Λ^{1/2})⁻¹QᵀΨ with
+//!   λI + ΨΨᵀ = QΛQᵀ (their Appendix B); n²p + 9n³ operations.
+//!
+//! The pull-back costs about what the map does.
+
+mod data;
+mod feature;
+
+use super::{EvaluationError, Space};
+use crate::compute::{Matrix, MatrixMut, Real};
+use crate::model::Model;
+
+use data::DataMap;
+use feature::FeatureSpaceMap;
+
+/// T for one model, with what the last evaluation left.
+pub(super) enum Repriorisation<R> {
+    Feature(Box<FeatureSpaceMap<R>>),
+    Data(Box<DataMap<R>>),
+}
+
+/// Sizes and constants of T.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    rows: usize,
+    p: usize,
+    outputs: usize,
+    /// α of Ψ = α·h̃.
+    factor: f64,
+    lambda: f64,
+}
+
+impl<R: Real> Repriorisation<R> {
+    /// T with the given pseudo-targets (column-major n × C) and λ.
+    pub fn new(model: &Model<R>, space: Space, lambda: f64, pseudo_targets: Vec<f64>) -> Self {
+        let architecture = &model.architecture;
+        let sizes = Sizes {
+            rows: model.rows(),
+            p: architecture.readout_rows(),
+            outputs: architecture.outputs,
+            factor: architecture
+                .readout_scale
+                .factor(architecture.readout_rows() - 1),
+            lambda,
+        };
+        match space {
+            Space::Feature => Self::Feature(Box::new(FeatureSpaceMap::new(sizes, pseudo_targets))),
+            Space::Data => Self::Data(Box::new(DataMap::new(sizes, pseudo_targets, false))),
+            Space::DataSymmetric => Self::Data(Box::new(DataMap::new(sizes, pseudo_targets, true))),
+        }
+    }
+
+    /// Writes θ_out (column-major p × C); returns log|det ∂θ_out/∂φ_out|.
+    ///
+    /// # Errors
+    /// Recoverable, if the kernel matrix cannot be factorised.
+    pub fn map(
+        &mut self,
+        features: Matrix<'_, R>,
+        phi: &[R],
+        theta: &mut [R],
+    ) -> Result<f64, EvaluationError> {
+        match self {
+            Self::Feature(map) => map.map(features, phi, theta),
+            Self::Data(map) => map.map(features, phi, theta),
+        }
+    }
+
+    /// After [`map`](Self::map) at the same point: adds to `out` (n × d_L) the cotangent of the features through T,
+    /// for a function of θ with cotangent `theta_cotangent` plus log|det|; writes the cotangent of φ.
+    pub fn pull_back(
+        &mut self,
+        out: MatrixMut<'_, R>,
+        features: Matrix<'_, R>,
+        phi: &[R],
+        theta_cotangent: &[f64],
+        phi_cotangent: &mut [R],
+    ) {
+        match self {
+            Self::Feature(map) => {
+                map.pull_back(out, features, theta_cotangent, phi, phi_cotangent);
+            }
+            Self::Data(map) => map.pull_back(out, features, theta_cotangent, phi, phi_cotangent),
+        }
+    }
+
+    /// How often a factorisation needed its diagonal raised.
+    pub fn jitter_count(&self) -> u64 {
+        match self {
+            Self::Feature(map) => map.jitter_count,
+            Self::Data(map) => map.jitter_count,
+        }
+    }
+}
+
+/// `values` (column-major, size × columns) row by row into `out`, at column `start` of rows of `width` numbers, scaled.
+fn by_rows(out: &mut [f64], width: usize, start: usize, values: &[f64], size: usize, scale: f64) {
+    for (column, values) in values.chunks_exact(size).enumerate() {
+        for (row, value) in values.iter().enumerate() {
+            out[row * width + start + column] = scale * value;
+        }
+    }
+}
+
+/// `out` ← lower half of −(a·bᵀ + b·aᵀ) added, for size × columns matrices.
+fn subtract_symmetric_product(
+    out: &mut [f64],
+    work: &mut [f64],
+    a: &[f64],
+    b: &[f64],
+    size: usize,
+) {
+    use crate::compute::{matrix, matrix_mut, multiply};
+    let columns = a.len() / size.max(1);
+    let (a, b) = (matrix(a, size, columns), matrix(b, size, columns));
+    multiply(matrix_mut(work, size, size), false, 1.0, a, b.transpose());
+    for column in 0..size {
+        for row in column..size {
+            out[column * size + row] -= work[column * size + row] + work[row * size + column];
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod chain_state;
 mod effective;
 mod error;
 mod flags;
+mod model_settings;
 mod names;
 mod plan;
 mod predict;

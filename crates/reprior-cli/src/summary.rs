@@ -148,7 +148,7 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
             "incomplete"
         },
         method: settings.sampler.method.to_string(),
-        coordinates: settings.sampler.coordinates.to_string(),
+        coordinates: settings.coordinates().to_string(),
         chains,
         draws,
         draws_planned: schedule.draws,

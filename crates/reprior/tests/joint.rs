@@ -118,7 +118,7 @@ fn check(what: Combination) {
     let settings = SamplerSettings {
         method: what.method,
         step_size: what.step_size,
-        target_acceptance: None,
+        ..Default::default()
     };
     let mut statistics = Statistics::default();
     for replicate in 0..REPLICATES {

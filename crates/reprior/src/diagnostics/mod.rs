@@ -23,7 +23,7 @@
 //! These are ArviZ's conventions. The functions that follow TensorFlow Probability or Hron et al. (2022) say where they differ.
 
 mod autocovariance;
-mod beta;
+pub(crate) mod beta;
 mod draws;
 mod energy;
 mod ess;

@@ -35,6 +35,10 @@ pub struct Ess {
     pub per_draw: f64,
     /// Mean over transitions of all chains after warm-up.
     pub per_step: f64,
+    /// Mean over gradient evaluations of all chains after warm-up; none for methods without gradients.
+    pub per_gradient: Option<f64>,
+    /// Mean over evaluations of all chains after warm-up, with gradient or without.
+    pub per_evaluation: f64,
     /// Mean over wall-clock seconds, warm-up included.
     pub per_second: f64,
     /// As Hron et al. 2022: mean over variables and chains of TFP's single-chain ESS over draws.
@@ -56,6 +60,8 @@ pub fn first(draws: u64) -> Selection {
 pub struct Rates {
     pub draws: f64,
     pub steps: f64,
+    pub gradients: f64,
+    pub evaluations: f64,
     pub seconds: f64,
 }
 
@@ -95,6 +101,8 @@ fn diagnose(
         tail_min: summaries.over(|s| s.ess_tail).min,
         per_draw: bulk.mean / rates.draws,
         per_step: bulk.mean / rates.steps,
+        per_gradient: (rates.gradients > 0.0).then(|| bulk.mean / rates.gradients),
+        per_evaluation: bulk.mean / rates.evaluations,
         per_second: bulk.mean / rates.seconds,
         tfp_per_draw: spread(tfp).mean / draws as f64,
         rhat_max: summaries.over(|s| s.rhat).max,

@@ -23,7 +23,9 @@ mod settings;
 mod stored;
 mod summary;
 mod table;
+mod trace;
 mod verdict;
+mod warnings;
 
 use std::process::ExitCode;
 

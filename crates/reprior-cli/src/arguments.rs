@@ -161,7 +161,7 @@ pub struct SettingsArguments {
     )]
     pub noise: Option<f64>,
 
-    /// The sampler: hmc-infinite, pcn or elliptical [default: hmc-infinite]
+    /// The sampler: hmc-infinite, pcn, elliptical or nuts [default: hmc-infinite]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub method: Option<Method>,
     /// marginal (readout integrated out), repriorised or standard [default: marginal]
@@ -201,7 +201,7 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub chains: Option<usize>,
-    /// Transitions of each chain before its first draw [default: 100; 5000 for pcn, 1000 for elliptical]
+    /// Transitions of each chain before its first draw [default: 100; 5000 for pcn, 1000 for elliptical, 300 for nuts]
     #[arg(
         long,
         value_name = "N",

@@ -143,6 +143,8 @@ impl Sizes {
             Method::HmcInfinite => 5,
             Method::Pcn => 2,
             Method::Elliptical => 3,
+            // a trajectory of ten doublings keeps up to 31 points of five vectors, in double precision
+            Method::Nuts => 4 + 31 * 5 * 8 / real,
         };
         let first_width = architecture.hidden.first().copied().unwrap_or(0);
         let recording = trunk(t, false)

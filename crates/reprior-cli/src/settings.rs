@@ -291,6 +291,7 @@ impl Settings {
             Method::HmcInfinite => (100, 250, 1),
             Method::Pcn => (5000, 1000, 25),
             Method::Elliptical => (1000, 500, 10),
+            Method::Nuts => (300, 250, 1),
         };
         Schedule {
             chains: self.run.chains.unwrap_or(4),

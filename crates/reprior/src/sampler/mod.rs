@@ -7,6 +7,7 @@
 mod adaptation;
 mod elliptical;
 mod hmc_infinite;
+mod nuts;
 mod pcn;
 mod settings;
 
@@ -18,6 +19,7 @@ use crate::posterior::{EvaluationError, Target};
 pub use adaptation::DualAveraging;
 pub use elliptical::Elliptical;
 pub use hmc_infinite::HmcInfinite;
+pub use nuts::Nuts;
 pub use pcn::Pcn;
 pub use settings::{Method, SamplerSettings, SettingsError};
 
@@ -108,6 +110,24 @@ fn evaluate_start(result: Result<f64, EvaluationError>) -> Result<f64, Evaluatio
         ))),
         other => other,
     }
+}
+
+/// The state of a method that keeps ∇ℓ: an error where ℓ or its gradient is not finite.
+fn gradient_start<R: Real>(
+    target: &mut dyn Target<Real = R>,
+    position: Vec<R>,
+) -> Result<State<R>, EvaluationError> {
+    let mut gradient = vec![R::ZERO; position.len()];
+    let log_ratio = evaluate_start(target.log_ratio_and_gradient(&position, &mut gradient))?;
+    if gradient.iter().any(|g| !g.to_f64().is_finite()) {
+        let message = "the gradient of the log-density is not finite at the start".to_owned();
+        return Err(EvaluationError::Recoverable(message));
+    }
+    Ok(State {
+        position,
+        log_ratio,
+        gradient,
+    })
 }
 
 /// The Metropolis decision for a log acceptance ratio, NaN and −∞ included: (acceptance rate, accepted).

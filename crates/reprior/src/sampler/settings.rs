@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{DualAveraging, Elliptical, HmcInfinite, Pcn, Sampler, hmc_infinite, pcn};
+use super::{DualAveraging, Elliptical, HmcInfinite, Nuts, Pcn, Sampler, hmc_infinite, nuts, pcn};
 use crate::compute::Real;
 
 /// A sampler's name.
@@ -21,6 +21,8 @@ pub enum Method {
     Pcn,
     /// Elliptical slice sampling.
     Elliptical,
+    /// The No-U-Turn sampler; needs gradients.
+    Nuts,
 }
 
 /// How to sample.
@@ -29,7 +31,7 @@ pub struct SamplerSettings {
     /// The algorithm.
     pub method: Method,
     /// Fixed step size; adapted during warm-up if `None`. β in (0, 1] for `pcn`, an angle h in (0, π/2] for
-    /// `hmc-infinite` (not too small, either), none for `elliptical`.
+    /// `hmc-infinite` (not too small, either), at most 2 for `nuts`, none for `elliptical`.
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at, in (0, 1); the method's default if `None`.
     pub target_acceptance: Option<f64>,
@@ -55,11 +57,11 @@ pub enum SettingsError {
 
 impl Method {
     /// Every name, for messages.
-    pub const NAMES: &'static str = "hmc-infinite, pcn, elliptical";
+    pub const NAMES: &'static str = "hmc-infinite, pcn, elliptical, nuts";
 
     /// Whether ∇ℓ is needed.
     pub fn needs_gradients(self) -> bool {
-        matches!(self, Self::HmcInfinite)
+        matches!(self, Self::HmcInfinite | Self::Nuts)
     }
 
     /// The smallest step size that the method takes.
@@ -68,6 +70,7 @@ impl Method {
             Self::HmcInfinite => hmc_infinite::SMALLEST,
             Self::Pcn => pcn::SMALLEST,
             Self::Elliptical => 0.0,
+            Self::Nuts => nuts::SMALLEST,
         }
     }
 
@@ -82,6 +85,7 @@ impl Method {
             Self::HmcInfinite => Some((0.1, FRAC_PI_2, 0.8)),
             Self::Pcn => Some((0.1, 1.0, 0.3)),
             Self::Elliptical => None,
+            Self::Nuts => Some((0.1, nuts::LARGEST, 0.8)),
         }
     }
 }
@@ -108,6 +112,7 @@ impl SamplerSettings {
                 {
                     return refuse(match method {
                         Method::Pcn => "β must lie in (0, 1], and not below 1e-6",
+                        Method::Nuts => "it must lie between 1e-6 and 2",
                         _ => "the angle must lie in (0, π/2], and not below π/2048 (0.00154)",
                     });
                 }
@@ -133,6 +138,7 @@ impl SamplerSettings {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, FRAC_PI_2)),
             Method::Pcn => Box::new(Pcn::new(step_size)),
             Method::Elliptical => Box::new(Elliptical::new()),
+            Method::Nuts => Box::new(Nuts::new(step_size)),
         }
     }
 
@@ -152,6 +158,7 @@ impl fmt::Display for Method {
             Self::HmcInfinite => "hmc-infinite",
             Self::Pcn => "pcn",
             Self::Elliptical => "elliptical",
+            Self::Nuts => "nuts",
         })
     }
 }
@@ -163,6 +170,7 @@ impl FromStr for Method {
             "hmc-infinite" => Ok(Self::HmcInfinite),
             "pcn" => Ok(Self::Pcn),
             "elliptical" => Ok(Self::Elliptical),
+            "nuts" => Ok(Self::Nuts),
             _ => Err(format!(
                 "unknown method `{text}`: use one of {}",
                 Self::NAMES
@@ -206,6 +214,7 @@ mod tests {
         for (method, step_sizes) in [
             (Method::Pcn, [1e-6, 1.0]),
             (Method::HmcInfinite, [0.00154, FRAC_PI_2]),
+            (Method::Nuts, [1e-6, 2.0]),
         ] {
             for step_size in step_sizes {
                 let settings = SamplerSettings {

@@ -4,10 +4,10 @@ use reprior::chain::Schedule;
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::posterior::Target;
-use reprior::sampler::Method;
+use reprior::sampler::{Method, SamplerSettings};
 use serde_json::Value;
 
-use crate::common::{sample, settings};
+use crate::common::sample;
 use crate::files::{json, numbers};
 use crate::model::{Model, Whitened, Whitening};
 
@@ -84,11 +84,30 @@ fn check_gradient(target: &mut Whitened<'_>) {
 
 const STEP: f64 = 1e-3;
 
+#[allow(clippy::print_stderr, reason = "figures worth reading")]
+fn report(line: std::fmt::Arguments<'_>) {
+    eprintln!("{line}");
+}
+
+/// A posterior and how hard it is.
+pub struct Case<M> {
+    /// Its files.
+    pub data: &'static str,
+    pub draws: &'static str,
+    pub make: fn(&Value) -> M,
+    /// Factor on the numbers of transitions.
+    pub transitions: u64,
+    /// Acceptance rate that gradient methods aim at, if not their own.
+    pub acceptance: Option<f64>,
+}
+
 /// Checks one posterior with every method.
-pub fn agrees<M: Model>(data: &str, draws: &str, make: fn(&Value) -> M) {
-    let (Some(data), Some(draws)) = (json("data", data), json("draws", draws)) else {
+pub fn agrees<M: Model>(case: &Case<M>) {
+    let files = (json("data", case.data), json("draws", case.draws));
+    let (Some(data), Some(draws)) = files else {
         return;
     };
+    let make = case.make;
     let model = make(&data);
     let names = model.names();
     let (reference, reference_chains) = reference(&draws, &names);
@@ -107,6 +126,12 @@ pub fn agrees<M: Model>(data: &str, draws: &str, make: fn(&Value) -> M) {
     };
     check_gradient(&mut make());
     for (method, thin) in METHODS {
+        let thin = thin * case.transitions;
+        let settings = SamplerSettings {
+            method,
+            step_size: None,
+            target_acceptance: case.acceptance.filter(|_| method.needs_gradients()),
+        };
         let schedule = Schedule {
             chains: 4,
             warmup: 300 * thin,
@@ -114,7 +139,7 @@ pub fn agrees<M: Model>(data: &str, draws: &str, make: fn(&Value) -> M) {
             thin,
             seed: 1,
         };
-        let chains = sample(make, &settings(method), schedule);
+        let chains = sample(make, &settings, schedule);
         let parameters: Vec<Vec<f64>> = chains
             .iter()
             .flat_map(|chain| &chain.positions)
@@ -139,10 +164,10 @@ pub fn agrees<M: Model>(data: &str, draws: &str, make: fn(&Value) -> M) {
         }
         let gradients = chains.iter().flat_map(|c| &c.statistics);
         let evaluations: u64 = gradients.map(|s| s.n_gradients + s.n_evaluations).sum();
-        eprintln!(
+        report(format_args!(
             "{method}: worst z {:.2} ({}), bulk ESS >= {smallest_ess:.0} from {evaluations} evaluations",
             worst.0, worst.1
-        );
+        ));
         assert!(
             smallest_ess > 400.0,
             "{method}: {smallest_ess} effective draws"

@@ -37,6 +37,20 @@ impl PoissonProcess {
         }
         cholesky(k)
     }
+
+    /// log density, L, and the derivative by f; nothing where K is singular to rounding.
+    fn parts(&self, x: &[f64]) -> Option<(f64, Matrix, Vec<f64>)> {
+        let (rho, alpha, t) = (x[0].exp(), x[1].exp(), &x[2..]);
+        let factor = self.factor(rho, alpha)?;
+        let (prior, _) = half_normal(x[1], 2.0);
+        let mut value = 25.0 * x[0] - 4.0 * rho + prior - 0.5 * dot(t, t);
+        let mut by_f = multiply_lower(&factor, t);
+        for (f, k) in by_f.iter_mut().zip(&self.counts) {
+            value += k * *f - f.exp();
+            *f = k - f.exp();
+        }
+        Some((value, factor, by_f))
+    }
 }
 
 /// L t.
@@ -73,19 +87,16 @@ impl Model for PoissonProcess {
             .collect()
     }
 
+    fn value(&self, x: &[f64]) -> f64 {
+        self.parts(x).map_or(f64::NAN, |(value, _, _)| value)
+    }
+
     fn log_density(&self, x: &[f64], gradient: &mut [f64]) -> f64 {
         let (rho, alpha, t) = (x[0].exp(), x[1].exp(), &x[2..]);
-        let Some(factor) = self.factor(rho, alpha) else {
+        let Some((value, factor, by_f)) = self.parts(x) else {
             return f64::NAN;
         };
-        let f = multiply_lower(&factor, t);
-        let (prior, slope) = half_normal(x[1], 2.0);
-        let mut value = 25.0 * x[0] - 4.0 * rho + prior - 0.5 * dot(t, t);
-        let mut by_f = Vec::new();
-        for (f, k) in f.iter().zip(&self.counts) {
-            value += k * f - f.exp();
-            by_f.push(k - f.exp());
-        }
+        let (_, slope) = half_normal(x[1], 2.0);
         let entry = |a: f64, b: f64| {
             let square = ((a - b) / rho).powi(2);
             (alpha * alpha * (-0.5 * square).exp(), square)

@@ -24,7 +24,7 @@ use nuts_rs::{
 };
 use thiserror::Error;
 
-use super::{DIVERGENCE, Fatal, Info, Sampler, State, gradient_start};
+use super::{DIVERGENCE, Fatal, Info, Sampler, State, evaluate_gradient, start_with_gradient};
 use crate::compute::{Real, Stream};
 use crate::posterior::{EvaluationError, Target};
 
@@ -40,11 +40,11 @@ pub struct Nuts<R> {
 const MAX_DEPTH: u64 = 10;
 /// The smallest step that is taken.
 pub(super) const SMALLEST: f64 = 1e-6;
-/// The largest: leapfrog steps of 2 and above are not stable for N(0, I).
-pub(super) const LARGEST: f64 = 2.0;
+/// The largest: from 2 on the leapfrog is unstable already for the prior.
+pub(super) const LARGEST: f64 = 1.9;
 
 impl<R: Real> Nuts<R> {
-    /// The kernel with a step size in [1e-6, 2].
+    /// The kernel with a step size in (0, 1.9].
     pub fn new(step_size: f64) -> Self {
         Self {
             step_size: step_size.clamp(SMALLEST, LARGEST),
@@ -77,7 +77,7 @@ impl<R: Real> Sampler<R> for Nuts<R> {
         target: &mut dyn Target<Real = R>,
         position: Vec<R>,
     ) -> Result<State<R>, EvaluationError> {
-        gradient_start(target, position)
+        start_with_gradient(target, position)
     }
 
     fn step(
@@ -256,14 +256,11 @@ impl<R: Real> CpuLogpFunc for Density<'_, R> {
         write(self.position, transformed);
         read(position, self.position);
         *self.n_gradients += 1;
-        let value = self
-            .target
-            .log_ratio_and_gradient(self.position, self.gradient);
-        let log_ratio = match value {
-            Ok(value) if value.is_finite() => value,
-            Ok(_) | Err(EvaluationError::Recoverable(_)) => return Err(Failure::Recoverable),
-            Err(EvaluationError::Fatal(message)) => return Err(Failure::Fatal(message)),
-        };
+        let log_ratio = evaluate_gradient(self.target, self.position, self.gradient)
+            .map_err(|Fatal(message)| Failure::Fatal(message))?;
+        if log_ratio == f64::NEG_INFINITY {
+            return Err(Failure::Recoverable);
+        }
         read(gradient, self.gradient);
         let log_normal = normal_part(transformed, gradient, transformed_gradient);
         Ok((log_ratio, log_normal))

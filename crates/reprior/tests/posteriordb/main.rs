@@ -15,7 +15,7 @@ mod model;
 mod poisson_process;
 mod regression;
 
-use compare::{Case, agrees};
+use compare::{CURVED, Case, EASY, agrees};
 
 #[test]
 fn autoregression() {
@@ -23,7 +23,7 @@ fn autoregression() {
         data: "arK",
         draws: "arK-arK",
         make: regression::autoregression,
-        transitions: 1,
+        methods: EASY,
         acceptance: None,
     });
 }
@@ -34,7 +34,7 @@ fn linear_regression() {
         data: "sblri",
         draws: "sblri-blr",
         make: regression::blr,
-        transitions: 1,
+        methods: EASY,
         acceptance: None,
     });
 }
@@ -45,7 +45,7 @@ fn scores_of_children() {
         data: "kidiq",
         draws: "kidiq-kidscore_momhsiq",
         make: regression::kidscore,
-        transitions: 1,
+        methods: EASY,
         acceptance: None,
     });
 }
@@ -56,7 +56,7 @@ fn eight_schools() {
         data: "eight_schools",
         draws: "eight_schools-eight_schools_noncentered",
         make: eight_schools::EightSchools::new,
-        transitions: 1,
+        methods: EASY,
         acceptance: None,
     });
 }
@@ -67,7 +67,7 @@ fn conditional_variances() {
         data: "garch",
         draws: "garch-garch11",
         make: garch::Garch::new,
-        transitions: 1,
+        methods: EASY,
         acceptance: None,
     });
 }
@@ -79,7 +79,7 @@ fn poisson_process() {
         data: "gp_pois_regr",
         draws: "gp_pois_regr-gp_pois_regr",
         make: poisson_process::PoissonProcess::new,
-        transitions: 2,
+        methods: CURVED,
         acceptance: Some(0.95),
     });
 }

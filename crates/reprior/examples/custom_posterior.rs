@@ -122,7 +122,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (chains, outcome) = run(chains, control, &|_| {});
     outcome?;
 
-    let quantities: [(&str, fn(&[f64]) -> f64); 4] = [
+    type Quantity = fn(&[f64]) -> f64;
+    let quantities: [(&str, Quantity); 4] = [
         ("log-odds at 70 °F", |z| log_odds(z, 70.0)),
         ("their change per 10 °F", |z| {
             log_odds(z, 80.0) - log_odds(z, 70.0)

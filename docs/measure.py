@@ -76,6 +76,13 @@ class Failed(Exception):
     """The program refused or failed."""
 
 
+class NoSummary(Failed):
+    """A run that was stopped before its first draw."""
+
+
+running = set()
+
+
 class Runner:
     """Runs of one combination."""
 
@@ -98,6 +105,7 @@ class Runner:
         if path.endswith(".csv"):
             command += ["--shuffle", task["seed"]]
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        running.add(process)
         stopped = False
         try:
             text, errors = process.communicate(timeout=limit)
@@ -105,10 +113,7 @@ class Runner:
             stopped = True
             process.send_signal(signal.SIGINT)
             text, errors = process.communicate()
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
+        running.discard(process)
         if stopped:
             summary = subprocess.run(
                 [str(self.options.binary), "summary", str(out), "--json"], capture_output=True, text=True, check=False
@@ -119,7 +124,7 @@ class Runner:
         try:
             return json.loads(text), stopped
         except ValueError:
-            raise Failed(errors.strip() or "no summary") from None
+            raise NoSummary(errors.strip() or "no summary") from None
 
     def measure(self):
         budget = self.task["seconds_budget"]
@@ -127,9 +132,10 @@ class Runner:
         # transitions (reading data, making files, the transitions of hmc-infinite that a warm-up begins with) is taken off.
         steps, fixed, before = 4, 0.0, None
         while True:
-            pilot, stopped = self.run(*self.split(steps), limit=budget)
-            if not pilot["steps"]:
-                raise Failed(f"not one transition in {budget:.0f} s: raise --seconds")
+            try:
+                pilot, stopped = self.run(*self.split(steps), limit=budget)
+            except NoSummary:
+                raise Failed(f"not {self.split(steps)[0]} transitions a chain in {budget:g} s: raise --seconds") from None
             cost = pilot["seconds"] / pilot["steps"]
             if stopped or pilot["seconds"] > budget / 5:
                 break
@@ -139,7 +145,16 @@ class Runner:
                 break
             before, steps = pilot, 4 * steps
         sizes = self.split(int((budget - fixed) / cost / CHAINS))
-        summary, stopped = self.run(*sizes, limit=3 * budget)
+        # Estimates from short runs can be far off; a run that came out much too short is one more pilot.
+        for _ in range(3):
+            try:
+                summary, stopped = self.run(*sizes, limit=3 * budget)
+            except NoSummary:
+                summary, stopped = None, True
+            if stopped or summary["seconds"] > budget / 2:
+                break
+            longer = min(8, budget / summary["seconds"])
+            sizes = self.split(int(longer * summary["steps"] / CHAINS))
         return self.task | {"stopped": stopped, "sizes": sizes, "summary": summary, "finished": time.time()}
 
     @staticmethod
@@ -165,6 +180,8 @@ def cell(record):
     if record is None:
         return ""
     summary = record["summary"]
+    if summary is None:
+        return "stopped"
     ess, rhat = summary["ess"]["prediction"], summary["rhat_max"]
     if ess is None or ess["per_second"] is None:
         return "–"
@@ -233,7 +250,7 @@ def main():
         for width in options.widths for method in options.methods
     ]  # fmt: skip
     open_tasks = [] if options.table_only else [task for task in tasks if key(task) not in records]
-    lock, failures = threading.Lock(), []
+    lock, failures, interrupted = threading.Lock(), [], threading.Event()
 
     def work(task):
         name = f"{task['data']} {task['coordinates']} {task['width']} {task['method']}"
@@ -242,7 +259,8 @@ def main():
                 record = Runner(options, task, pathlib.Path(folder)).measure()
             except Failed as failure:
                 failures.append(name)
-                print(f"{name}: {failure}", file=sys.stderr)
+                if not interrupted.is_set():
+                    print(f"{name}: {failure}", file=sys.stderr)
                 return
         with lock:
             records[key(task)] = record
@@ -251,14 +269,17 @@ def main():
                 file.flush()
                 os.fsync(file.fileno())
             done = len(records)
-        print(f"{name}: {cell(record)} in {record['summary']['seconds']:.0f} s [{done} results]", file=sys.stderr)
+        print(f"{name}: {cell(record)} [{done} results]", file=sys.stderr)
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=options.jobs) as pool:
         try:
             list(pool.map(work, open_tasks))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            interrupted.set()
+            for process in list(running):
+                process.terminate()
+            return 130
     write_table(records, options)
     return 1 if failures else 0
 

@@ -161,7 +161,7 @@ pub struct SettingsArguments {
     )]
     pub noise: Option<f64>,
 
-    /// The sampler: hmc-infinite, pcn or elliptical [default: hmc-infinite]
+    /// The sampler: hmc-infinite, hmc, pcn, pcnl, mala, langevin, elliptical or rwm [default: hmc-infinite]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub method: Option<Method>,
     /// marginal (readout integrated out), repriorised or standard [default: marginal]
@@ -173,7 +173,8 @@ pub struct SettingsArguments {
     /// Reduce the first layer's inputs to what the training data can tell apart (exact): auto, on or off [default: auto]
     #[arg(long, value_name = "WHEN", help_heading = "Sampler")]
     pub input_reduction: Option<String>,
-    /// Fixed step size: β in (0, 1] for pcn, an angle up to π/2 for hmc-infinite [default: adapted in warm-up]
+    /// Fixed step size: β in (0, 1] for pcn and pcnl, an angle up to π/2 for hmc-infinite, up to 1.9 for hmc, mala and
+    /// langevin, up to 10 for rwm [default: adapted in warm-up]
     #[arg(
         long,
         value_name = "STEP",
@@ -181,7 +182,8 @@ pub struct SettingsArguments {
         help_heading = "Sampler"
     )]
     pub step_size: Option<f64>,
-    /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, 0.3 for pcn]
+    /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite and hmc, 0.3 for pcn, 0.574 for pcnl and
+    /// mala, 0.9 for langevin, 0.234 for rwm]
     #[arg(
         long,
         value_name = "RATE",
@@ -189,6 +191,35 @@ pub struct SettingsArguments {
         help_heading = "Sampler"
     )]
     pub target_acceptance: Option<f64>,
+    /// Part of the momentum in (0, 1] that each transition of langevin or hmc-infinite refreshes [default: 0.01 for
+    /// langevin, 1 for hmc-infinite]
+    #[arg(
+        long,
+        value_name = "B",
+        allow_negative_numbers = true,
+        help_heading = "Sampler"
+    )]
+    pub damping: Option<f64>,
+    /// Take every step of langevin: the law is then right only as far as the acceptance rate is near 1
+    #[arg(long, help_heading = "Sampler")]
+    pub no_metropolis: bool,
+    /// Mean length of a trajectory of hmc-infinite or hmc, from 0.01 to 10 [default: π/2]
+    #[arg(
+        long,
+        value_name = "LENGTH",
+        allow_negative_numbers = true,
+        help_heading = "Sampler"
+    )]
+    pub trajectory: Option<f64>,
+    /// Transitions of warm-up that hmc-infinite makes before the method itself starts from there; 0 for none [default:
+    /// 30, at most half of the warm-up; 0 for hmc-infinite]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Sampler"
+    )]
+    pub arrival: Option<u64>,
     /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f32]
     #[arg(long, value_name = "TYPE", help_heading = "Sampler")]
     pub precision: Option<String>,
@@ -201,7 +232,8 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub chains: Option<usize>,
-    /// Transitions of each chain before its first draw [default: 100; 5000 for pcn, 1000 for elliptical]
+    /// Transitions of each chain before its first draw [default: 100; 200 for hmc, 1000 for elliptical, 2000
+    /// for pcnl, mala and langevin, 5000 for pcn and rwm]
     #[arg(
         long,
         value_name = "N",
@@ -209,7 +241,7 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub warmup: Option<u64>,
-    /// Draws of each chain [default: 250; 1000 for pcn, 500 for elliptical]
+    /// Draws of each chain [default: 250 for hmc-infinite and hmc, 500 for elliptical, 1000 for the others]
     #[arg(
         long,
         value_name = "N",
@@ -217,7 +249,8 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub draws: Option<u64>,
-    /// Transitions from one draw to the next [default: 1; 25 for pcn, 10 for elliptical]
+    /// Transitions from one draw to the next [default: 1 for hmc-infinite and hmc, 25 for pcn and rwm, 10 for the
+    /// others]
     #[arg(
         long,
         value_name = "N",

@@ -17,6 +17,10 @@ pub struct Sizes {
     pub chains: usize,
     pub coordinates: Coordinates,
     pub method: Method,
+    /// Whether a momentum persists.
+    pub keeps_momentum: bool,
+    /// Whether the first transitions are made by `hmc-infinite`.
+    pub arrives: bool,
     pub space: Space,
     pub precision: Precision,
     /// Rows of the first layer's parameter matrix in the chain's coordinates.
@@ -58,12 +62,15 @@ impl Sizes {
             InputReduction::Off => false,
         } && !architecture.hidden.is_empty();
         let space = settings.sampler.space.forced();
+        let (schedule, sampler) = (settings.schedule(), settings.sampler_settings());
         Self {
+            keeps_momentum: sampler.keeps_momentum(),
+            arrives: sampler.arrival_transitions(schedule.warmup) > 0,
+            chains: schedule.chains,
             first_rows: if is_reduced { rows.min(whole) } else { whole },
             space: space.unwrap_or_else(|| Space::cheaper(rows, architecture.readout_rows())),
             rows,
             test_rows,
-            chains: settings.schedule().chains,
             coordinates: settings.sampler.coordinates,
             method: settings.sampler.method,
             precision: settings.sampler.precision,
@@ -117,7 +124,7 @@ impl Sizes {
             } else {
                 p * c
             };
-        let with_gradients = self.method.needs_gradients();
+        let with_gradients = self.method.needs_gradients() || self.arrives;
         let residual = if self.is_reduced() {
             (n + t).min(d + 1).saturating_sub(r)
         } else {
@@ -140,10 +147,14 @@ impl Sizes {
             Precision::F64 => Readout::<f64>::bytes(n, p, c, self.space, with_gradients),
         };
         let states = match self.method {
-            Method::HmcInfinite => 5,
-            Method::Pcn => 2,
+            Method::HmcInfinite if self.keeps_momentum => 7,
+            Method::HmcInfinite | Method::Hmc => 5,
+            Method::Langevin => 8,
+            Method::Pcnl | Method::Mala => 4,
             Method::Elliptical => 3,
+            Method::Pcn | Method::Rwm => 2,
         };
+        let states = if self.arrives { states.max(5) } else { states };
         let first_width = architecture.hidden.first().copied().unwrap_or(0);
         let recording = trunk(t, false)
             + residual * first_width * real

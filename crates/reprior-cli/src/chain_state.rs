@@ -13,6 +13,8 @@ pub struct CheckpointDocument {
     transition: u64,
     step_size: Option<f64>,
     adaptation: Option<reprior::sampler::DualAveraging>,
+    #[serde(default)]
+    failures: u64,
     since_record: Statistics,
     /// Of the whole warm-up.
     pub warmup: Statistics,
@@ -37,6 +39,7 @@ pub fn save<R: Stored>(
         transition: snapshot.transition,
         step_size: snapshot.step_size,
         adaptation: snapshot.adaptation.clone(),
+        failures: snapshot.failures,
         since_record: snapshot.since_record.clone(),
         warmup: snapshot.warmup.clone(),
         sampling: snapshot.sampling.clone(),
@@ -48,7 +51,8 @@ pub fn save<R: Stored>(
     let state = &snapshot.state;
     let log_ratio = [state.log_ratio];
     let parameters = [moments.mean.len()];
-    let (position, gradient) = ([state.position.len()], [state.gradient.len()]);
+    let position = [state.position.len()];
+    let (gradient, momentum) = ([state.gradient.len()], [state.momentum.len()]);
     let tensors = [
         Tensor {
             name: "position",
@@ -59,6 +63,11 @@ pub fn save<R: Stored>(
             name: "gradient",
             shape: &gradient,
             values: R::values(&state.gradient),
+        },
+        Tensor {
+            name: "momentum",
+            shape: &momentum,
+            values: R::values(&state.momentum),
         },
         Tensor {
             name: "log_ratio",
@@ -98,16 +107,11 @@ pub fn restore<R: Stored>(
     parameters: usize,
 ) -> Result<(Snapshot<R>, Moments), RunError> {
     let document = read_document(checkpoint)?;
-    let gradient = checkpoint.tensors().find(|(name, _)| *name == "gradient");
-    let gradient = gradient.map_or(0, |(_, shape)| shape.iter().product());
-    if gradient != 0 && gradient != dimension {
-        let message = "a checkpoint's gradient has another length than its position";
-        return Err(RunError::Request(message.to_owned()));
-    }
     let state = State {
         position: R::tensor(checkpoint, "position", &[dimension])?,
         log_ratio: checkpoint.f64("log_ratio", &[1])?[0],
-        gradient: R::tensor(checkpoint, "gradient", &[gradient])?,
+        gradient: optional(checkpoint, "gradient", dimension)?,
+        momentum: optional(checkpoint, "momentum", dimension)?,
     };
     let moments = Moments {
         count: document.moments_count,
@@ -119,9 +123,26 @@ pub fn restore<R: Stored>(
         state,
         step_size: document.step_size,
         adaptation: document.adaptation,
+        failures: document.failures,
         since_record: document.since_record,
         warmup: document.warmup,
         sampling: document.sampling,
     };
     Ok((snapshot, moments))
+}
+
+/// A tensor that is as long as the position, or empty.
+fn optional<R: Stored>(
+    checkpoint: &Checkpoint,
+    name: &str,
+    dimension: usize,
+) -> Result<Vec<R>, RunError> {
+    let found = checkpoint.tensors().find(|(found, _)| *found == name);
+    match found.map_or(0, |(_, shape)| shape.iter().product()) {
+        0 => Ok(Vec::new()),
+        length if length == dimension => R::tensor(checkpoint, name, &[dimension]),
+        _ => Err(RunError::Request(format!(
+            "a checkpoint's {name} has another length than its position"
+        ))),
+    }
 }

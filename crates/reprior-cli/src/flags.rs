@@ -6,7 +6,7 @@ use reprior::model::InputReduction;
 
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
-use crate::settings::Settings;
+use crate::settings::{SamplingSettings, Settings};
 
 impl Settings {
     /// Replaces what the flags give.
@@ -53,6 +53,19 @@ impl Settings {
         );
         parse(&mut self.model.likelihood, &flags.likelihood)?;
         set(&mut self.model.noise, &flags.noise);
+        if flags
+            .method
+            .is_some_and(|method| method != self.sampler.method)
+        {
+            // what a file says of another method's steps does not concern this one
+            self.sampler = SamplingSettings {
+                coordinates: self.sampler.coordinates,
+                space: self.sampler.space,
+                input_reduction: self.sampler.input_reduction,
+                precision: self.sampler.precision,
+                ..SamplingSettings::default()
+            };
+        }
         set(&mut self.sampler.method, &flags.method);
         set(&mut self.sampler.coordinates, &flags.coordinates);
         parse(&mut self.sampler.space, &flags.space)?;
@@ -73,6 +86,12 @@ impl Settings {
             &mut self.sampler.target_acceptance,
             &flags.target_acceptance,
         );
+        replace(&mut self.sampler.damping, &flags.damping);
+        if flags.no_metropolis {
+            self.sampler.metropolis = Some(false);
+        }
+        replace(&mut self.sampler.trajectory, &flags.trajectory);
+        replace(&mut self.sampler.arrival, &flags.arrival);
         parse(&mut self.sampler.precision, &flags.precision)?;
         replace(&mut self.run.chains, &flags.chains);
         replace(&mut self.run.warmup, &flags.warmup);

@@ -84,6 +84,14 @@ pub struct SamplingSettings {
     pub step_size: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_acceptance: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damping: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metropolis: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trajectory: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<u64>,
     pub precision: Precision,
 }
 
@@ -168,6 +176,7 @@ impl Settings {
         }
         self.sampler_settings().check().map_err(Failure::request)?;
         self.schedule().check().map_err(Failure::request)?;
+        self.check_arrival()?;
         let noise = self.model.noise;
         if !(noise.is_finite() && noise > 0.0) {
             let message = format!(
@@ -181,6 +190,18 @@ impl Settings {
             ));
         }
         self.architecture(1, 1)?.check().map_err(Failure::request)
+    }
+
+    /// Refuses an arrival that leaves the method's own adaptation nothing of the warm-up.
+    fn check_arrival(&self) -> Result<(), Failure> {
+        let warmup = self.schedule().warmup;
+        match self.sampler.arrival {
+            Some(arrival) if arrival > 0 && arrival >= warmup => Err(Failure::request(format!(
+                "--arrival {arrival} is not shorter than the warm-up of {warmup} transitions that it is part of: \
+                 give less, or a longer --warmup"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Which records to load.
@@ -282,6 +303,10 @@ impl Settings {
             method: self.sampler.method,
             step_size: self.sampler.step_size,
             target_acceptance: self.sampler.target_acceptance,
+            damping: self.sampler.damping,
+            metropolis: self.sampler.metropolis.unwrap_or(true),
+            trajectory: self.sampler.trajectory,
+            arrival: self.sampler.arrival,
         }
     }
 
@@ -289,8 +314,10 @@ impl Settings {
     pub fn schedule(&self) -> Schedule {
         let (warmup, draws, thin) = match self.sampler.method {
             Method::HmcInfinite => (100, 250, 1),
-            Method::Pcn => (5000, 1000, 25),
+            Method::Hmc => (200, 250, 1),
             Method::Elliptical => (1000, 500, 10),
+            Method::Pcnl | Method::Mala | Method::Langevin => (2000, 1000, 10),
+            Method::Pcn | Method::Rwm => (5000, 1000, 25),
         };
         Schedule {
             chains: self.run.chains.unwrap_or(4),
@@ -310,6 +337,15 @@ impl Settings {
         self.run.thin = Some(schedule.thin);
         if self.sampler.step_size.is_none() && self.sampler.target_acceptance.is_none() {
             self.sampler.target_acceptance = self.sampler.method.default_target_acceptance();
+        }
+        let method = self.sampler.method;
+        let arrival = self.sampler_settings().arrival_transitions(schedule.warmup);
+        let sampler = &mut self.sampler;
+        sampler.damping = sampler.damping.or(method.default_damping());
+        sampler.trajectory = sampler.trajectory.or(method.default_trajectory());
+        sampler.arrival = Some(arrival);
+        if method.may_skip_metropolis() {
+            sampler.metropolis.get_or_insert(true);
         }
     }
 

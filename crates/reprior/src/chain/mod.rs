@@ -10,6 +10,7 @@ mod progress;
 mod run;
 mod schedule;
 mod single;
+mod snapshot;
 mod statistics;
 
 pub use moments::Moments;
@@ -17,5 +18,6 @@ pub use observer::{Collect, Observer};
 pub use progress::Progress;
 pub use run::{Control, Ended, Observed, Outcome, RunError, run};
 pub use schedule::{Schedule, ScheduleError};
-pub use single::{Chain, Snapshot, StartError};
+pub use single::Chain;
+pub use snapshot::{Snapshot, StartError};
 pub use statistics::Statistics;

@@ -1,90 +1,31 @@
 //! One chain: a target, a sampler, and where they are.
 
-use thiserror::Error;
-
-use super::{Observer, Progress, RunError, Schedule, Statistics};
+use super::{Observer, Progress, RunError, Schedule, Snapshot, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
-use crate::sampler::{DualAveraging, Sampler, SamplerSettings, State};
+use crate::sampler::{Sampler, SamplerSettings};
 
 /// A chain of draws from a target.
+///
+/// The first transitions of warm-up may be an *arrival*: `hmc-infinite` makes them, which gets from a prior draw to the
+/// posterior in a few trajectories where methods without gradients crawl. Then the method that was asked for starts where
+/// it got to, with an adaptation of its own.
 pub struct Chain<T: Target> {
     index: usize,
     schedule: Schedule,
+    settings: SamplerSettings,
+    /// Transitions of arrival.
+    arrival: u64,
     target: T,
     sampler: Box<dyn Sampler<T::Real>>,
     snapshot: Snapshot<T::Real>,
     corrections: u64,
 }
 
-/// All that a chain needs to go on: its exact state.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot<R> {
-    /// Transitions made.
-    pub transition: u64,
-    /// Position, ℓ, gradient.
-    pub state: State<R>,
-    /// Step size in use; absent for methods without one.
-    pub step_size: Option<f64>,
-    /// The adaptation, while there is one.
-    pub adaptation: Option<DualAveraging>,
-    /// Statistics since the last record.
-    pub since_record: Statistics,
-    /// Statistics of the whole warm-up.
-    pub warmup: Statistics,
-    /// Statistics of everything after it.
-    pub sampling: Statistics,
-}
-
-/// No starting position was found.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum StartError {
-    /// Every draw of the prior that was tried failed.
-    #[error(
-        "chain {chain}: none of {tries} draws from the prior could be evaluated; the last said: {reason}"
-    )]
-    NoStart {
-        /// Which chain.
-        chain: usize,
-        /// How many were tried.
-        tries: u64,
-        /// What the last one said.
-        reason: String,
-    },
-    /// The target said that nothing will help.
-    #[error("chain {chain}: {reason}")]
-    Fatal {
-        /// Which chain.
-        chain: usize,
-        /// What the target said.
-        reason: String,
-    },
-    /// A snapshot of another target.
-    #[error("chain {chain}: the checkpoint has {found} coordinates, the target has {expected}")]
-    Dimension {
-        /// Which chain.
-        chain: usize,
-        /// Coordinates in the snapshot.
-        found: usize,
-        /// Coordinates of the target.
-        expected: usize,
-    },
-    /// A snapshot of another method.
-    #[error(
-        "chain {chain}: the checkpoint was made by another method: its gradient has {found} coordinates, not {expected}"
-    )]
-    Method {
-        /// Which chain.
-        chain: usize,
-        /// Coordinates of the gradient in the snapshot.
-        found: usize,
-        /// Coordinates of the gradient that the method keeps.
-        expected: usize,
-    },
-}
-
 /// Draws from the prior that are tried as a start.
 const START_TRIES: u64 = 100;
+/// Failed transitions in a row after which a chain is given up.
+const MOST_FAILURES: u64 = 1000;
 
 impl<T: Target> Chain<T> {
     /// A chain that starts at a draw from N(0, I); up to 100 are tried until ℓ is finite.
@@ -97,7 +38,8 @@ impl<T: Target> Chain<T> {
         settings: &SamplerSettings,
         mut target: T,
     ) -> Result<Self, StartError> {
-        let mut sampler = settings.sampler();
+        let in_use = in_use(settings, schedule, 0);
+        let mut sampler = in_use.sampler();
         let mut last = String::new();
         for attempt in 0..START_TRIES {
             let mut position = vec![T::Real::ZERO; target.dim()];
@@ -109,12 +51,15 @@ impl<T: Target> Chain<T> {
                         transition: 0,
                         state,
                         step_size: sampler.step_size(),
-                        adaptation: settings.adaptation().filter(|_| schedule.warmup > 0),
+                        adaptation: in_use.adaptation().filter(|_| schedule.warmup > 0),
+                        failures: 0,
                         since_record: Statistics::default(),
                         warmup: Statistics::default(),
                         sampling: Statistics::default(),
                     };
-                    return Ok(Self::with(index, schedule, target, sampler, snapshot));
+                    return Ok(Self::with(
+                        index, schedule, settings, target, sampler, snapshot,
+                    ));
                 }
                 Err(EvaluationError::Fatal(reason)) => {
                     return Err(StartError::Fatal {
@@ -143,36 +88,21 @@ impl<T: Target> Chain<T> {
         target: T,
         snapshot: Snapshot<T::Real>,
     ) -> Result<Self, StartError> {
-        let (found, expected) = (snapshot.state.position.len(), target.dim());
-        if found != expected {
-            return Err(StartError::Dimension {
-                chain: index,
-                found,
-                expected,
-            });
-        }
-        let needs_gradient = settings.method.needs_gradients();
-        let (found, expected) = (
-            snapshot.state.gradient.len(),
-            if needs_gradient { expected } else { 0 },
-        );
-        if found != expected {
-            return Err(StartError::Method {
-                chain: index,
-                found,
-                expected,
-            });
-        }
-        let mut sampler = settings.sampler();
+        let in_use = in_use(settings, schedule, snapshot.transition);
+        snapshot.check(index, target.dim(), &in_use)?;
+        let mut sampler = in_use.sampler();
         if let Some(step_size) = snapshot.step_size {
             sampler.set_step_size(step_size);
         }
-        Ok(Self::with(index, schedule, target, sampler, snapshot))
+        Ok(Self::with(
+            index, schedule, settings, target, sampler, snapshot,
+        ))
     }
 
     fn with(
         index: usize,
         schedule: Schedule,
+        settings: &SamplerSettings,
         target: T,
         sampler: Box<dyn Sampler<T::Real>>,
         snapshot: Snapshot<T::Real>,
@@ -181,6 +111,8 @@ impl<T: Target> Chain<T> {
         Self {
             index,
             schedule,
+            settings: settings.clone(),
+            arrival: settings.arrival_transitions(schedule.warmup),
             target,
             sampler,
             snapshot,
@@ -212,6 +144,11 @@ impl<T: Target> Chain<T> {
                 reason: fatal.to_string(),
             })?;
         snapshot.transition = transition;
+        snapshot.failures = if info.diverging && !info.is_accepted {
+            snapshot.failures + 1
+        } else {
+            0
+        };
         let corrections = self.target.corrections();
         let jitter = corrections - self.corrections;
         self.corrections = corrections;
@@ -226,6 +163,15 @@ impl<T: Target> Chain<T> {
                 } else {
                     next
                 });
+            }
+            if transition == self.arrival {
+                let state = &mut snapshot.state;
+                state.momentum = Vec::new();
+                if !self.settings.method.needs_gradients() {
+                    state.gradient = Vec::new();
+                }
+                self.sampler = self.settings.sampler();
+                snapshot.adaptation = self.settings.adaptation();
             }
             if transition == warmup {
                 snapshot.adaptation = None;
@@ -265,7 +211,34 @@ impl<T: Target> Chain<T> {
                 error,
             })?;
         }
+        if self.snapshot.failures >= MOST_FAILURES {
+            return Err(RunError::Target {
+                chain: self.index,
+                transition,
+                reason: self.why_it_fails(),
+            });
+        }
         Ok(())
+    }
+
+    /// Words for a chain that is given up, with what the target says of the position where it is stuck.
+    fn why_it_fails(&mut self) -> String {
+        let state = &self.snapshot.state;
+        let mut gradient = state.gradient.clone();
+        let value = if gradient.is_empty() {
+            self.target.log_ratio(&state.position)
+        } else {
+            self.target
+                .log_ratio_and_gradient(&state.position, &mut gradient)
+        };
+        let said = match value {
+            Err(error) => format!("; where it is stuck, the target says: {error}"),
+            Ok(_) => "; a smaller step size may help".to_owned(),
+        };
+        format!(
+            "{} transitions in a row diverged or could not be evaluated{said}",
+            self.snapshot.failures
+        )
     }
 
     /// Makes transitions until `transition` of them have been made in all, or every draw has.
@@ -317,5 +290,14 @@ impl<T: Target> Chain<T> {
             log_ratio: snapshot.state.log_ratio,
             divergences: statistics.divergences,
         }
+    }
+}
+
+/// The settings of the sampler that makes the transition after `transition`.
+fn in_use(settings: &SamplerSettings, schedule: Schedule, transition: u64) -> SamplerSettings {
+    if transition < settings.arrival_transitions(schedule.warmup) {
+        SamplerSettings::arrival_settings()
+    } else {
+        settings.clone()
     }
 }

@@ -25,7 +25,8 @@ pub use matrix::{
 };
 pub use real::Real;
 pub use stream::{Purpose, Stream};
+pub(crate) use vector::sum_fours;
 pub use vector::{
-    add_scaled, autoregress, blend, chi_squared, difference_dot, dot, kick, norm_squared,
-    one_minus_cos, rotate, simd,
+    add_scaled, all_finite, autoregress, autoregress_about, blend, chi_squared, difference_dot,
+    dot, kick, kick_about, negate, norm_squared, one_minus_cos, rotate, simd,
 };

@@ -30,6 +30,49 @@ fn sum_pairs<R: Real>(a: &[R], b: &[R], term: impl Fn(f64, f64) -> f64) -> f64 {
     partial.iter().sum::<f64>() + tail
 }
 
+/// Σ term(aᵢ, bᵢ, cᵢ, dᵢ) as [`sum_pairs`]: for energy differences, written as sums of differences.
+pub(crate) fn sum_fours<R: Real>(
+    [a, b, c, d]: [&[R]; 4],
+    term: impl Fn(f64, f64, f64, f64) -> f64,
+) -> f64 {
+    simd(
+        #[inline(always)]
+        || {
+            let n = a.len().min(b.len()).min(c.len()).min(d.len());
+            let (a, b, c, d) = (&a[..n], &b[..n], &c[..n], &d[..n]);
+            let mut partial = [0.0_f64; LANES];
+            let whole = n - n % LANES;
+            for start in (0..whole).step_by(LANES) {
+                let block = start..start + LANES;
+                let (a, b) = (&a[block.clone()], &b[block.clone()]);
+                let (c, d) = (&c[block.clone()], &d[block]);
+                for lane in 0..LANES {
+                    partial[lane] += term(
+                        a[lane].to_f64(),
+                        b[lane].to_f64(),
+                        c[lane].to_f64(),
+                        d[lane].to_f64(),
+                    );
+                }
+            }
+            let tail: f64 = (whole..n)
+                .map(|i| term(a[i].to_f64(), b[i].to_f64(), c[i].to_f64(), d[i].to_f64()))
+                .sum();
+            partial.iter().sum::<f64>() + tail
+        },
+    )
+}
+
+/// Whether every entry is finite.
+pub fn all_finite<R: Real>(values: &[R]) -> bool {
+    // 0·x is 0 for a finite x and NaN for any other
+    let sum = simd(
+        #[inline(always)]
+        || sum_pairs(values, values, |x, _| 0.0 * x),
+    );
+    sum == 0.0
+}
+
 /// ⟨a, b⟩.
 pub fn dot<R: Real>(a: &[R], b: &[R]) -> f64 {
     simd(
@@ -93,6 +136,44 @@ pub fn autoregress<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R]) {
     );
 }
 
+/// noise ← x + (scale·noise − shrink·(x − g)): [`autoregress`] about g instead of 0.
+pub fn autoregress_about<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R], g: &[R]) {
+    let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
+    simd(
+        #[inline(always)]
+        || {
+            for ((noise, &x), &g) in noise.iter_mut().zip(x).zip(g) {
+                *noise = x + (scale * *noise - shrink * (x - g));
+            }
+        },
+    );
+}
+
+/// v ← −v.
+pub fn negate<R: Real>(v: &mut [R]) {
+    for v in v {
+        *v = -*v;
+    }
+}
+
+/// v ← v + scale·(g − z); returns ½(‖v_new‖² − ‖v_old‖²) as a sum of differences.
+pub fn kick_about<R: Real>(v: &mut [R], scale: f64, g: &[R], z: &[R]) -> f64 {
+    let change = sum_fours([v, g, z, z], |v, g, z, _| {
+        let kick = scale * (g - z);
+        kick * (v + 0.5 * kick)
+    });
+    let scale = R::from_f64(scale);
+    simd(
+        #[inline(always)]
+        || {
+            for ((v, &g), &z) in v.iter_mut().zip(g).zip(z) {
+                *v += scale * (g - z);
+            }
+        },
+    );
+    change
+}
+
 /// v ← v + scale·g; returns ½(‖v_new‖² − ‖v_old‖²) = scale⟨v, g⟩ + ½ scale²‖g‖².
 pub fn kick<R: Real>(v: &mut [R], scale: f64, g: &[R]) -> f64 {
     let change = simd(
@@ -152,6 +233,21 @@ mod tests {
             let mut kicked = a.clone();
             let change = kick(&mut kicked, scale, &b);
             prop_assert!((change - difference_dot(&kicked, &a)).abs() < 1e-3);
+            let mut kicked = a.clone();
+            let change = kick_about(&mut kicked, scale, &b, &a);
+            prop_assert!((change - difference_dot(&kicked, &a)).abs() < 1e-3);
+            let mut proposal = b.clone();
+            autoregress_about(&mut proposal, 0.3, 0.1, &a, &b);
+            prop_assert!(proposal.iter().zip(a.iter().zip(&b)).all(|(p, (a, b))| (p - (0.9 * a + 0.4 * b)).abs() < 1e-5));
+            let plain: f64 = (0..n).map(|i| f64::from(a[i]) * f64::from(b[i] - a[i])).sum();
+            prop_assert!((sum_fours([&a, &b, &a, &b], |a, b, c, _| a * (b - c)) - plain).abs() < 1e-4);
+            prop_assert!(all_finite(&a));
+            if n > 0 {
+                for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    kicked[n / 2] = bad;
+                    prop_assert!(!all_finite(&kicked));
+                }
+            }
             let (mut z, mut v) = (a.clone(), b.clone());
             rotate(&mut z, &mut v, scale);
             let before = norm_squared(&a) + norm_squared(&b);

@@ -5,7 +5,7 @@
 
 use std::f64::consts::TAU;
 
-use super::{Fatal, Info, Sampler, State, evaluate, evaluate_start};
+use super::{Fatal, Info, Sampler, State, evaluate, start};
 use crate::compute::{Real, Stream, blend, one_minus_cos};
 use crate::posterior::{EvaluationError, Target};
 
@@ -35,12 +35,7 @@ impl<R: Real> Sampler<R> for Elliptical<R> {
         target: &mut dyn Target<Real = R>,
         position: Vec<R>,
     ) -> Result<State<R>, EvaluationError> {
-        let log_ratio = evaluate_start(target.log_ratio(&position))?;
-        Ok(State {
-            position,
-            log_ratio,
-            gradient: Vec::new(),
-        })
+        start(target, position)
     }
 
     fn step(

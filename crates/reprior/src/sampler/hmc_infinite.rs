@@ -6,11 +6,15 @@
 //! step size need not shrink with the dimension of the prior. A trajectory of a quarter turn would give independent
 //! draws of the prior; its length is jittered by a quarter up and down so that no direction is resonant.
 //! One gradient a step; the gradient at the current state is kept.
+//!
+//! With damping b < 1 the velocity persists and is refreshed in part, v ← √(1 − b)·v + √b·ξ, and turned round when a
+//! trajectory is rejected (Horowitz 1991; in function space Ottobre, Pillai, Pinski, Stuart 2016); b = 1 draws it anew.
 
 use std::f64::consts::FRAC_PI_2;
 
-use super::{DIVERGENCE, Fatal, Info, Sampler, State, evaluate, evaluate_start, metropolis};
-use crate::compute::{Real, Stream, kick, rotate};
+use super::trajectory::{is_diverging, refresh, second_half, steps};
+use super::{Fatal, Info, Sampler, State, evaluate_gradient, metropolis, start_with_gradient};
+use crate::compute::{Real, Stream, kick, negate, rotate};
 use crate::posterior::{EvaluationError, Target};
 
 /// The kernel with its buffers.
@@ -19,35 +23,37 @@ pub struct HmcInfinite<R> {
     step_size: f64,
     /// Mean angle of a trajectory.
     angle: f64,
+    damping: f64,
     position: Vec<R>,
+    /// The velocity a trajectory begins with; only where it persists.
+    refreshed: Vec<R>,
     velocity: Vec<R>,
     gradient: Vec<R>,
 }
 
-/// Relative jitter of a trajectory's angle.
-const JITTER: f64 = 0.25;
-/// Steps of the longest trajectory: while the step size is still being found, or where it must be tiny, a trajectory is
-/// cut short rather than left to take hours. The number of steps does not depend on the state, so the law stays right.
-const MOST_STEPS: f64 = 128.0;
 /// The smallest step that is taken.
 pub(super) const SMALLEST: f64 = FRAC_PI_2 / 1024.0;
 
 impl<R: Real> HmcInfinite<R> {
-    /// The kernel with step size h (an angle) and trajectories of `angle` on average, both in (0, π/2].
-    pub fn new(step_size: f64, angle: f64) -> Self {
-        Self {
-            step_size: step_size.clamp(SMALLEST, FRAC_PI_2),
+    /// The kernel with step size h (an angle) in (0, π/2], at most the `angle` of an average trajectory, and damping b in
+    /// (0, 1].
+    pub fn new(step_size: f64, angle: f64, damping: f64) -> Self {
+        let mut kernel = Self {
+            step_size,
             angle,
+            damping,
             position: Vec::new(),
+            refreshed: Vec::new(),
             velocity: Vec::new(),
             gradient: Vec::new(),
-        }
+        };
+        kernel.step_size = kernel.clamped(step_size);
+        kernel
     }
 
-    /// Steps of a trajectory for a uniform number in (0, 1).
-    fn steps(&self, uniform: f64) -> u32 {
-        let angle = self.angle * (1.0 - JITTER + 2.0 * JITTER * uniform);
-        (angle / self.step_size).round().clamp(1.0, MOST_STEPS) as u32
+    fn clamped(&self, step_size: f64) -> f64 {
+        let largest = self.angle.max(SMALLEST).min(FRAC_PI_2);
+        step_size.clamp(SMALLEST, largest)
     }
 }
 
@@ -57,17 +63,7 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
         target: &mut dyn Target<Real = R>,
         position: Vec<R>,
     ) -> Result<State<R>, EvaluationError> {
-        let mut gradient = vec![R::ZERO; position.len()];
-        let log_ratio = evaluate_start(target.log_ratio_and_gradient(&position, &mut gradient))?;
-        if gradient.iter().any(|g| !g.to_f64().is_finite()) {
-            let message = "the gradient of the log-density is not finite at the start".to_owned();
-            return Err(EvaluationError::Recoverable(message));
-        }
-        Ok(State {
-            position,
-            log_ratio,
-            gradient,
-        })
+        start_with_gradient(target, position)
     }
 
     fn step(
@@ -81,8 +77,13 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
         self.gradient.resize(dim, R::ZERO);
         self.position.clear();
         self.position.extend_from_slice(&state.position);
-        let n_steps = self.steps(stream.uniform());
-        stream.fill_normal(&mut self.velocity);
+        let n_steps = steps(self.angle, self.step_size, stream.uniform());
+        refresh(&mut self.velocity, self.damping, &state.momentum, stream);
+        let persists = self.damping < 1.0;
+        if persists {
+            self.refreshed.clear();
+            self.refreshed.extend_from_slice(&self.velocity);
+        }
         let h = self.step_size;
         let mut kinetic = kick(&mut self.velocity, 0.5 * h, &state.gradient);
         let mut proposed = state.log_ratio;
@@ -90,26 +91,37 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
         let mut log_acceptance = 0.0;
         while taken < n_steps {
             rotate(&mut self.position, &mut self.velocity, h);
-            let value = target.log_ratio_and_gradient(&self.position, &mut self.gradient);
-            proposed = evaluate(value)?;
+            proposed = evaluate_gradient(target, &self.position, &mut self.gradient)?;
             taken += 1;
-            // half a kick to see the energy at this point, the other half on the way to the next
+            // on the way, the second half of this kick and the first of the next at once
             kinetic += kick(
                 &mut self.velocity,
                 if taken == n_steps { 0.5 * h } else { h },
                 &self.gradient,
             );
             log_acceptance = proposed - state.log_ratio - kinetic;
-            if log_acceptance.is_nan() || log_acceptance < -DIVERGENCE {
-                break;
+            if taken < n_steps && is_diverging(log_acceptance) {
+                log_acceptance += second_half(&self.velocity, h, &self.gradient, None);
+                if is_diverging(log_acceptance) {
+                    break;
+                }
             }
         }
-        let diverging = log_acceptance.is_nan() || log_acceptance < -DIVERGENCE;
+        let diverging = is_diverging(log_acceptance);
         let (acceptance_rate, is_accepted) = if diverging {
             (0.0, false)
         } else {
             metropolis(log_acceptance, stream)
         };
+        if persists {
+            state.momentum.resize(dim, R::ZERO);
+            if is_accepted {
+                std::mem::swap(&mut state.momentum, &mut self.velocity);
+            } else {
+                std::mem::swap(&mut state.momentum, &mut self.refreshed);
+                negate(&mut state.momentum);
+            }
+        }
         if is_accepted {
             std::mem::swap(&mut state.position, &mut self.position);
             std::mem::swap(&mut state.gradient, &mut self.gradient);
@@ -131,6 +143,6 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
     }
 
     fn set_step_size(&mut self, step_size: f64) {
-        self.step_size = step_size.clamp(SMALLEST, FRAC_PI_2.min(self.angle));
+        self.step_size = self.clamped(step_size);
     }
 }

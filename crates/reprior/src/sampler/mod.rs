@@ -2,24 +2,39 @@
 //!
 //! Every sampler leaves N(z; 0, I)·exp ℓ(z) invariant. [`Sampler::init`] makes a [`State`] (what must persist),
 //! [`Sampler::step`] moves it and returns an [`Info`] (diagnostics only). Randomness comes from the stream passed in,
-//! one per transition. A NaN, an infinity or a recoverable error in ℓ is a log-ratio of −∞: the proposal is rejected.
+//! one per transition. A NaN, an infinity or a recoverable error in ℓ, or a gradient that is not finite, is a log-ratio
+//! of −∞: the proposal is rejected and counted.
 
 mod adaptation;
 mod elliptical;
+mod hmc;
 mod hmc_infinite;
+mod langevin;
+mod mala;
+mod method;
 mod pcn;
+mod pcnl;
+mod rwm;
 mod settings;
+mod trajectory;
 
 use thiserror::Error;
 
-use crate::compute::{Real, Stream};
+use crate::compute::{Real, Stream, all_finite};
 use crate::posterior::{EvaluationError, Target};
 
 pub use adaptation::DualAveraging;
 pub use elliptical::Elliptical;
+pub use hmc::Hmc;
 pub use hmc_infinite::HmcInfinite;
+pub use langevin::Langevin;
+pub use mala::Mala;
+pub use method::Method;
 pub use pcn::Pcn;
-pub use settings::{Method, SamplerSettings, SettingsError};
+pub use pcnl::Pcnl;
+pub use rwm::Rwm;
+pub use settings::{SamplerSettings, SettingsError};
+pub use trajectory::DIVERGENCE;
 
 /// What must persist from one transition to the next.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +45,8 @@ pub struct State<R> {
     pub log_ratio: f64,
     /// ∇ℓ(z); empty for methods that do not use it.
     pub gradient: Vec<R>,
+    /// Momentum; empty for methods that do not keep one, and before the first transition of those that do.
+    pub momentum: Vec<R>,
 }
 
 /// Diagnostics of one transition.
@@ -50,9 +67,6 @@ pub struct Info {
     /// The energy error exceeded [`DIVERGENCE`] or ℓ could not be evaluated on the way.
     pub diverging: bool,
 }
-
-/// Energy error beyond which a trajectory is given up as diverging.
-pub const DIVERGENCE: f64 = 1000.0;
 
 /// A fatal error of the target: the chain cannot go on.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -100,14 +114,57 @@ fn evaluate(result: Result<f64, EvaluationError>) -> Result<f64, Fatal> {
     }
 }
 
-/// ℓ at a starting position: an error where it is not finite.
-fn evaluate_start(result: Result<f64, EvaluationError>) -> Result<f64, EvaluationError> {
-    match result {
-        Ok(value) if !value.is_finite() => Err(EvaluationError::Recoverable(format!(
-            "the log-density is {value} at the start"
-        ))),
-        other => other,
-    }
+/// ℓ at a proposal, with ∇ℓ in `gradient`: −∞ where either is not finite or cannot be evaluated.
+fn evaluate_gradient<R: Real>(
+    target: &mut dyn Target<Real = R>,
+    position: &[R],
+    gradient: &mut [R],
+) -> Result<f64, Fatal> {
+    let value = evaluate(target.log_ratio_and_gradient(position, gradient))?;
+    Ok(if all_finite(gradient) {
+        value
+    } else {
+        f64::NEG_INFINITY
+    })
+}
+
+/// The state at a starting position, for methods without gradients.
+fn start<R: Real>(
+    target: &mut dyn Target<Real = R>,
+    position: Vec<R>,
+) -> Result<State<R>, EvaluationError> {
+    let log_ratio = target.log_ratio(&position)?;
+    finite_start(log_ratio, position, Vec::new())
+}
+
+/// The state at a starting position, for methods with gradients.
+fn start_with_gradient<R: Real>(
+    target: &mut dyn Target<Real = R>,
+    position: Vec<R>,
+) -> Result<State<R>, EvaluationError> {
+    let mut gradient = vec![R::ZERO; position.len()];
+    let log_ratio = target.log_ratio_and_gradient(&position, &mut gradient)?;
+    finite_start(log_ratio, position, gradient)
+}
+
+fn finite_start<R: Real>(
+    log_ratio: f64,
+    position: Vec<R>,
+    gradient: Vec<R>,
+) -> Result<State<R>, EvaluationError> {
+    let message = if !log_ratio.is_finite() {
+        format!("the log-density is {log_ratio} at the start")
+    } else if !all_finite(&gradient) {
+        "the gradient of the log-density is not finite at the start".to_owned()
+    } else {
+        return Ok(State {
+            position,
+            log_ratio,
+            gradient,
+            momentum: Vec::new(),
+        });
+    };
+    Err(EvaluationError::Recoverable(message))
 }
 
 /// The Metropolis decision for a log acceptance ratio, NaN and −∞ included: (acceptance rate, accepted).

@@ -2,7 +2,7 @@
 //!
 //! z' = √(1 − β²)·z + β·ξ, ξ ~ N(0, I), leaves N(0, I) invariant; log a = ℓ(z') − ℓ(z). One evaluation of ℓ a step.
 
-use super::{Fatal, Info, Sampler, State, evaluate, evaluate_start, metropolis};
+use super::{Fatal, Info, Sampler, State, evaluate, metropolis, start};
 use crate::compute::{Real, Stream, autoregress};
 use crate::posterior::{EvaluationError, Target};
 
@@ -32,12 +32,7 @@ impl<R: Real> Sampler<R> for Pcn<R> {
         target: &mut dyn Target<Real = R>,
         position: Vec<R>,
     ) -> Result<State<R>, EvaluationError> {
-        let log_ratio = evaluate_start(target.log_ratio(&position))?;
-        Ok(State {
-            position,
-            log_ratio,
-            gradient: Vec::new(),
-        })
+        start(target, position)
     }
 
     fn step(

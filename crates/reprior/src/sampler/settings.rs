@@ -1,46 +1,57 @@
-//! Samplers by name, with their settings checked before anything runs.
+//! How to sample, checked before anything runs.
 
-use std::f64::consts::FRAC_PI_2;
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{DualAveraging, Elliptical, HmcInfinite, Pcn, Sampler, hmc_infinite, pcn};
+use super::{
+    DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Method, Pcn, Pcnl, Rwm, Sampler,
+};
 use crate::compute::Real;
 
-/// A sampler's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// Hamiltonian Monte Carlo that rotates instead of drifting; needs gradients.
-    #[default]
-    HmcInfinite,
-    /// Preconditioned Crank-Nicolson.
-    Pcn,
-    /// Elliptical slice sampling.
-    Elliptical,
-}
-
 /// How to sample.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SamplerSettings {
     /// The algorithm.
     pub method: Method,
-    /// Fixed step size; adapted during warm-up if `None`. β in (0, 1] for `pcn`, an angle h in (0, π/2] for
-    /// `hmc-infinite` (not too small, either), none for `elliptical`.
+    /// Fixed step size; adapted during warm-up if `None`. β in (0, 1] for `pcn` and `pcnl`, an angle h in (0, π/2] for
+    /// `hmc-infinite` (not too small, either), h in (0, 1.9] for `mala`, `langevin` and `hmc`, a standard deviation in
+    /// (0, 10] for `rwm`, none for `elliptical`.
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at, in (0, 1); the method's default if `None`.
     pub target_acceptance: Option<f64>,
+    /// Part b in (0, 1] of the momentum that is refreshed at each transition of `langevin` or `hmc-infinite`; the method's
+    /// default if `None`.
+    pub damping: Option<f64>,
+    /// Whether proposals may be rejected; `false` only for `langevin`.
+    pub metropolis: bool,
+    /// Mean length of a trajectory of `hmc-infinite` (an angle) or `hmc`, from 0.01 to 10; π/2 if `None`.
+    pub trajectory: Option<f64>,
+    /// How many of the first transitions of warm-up are made by `hmc-infinite`, with an adaptation of its own, before the
+    /// method itself starts where they arrived; never more than the warm-up has. [`Method::default_arrival`] if `None`.
+    pub arrival: Option<u64>,
 }
 
-/// Settings out of range.
+impl Default for SamplerSettings {
+    fn default() -> Self {
+        Self {
+            method: Method::default(),
+            step_size: None,
+            target_acceptance: None,
+            damping: None,
+            metropolis: true,
+            trajectory: None,
+            arrival: None,
+        }
+    }
+}
+
+/// Settings out of range, or of another method.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SettingsError {
-    /// The step size.
-    #[error("step size {value} is out of range for `{method}`: {allowed}")]
-    StepSize {
+    /// A number that the method does not take.
+    #[error("{what} {value} is out of range for `{method}`: {allowed}")]
+    OutOfRange {
+        /// What it was given for.
+        what: &'static str,
         /// What was given.
         value: f64,
         /// For which method.
@@ -51,39 +62,9 @@ pub enum SettingsError {
     /// The target acceptance.
     #[error("target acceptance {0} is out of range: it must lie between 0 and 1, both excluded")]
     TargetAcceptance(f64),
-}
-
-impl Method {
-    /// Every name, for messages.
-    pub const NAMES: &'static str = "hmc-infinite, pcn, elliptical";
-
-    /// Whether ∇ℓ is needed.
-    pub fn needs_gradients(self) -> bool {
-        matches!(self, Self::HmcInfinite)
-    }
-
-    /// The smallest step size that the method takes.
-    fn smallest_step_size(self) -> f64 {
-        match self {
-            Self::HmcInfinite => hmc_infinite::SMALLEST,
-            Self::Pcn => pcn::SMALLEST,
-            Self::Elliptical => 0.0,
-        }
-    }
-
-    /// Acceptance rate that adaptation aims at unless told otherwise; `None` for methods without a step size.
-    pub fn default_target_acceptance(self) -> Option<f64> {
-        self.step_size_defaults().map(|(_, _, target)| target)
-    }
-
-    /// Step size before adaptation, largest allowed, and target acceptance; `None` without a step size.
-    fn step_size_defaults(self) -> Option<(f64, f64, f64)> {
-        match self {
-            Self::HmcInfinite => Some((0.1, FRAC_PI_2, 0.8)),
-            Self::Pcn => Some((0.1, 1.0, 0.3)),
-            Self::Elliptical => None,
-        }
-    }
+    /// A method that is nothing without its Metropolis correction.
+    #[error("`{0}` cannot go without the Metropolis correction: only langevin can")]
+    Metropolis(Method),
 }
 
 impl SamplerSettings {
@@ -93,26 +74,44 @@ impl SamplerSettings {
     /// [`SettingsError`] names the value and what is allowed.
     pub fn check(&self) -> Result<(), SettingsError> {
         let method = self.method;
-        if let Some(value) = self.step_size {
-            let refuse = |allowed| {
-                Err(SettingsError::StepSize {
+        let profile = method.profile();
+        let check = |what, value: Option<f64>, smallest: f64, largest: f64, allowed| match value {
+            Some(value) if !(value >= smallest && value <= largest) => {
+                Err(SettingsError::OutOfRange {
+                    what,
                     value,
                     method,
                     allowed,
                 })
-            };
-            match method.step_size_defaults() {
-                None => return refuse("it has no step size, leave it out"),
-                Some((_, limit, _))
-                    if !(value >= method.smallest_step_size() && value <= limit) =>
-                {
-                    return refuse(match method {
-                        Method::Pcn => "β must lie in (0, 1], and not below 1e-6",
-                        _ => "the angle must lie in (0, π/2], and not below π/2048 (0.00154)",
-                    });
-                }
-                Some(_) => {}
             }
+            _ => Ok(()),
+        };
+        let nothing = (f64::INFINITY, f64::NEG_INFINITY);
+        let (smallest, largest, allowed) = match &profile.step_size {
+            Some(step) => (step.smallest, step.largest, step.allowed),
+            None => (nothing.0, nothing.1, "it has no step size, leave it out"),
+        };
+        check("step size", self.step_size, smallest, largest, allowed)?;
+        let (smallest, largest, allowed) = match profile.damping {
+            Some(_) => (
+                SMALLEST_DAMPING,
+                1.0,
+                "it must lie in (0, 1], and not below 1e-6",
+            ),
+            None => (nothing.0, nothing.1, "it has none, leave it out"),
+        };
+        check("damping", self.damping, smallest, largest, allowed)?;
+        let (smallest, largest, allowed) = match profile.trajectory {
+            Some(_) => (0.01, 10.0, "it must lie between 0.01 and 10"),
+            None => (nothing.0, nothing.1, "it has none, leave it out"),
+        };
+        check("trajectory", self.trajectory, smallest, largest, allowed)?;
+        if let Some(longest) = self.trajectory {
+            let allowed = "it must not be longer than the trajectory";
+            check("step size", self.step_size, 0.0, longest, allowed)?;
+        }
+        if !self.metropolis && !profile.may_skip_metropolis {
+            return Err(SettingsError::Metropolis(method));
         }
         match self.target_acceptance {
             Some(value) if !(value > 0.0 && value < 1.0) => {
@@ -124,76 +123,104 @@ impl SamplerSettings {
 
     /// The sampler, at its fixed or initial step size.
     pub fn sampler<R: Real>(&self) -> Box<dyn Sampler<R>> {
-        let initial = self
-            .method
-            .step_size_defaults()
-            .map_or(0.0, |(initial, ..)| initial);
+        let profile = self.method.profile();
+        let initial = profile.step_size.map_or(0.0, |step| step.initial);
         let step_size = self.step_size.unwrap_or(initial);
+        let damping = self.damping.or(profile.damping).unwrap_or(1.0);
+        let trajectory = self.trajectory.or(profile.trajectory).unwrap_or(0.0);
         match self.method {
-            Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, FRAC_PI_2)),
+            Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, trajectory, damping)),
+            Method::Hmc => Box::new(Hmc::new(step_size, trajectory)),
             Method::Pcn => Box::new(Pcn::new(step_size)),
+            Method::Pcnl => Box::new(Pcnl::new(step_size)),
+            Method::Mala => Box::new(Mala::new(step_size)),
+            Method::Langevin => Box::new(Langevin::new(step_size, damping, self.metropolis)),
             Method::Elliptical => Box::new(Elliptical::new()),
+            Method::Rwm => Box::new(Rwm::new(step_size)),
         }
     }
 
     /// The adaptation of the step size, unless that is fixed or there is none.
     pub fn adaptation(&self) -> Option<DualAveraging> {
-        let (initial, limit, target) = self.method.step_size_defaults()?;
-        let target = self.target_acceptance.unwrap_or(target);
-        self.step_size
-            .is_none()
-            .then(|| DualAveraging::new(initial, limit, target))
+        let profile = self.method.profile();
+        let step = profile.step_size.filter(|_| self.step_size.is_none())?;
+        let longest = self.trajectory.unwrap_or(f64::INFINITY);
+        let target = self.target_acceptance.unwrap_or(step.target_acceptance);
+        Some(DualAveraging::new(
+            step.initial.min(longest),
+            step.largest.min(longest),
+            target,
+        ))
     }
-}
 
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::HmcInfinite => "hmc-infinite",
-            Self::Pcn => "pcn",
-            Self::Elliptical => "elliptical",
-        })
+    /// Whether the method keeps a momentum from one transition to the next.
+    pub fn keeps_momentum(&self) -> bool {
+        match self.method {
+            Method::Langevin => true,
+            Method::HmcInfinite => self.damping.is_some_and(|damping| damping < 1.0),
+            _ => false,
+        }
     }
-}
 
-impl FromStr for Method {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "hmc-infinite" => Ok(Self::HmcInfinite),
-            "pcn" => Ok(Self::Pcn),
-            "elliptical" => Ok(Self::Elliptical),
-            _ => Err(format!(
-                "unknown method `{text}`: use one of {}",
-                Self::NAMES
-            )),
+    /// How many transitions of a warm-up of `warmup` are made by [`arrival_settings`](Self::arrival_settings).
+    pub fn arrival_transitions(&self, warmup: u64) -> u64 {
+        let default = self.method.default_arrival(warmup);
+        self.arrival.unwrap_or(default).min(warmup)
+    }
+
+    /// How the transitions of arrival are made.
+    pub fn arrival_settings() -> Self {
+        Self {
+            method: Method::HmcInfinite,
+            arrival: Some(0),
+            ..Self::default()
         }
     }
 }
+
+/// The smallest damping: below it, single precision would not notice any.
+const SMALLEST_DAMPING: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::f64::consts::FRAC_PI_2;
+
+    fn with(method: Method) -> SamplerSettings {
+        SamplerSettings {
+            method,
+            ..SamplerSettings::default()
+        }
+    }
+
+    fn with_step(method: Method, step_size: f64) -> SamplerSettings {
+        SamplerSettings {
+            step_size: Some(step_size),
+            ..with(method)
+        }
+    }
 
     #[test]
     fn out_of_range_settings_are_refused() {
-        let with = |method, step_size| SamplerSettings {
-            method,
-            step_size,
-            target_acceptance: None,
-        };
-        assert!(with(Method::Pcn, Some(1.0)).check().is_ok());
-        for bad in [0.0, -0.1, 1e-7, 1.01, f64::NAN, f64::INFINITY] {
-            let message = with(Method::Pcn, Some(bad))
-                .check()
-                .unwrap_err()
-                .to_string();
-            assert!(message.contains("(0, 1]"), "{message}");
+        assert!(with_step(Method::Pcn, 1.0).check().is_ok());
+        for method in [Method::Pcn, Method::Pcnl] {
+            for bad in [0.0, -0.1, 1e-7, 1.01, f64::NAN, f64::INFINITY] {
+                let message = with_step(method, bad).check().unwrap_err().to_string();
+                assert!(message.contains("(0, 1]"), "{message}");
+                assert!(message.contains(&format!("`{method}`")), "{message}");
+            }
         }
-        for bad in [1.6, 1e-3] {
-            assert!(with(Method::HmcInfinite, Some(bad)).check().is_err());
+        for (method, bad) in [
+            (Method::HmcInfinite, 1.6),
+            (Method::HmcInfinite, 1e-3),
+            (Method::Hmc, 2.0),
+            (Method::Mala, 2.0),
+            (Method::Langevin, 0.0),
+            (Method::Rwm, 11.0),
+            (Method::Elliptical, 0.1),
+        ] {
+            assert!(with_step(method, bad).check().is_err(), "{method} {bad}");
         }
-        assert!(with(Method::Elliptical, Some(0.1)).check().is_err());
         let settings = SamplerSettings {
             target_acceptance: Some(1.0),
             ..Default::default()
@@ -202,22 +229,83 @@ mod tests {
     }
 
     #[test]
+    fn what_a_method_does_not_have_is_refused() {
+        for method in Method::ALL {
+            let damped = SamplerSettings {
+                damping: Some(0.5),
+                ..with(method)
+            };
+            let with_damping = matches!(method, Method::Langevin | Method::HmcInfinite);
+            assert_eq!(damped.check().is_ok(), with_damping, "{method}");
+            let long = SamplerSettings {
+                trajectory: Some(1.0),
+                ..with(method)
+            };
+            let with_trajectory = matches!(method, Method::Hmc | Method::HmcInfinite);
+            assert_eq!(long.check().is_ok(), with_trajectory, "{method}");
+            let uncorrected = SamplerSettings {
+                metropolis: false,
+                ..with(method)
+            };
+            assert_eq!(uncorrected.check().is_ok(), method == Method::Langevin);
+        }
+        for bad in [0.0, -1.0, 1.01, f64::NAN] {
+            let damped = SamplerSettings {
+                damping: Some(bad),
+                ..with(Method::Langevin)
+            };
+            let message = damped.check().unwrap_err().to_string();
+            assert!(message.contains("damping") && message.contains("(0, 1]"));
+        }
+        for bad in [0.0, 11.0, f64::NAN] {
+            let long = SamplerSettings {
+                trajectory: Some(bad),
+                ..with(Method::Hmc)
+            };
+            assert!(long.check().is_err());
+        }
+        let longer_step = SamplerSettings {
+            trajectory: Some(0.3),
+            ..with_step(Method::HmcInfinite, 0.4)
+        };
+        assert!(longer_step.check().is_err());
+    }
+
+    #[test]
     fn a_step_size_that_is_not_refused_is_used() {
         for (method, step_sizes) in [
             (Method::Pcn, [1e-6, 1.0]),
+            (Method::Pcnl, [1e-6, 1.0]),
             (Method::HmcInfinite, [0.00154, FRAC_PI_2]),
+            (Method::Hmc, [1e-6, 1.57]),
+            (Method::Mala, [1e-6, 1.9]),
+            (Method::Langevin, [1e-6, 1.9]),
+            (Method::Rwm, [1e-6, 10.0]),
         ] {
             for step_size in step_sizes {
-                let settings = SamplerSettings {
-                    method,
-                    step_size: Some(step_size),
-                    target_acceptance: None,
-                };
+                let settings = with_step(method, step_size);
                 assert!(settings.check().is_ok());
                 let mut sampler = settings.sampler::<f32>();
                 assert_eq!(sampler.step_size(), Some(step_size));
                 sampler.set_step_size(step_size);
                 assert_eq!(sampler.step_size(), Some(step_size));
+            }
+        }
+    }
+
+    #[test]
+    fn adaptation_starts_at_the_step_that_the_sampler_has() {
+        for method in Method::ALL {
+            let trajectory = method.default_trajectory().map(|_| 0.05);
+            let settings = SamplerSettings {
+                trajectory,
+                ..with(method)
+            };
+            let step = settings.sampler::<f64>().step_size();
+            let adapted = settings.adaptation().map(|adaptation| adaptation.average());
+            assert_eq!(step.is_some(), adapted.is_some());
+            if let (Some(step), Some(adapted)) = (step, adapted) {
+                assert!((step / adapted - 1.0).abs() < 1e-12, "{method} {step}");
             }
         }
     }

@@ -1,0 +1,119 @@
+//! A chain's exact state, and why a chain cannot start from one.
+
+use thiserror::Error;
+
+use super::Statistics;
+use crate::compute::Real;
+use crate::sampler::{DualAveraging, SamplerSettings, State};
+
+/// All that a chain needs to go on: its exact state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot<R> {
+    /// Transitions made.
+    pub transition: u64,
+    /// Position, ℓ, gradient, momentum.
+    pub state: State<R>,
+    /// Step size in use; absent for methods without one.
+    pub step_size: Option<f64>,
+    /// The adaptation, while there is one.
+    pub adaptation: Option<DualAveraging>,
+    /// How many of the last transitions failed in a row: they diverged, or ℓ could not be evaluated.
+    pub failures: u64,
+    /// Statistics since the last record.
+    pub since_record: Statistics,
+    /// Statistics of the whole warm-up.
+    pub warmup: Statistics,
+    /// Statistics of everything after it.
+    pub sampling: Statistics,
+}
+
+/// No starting position was found.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum StartError {
+    /// Every draw of the prior that was tried failed.
+    #[error(
+        "chain {chain}: none of {tries} draws from the prior could be evaluated; the last said: {reason}"
+    )]
+    NoStart {
+        /// Which chain.
+        chain: usize,
+        /// How many were tried.
+        tries: u64,
+        /// What the last one said.
+        reason: String,
+    },
+    /// The target said that nothing will help.
+    #[error("chain {chain}: {reason}")]
+    Fatal {
+        /// Which chain.
+        chain: usize,
+        /// What the target said.
+        reason: String,
+    },
+    /// A snapshot of another target.
+    #[error("chain {chain}: the checkpoint has {found} coordinates, the target has {expected}")]
+    Dimension {
+        /// Which chain.
+        chain: usize,
+        /// Coordinates in the snapshot.
+        found: usize,
+        /// Coordinates of the target.
+        expected: usize,
+    },
+    /// A snapshot of another method.
+    #[error(
+        "chain {chain}: the checkpoint was made by another method: its {what} has {found} coordinates, not {expected}"
+    )]
+    Method {
+        /// Which chain.
+        chain: usize,
+        /// The gradient or the momentum.
+        what: &'static str,
+        /// Its coordinates in the snapshot.
+        found: usize,
+        /// Its coordinates as the method keeps it.
+        expected: usize,
+    },
+}
+
+impl<R: Real> Snapshot<R> {
+    /// Whether a target of this dimension and the sampler in use at this transition can go on from here.
+    pub(super) fn check(
+        &self,
+        chain: usize,
+        dimension: usize,
+        settings: &SamplerSettings,
+    ) -> Result<(), StartError> {
+        let found = self.state.position.len();
+        if found != dimension {
+            return Err(StartError::Dimension {
+                chain,
+                found,
+                expected: dimension,
+            });
+        }
+        let kept = |keeps| if keeps { dimension } else { 0 };
+        let check = |what, found, expected| {
+            if found == expected {
+                return Ok(());
+            }
+            Err(StartError::Method {
+                chain,
+                what,
+                found,
+                expected,
+            })
+        };
+        let gradient = self.state.gradient.len();
+        check(
+            "gradient",
+            gradient,
+            kept(settings.method.needs_gradients()),
+        )?;
+        match self.state.momentum.len() {
+            // there is none before the first transition
+            0 => Ok(()),
+            found => check("momentum", found, kept(settings.keeps_momentum())),
+        }
+    }
+}

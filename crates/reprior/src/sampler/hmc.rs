@@ -1,0 +1,123 @@
+//! Hamiltonian Monte Carlo with the leapfrog integrator (Duane et al. 1987; Neal 2011).
+//!
+//! The energy −ℓ(z) + ½‖z‖² + ½‖m‖² is integrated from a fresh momentum m ~ N(0, I) by kicks m ← m + (h/2)(∇ℓ(z) − z) and
+//! drifts z ← z + h·m; log a = ℓ(z') − ℓ(z) − ½(‖z'‖² − ‖z‖²) − Σ_kicks ½Δ‖m‖², a sum of differences. The step shrinks as
+//! dim^(−1/4) (Beskos et al. 2013); `hmc-infinite` solves the Gaussian part exactly and has no such limit. The number of
+//! steps is that of `hmc-infinite`: a length with jitter, at most 128. One gradient a step; the last is kept.
+
+use super::trajectory::{is_diverging, second_half, steps};
+use super::{Fatal, Info, Sampler, State, evaluate_gradient, metropolis, start_with_gradient};
+use crate::compute::{Real, Stream, add_scaled, difference_dot, kick_about};
+use crate::posterior::{EvaluationError, Target};
+
+/// The kernel with its buffers.
+#[derive(Debug, Clone)]
+pub struct Hmc<R> {
+    step_size: f64,
+    /// Mean length of a trajectory.
+    length: f64,
+    position: Vec<R>,
+    momentum: Vec<R>,
+    gradient: Vec<R>,
+}
+
+/// The smallest step that is taken.
+pub(super) const SMALLEST: f64 = 1e-6;
+/// The largest step: from 2 on the leapfrog is unstable, already for the prior.
+pub(super) const LARGEST: f64 = 1.9;
+
+impl<R: Real> Hmc<R> {
+    /// The kernel with step size h in (0, 1.9], at most the `length` of an average trajectory.
+    pub fn new(step_size: f64, length: f64) -> Self {
+        let mut kernel = Self {
+            step_size,
+            length,
+            position: Vec::new(),
+            momentum: Vec::new(),
+            gradient: Vec::new(),
+        };
+        kernel.step_size = kernel.clamped(step_size);
+        kernel
+    }
+
+    fn clamped(&self, step_size: f64) -> f64 {
+        step_size.clamp(SMALLEST, self.length.max(SMALLEST).min(LARGEST))
+    }
+}
+
+impl<R: Real> Sampler<R> for Hmc<R> {
+    fn init(
+        &mut self,
+        target: &mut dyn Target<Real = R>,
+        position: Vec<R>,
+    ) -> Result<State<R>, EvaluationError> {
+        start_with_gradient(target, position)
+    }
+
+    fn step(
+        &mut self,
+        target: &mut dyn Target<Real = R>,
+        state: &mut State<R>,
+        stream: &mut Stream,
+    ) -> Result<Info, Fatal> {
+        let (dim, h) = (state.position.len(), self.step_size);
+        self.momentum.resize(dim, R::ZERO);
+        self.gradient.resize(dim, R::ZERO);
+        self.position.clear();
+        self.position.extend_from_slice(&state.position);
+        let n_steps = steps(self.length, h, stream.uniform());
+        stream.fill_normal(&mut self.momentum);
+        let mut kinetic = kick_about(
+            &mut self.momentum,
+            0.5 * h,
+            &state.gradient,
+            &state.position,
+        );
+        let (mut proposed, mut log_acceptance, mut taken) = (state.log_ratio, 0.0, 0);
+        while taken < n_steps {
+            add_scaled(&mut self.position, h, &self.momentum);
+            proposed = evaluate_gradient(target, &self.position, &mut self.gradient)?;
+            taken += 1;
+            // on the way, the second half of this kick and the first of the next at once
+            let kick = if taken == n_steps { 0.5 * h } else { h };
+            kinetic += kick_about(&mut self.momentum, kick, &self.gradient, &self.position);
+            let potential = difference_dot(&self.position, &state.position);
+            log_acceptance = proposed - state.log_ratio - (potential + kinetic);
+            if taken < n_steps && is_diverging(log_acceptance) {
+                log_acceptance +=
+                    second_half(&self.momentum, h, &self.gradient, Some(&self.position));
+                if is_diverging(log_acceptance) {
+                    break;
+                }
+            }
+        }
+        let diverging = is_diverging(log_acceptance);
+        let (acceptance_rate, is_accepted) = if diverging {
+            (0.0, false)
+        } else {
+            metropolis(log_acceptance, stream)
+        };
+        if is_accepted {
+            std::mem::swap(&mut state.position, &mut self.position);
+            std::mem::swap(&mut state.gradient, &mut self.gradient);
+            state.log_ratio = proposed;
+        }
+        Ok(Info {
+            acceptance_rate,
+            is_accepted,
+            n_evaluations: 0,
+            n_gradients: taken,
+            n_steps: taken,
+            energy_error: -log_acceptance,
+            diverging,
+        })
+    }
+
+    fn step_size(&self) -> Option<f64> {
+        Some(self.step_size)
+    }
+
+    fn set_step_size(&mut self, step_size: f64) {
+        self.step_size = self.clamped(step_size);
+    }
+}

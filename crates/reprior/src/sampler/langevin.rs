@@ -1,0 +1,123 @@
+//! Underdamped Langevin dynamics: generalised Hamiltonian Monte Carlo with one leapfrog step (Horowitz 1991).
+//!
+//! The momentum is refreshed in part, m ← √(1 − b)·m + √b·ξ, ξ ~ N(0, I), with damping b in (0, 1]; then one leapfrog step
+//! of size h for the energy −ℓ(z) + ½‖z‖² + ½‖m‖²: m ← m + (h/2)(∇ℓ(z) − z), z ← z + h·m, m ← m + (h/2)(∇ℓ(z) − z).
+//! log a = ℓ(z') − ℓ(z) − ½(‖z'‖² − ‖z‖²) − Σ_kicks ½Δ‖m‖², a sum of differences. A rejected step keeps the position and
+//! turns the refreshed momentum round, which keeps the target's law exactly; b = 1 is `mala`.
+//!
+//! Without Metropolis correction every step is taken (Hron et al. 2022), and the law is right up to errors of order h²:
+//! the acceptance rate that is reported, and adapted to, then says how far it can be off. Even so a step to where ℓ or its
+//! gradient is not finite, or the energy is higher by [`DIVERGENCE`](super::DIVERGENCE), is refused and counted.
+//! One evaluation of ℓ with its gradient a step; the gradient at the current state is kept.
+
+use super::trajectory::{is_diverging, refresh};
+use super::{Fatal, Info, Sampler, State, evaluate_gradient, metropolis, start_with_gradient};
+use crate::compute::{Real, Stream, add_scaled, difference_dot, kick_about, negate};
+use crate::posterior::{EvaluationError, Target};
+
+/// The kernel with its buffers.
+#[derive(Debug, Clone)]
+pub struct Langevin<R> {
+    step_size: f64,
+    damping: f64,
+    corrected: bool,
+    /// The refreshed momentum.
+    refreshed: Vec<R>,
+    momentum: Vec<R>,
+    position: Vec<R>,
+    gradient: Vec<R>,
+}
+
+/// The smallest step: below it, single precision would not notice one.
+pub(super) const SMALLEST: f64 = 1e-6;
+/// The largest step: from 2 on the leapfrog is unstable, already for the prior.
+pub(super) const LARGEST: f64 = 1.9;
+/// Damping unless told otherwise.
+pub(super) const DAMPING: f64 = 0.01;
+
+impl<R: Real> Langevin<R> {
+    /// The kernel with step size h in (0, 1.9] and damping b in (0, 1]; `corrected`: with Metropolis correction.
+    pub fn new(step_size: f64, damping: f64, corrected: bool) -> Self {
+        Self {
+            step_size: step_size.clamp(SMALLEST, LARGEST),
+            damping,
+            corrected,
+            refreshed: Vec::new(),
+            momentum: Vec::new(),
+            position: Vec::new(),
+            gradient: Vec::new(),
+        }
+    }
+}
+
+impl<R: Real> Sampler<R> for Langevin<R> {
+    fn init(
+        &mut self,
+        target: &mut dyn Target<Real = R>,
+        position: Vec<R>,
+    ) -> Result<State<R>, EvaluationError> {
+        start_with_gradient(target, position)
+    }
+
+    fn step(
+        &mut self,
+        target: &mut dyn Target<Real = R>,
+        state: &mut State<R>,
+        stream: &mut Stream,
+    ) -> Result<Info, Fatal> {
+        let (dim, h) = (state.position.len(), self.step_size);
+        self.refreshed.resize(dim, R::ZERO);
+        self.gradient.resize(dim, R::ZERO);
+        refresh(&mut self.refreshed, self.damping, &state.momentum, stream);
+        self.momentum.clear();
+        self.momentum.extend_from_slice(&self.refreshed);
+        self.position.clear();
+        self.position.extend_from_slice(&state.position);
+        let mut kinetic = kick_about(
+            &mut self.momentum,
+            0.5 * h,
+            &state.gradient,
+            &state.position,
+        );
+        add_scaled(&mut self.position, h, &self.momentum);
+        let proposed = evaluate_gradient(target, &self.position, &mut self.gradient)?;
+        kinetic += kick_about(&mut self.momentum, 0.5 * h, &self.gradient, &self.position);
+        let log_acceptance = proposed
+            - state.log_ratio
+            - (difference_dot(&self.position, &state.position) + kinetic);
+        let diverging = is_diverging(log_acceptance);
+        let (acceptance_rate, is_accepted) = if diverging {
+            (0.0, false)
+        } else {
+            let (rate, is_accepted) = metropolis(log_acceptance, stream);
+            (rate, is_accepted || !self.corrected)
+        };
+        state.momentum.resize(dim, R::ZERO);
+        if is_accepted {
+            std::mem::swap(&mut state.position, &mut self.position);
+            std::mem::swap(&mut state.gradient, &mut self.gradient);
+            std::mem::swap(&mut state.momentum, &mut self.momentum);
+            state.log_ratio = proposed;
+        } else {
+            std::mem::swap(&mut state.momentum, &mut self.refreshed);
+            negate(&mut state.momentum);
+        }
+        Ok(Info {
+            acceptance_rate,
+            is_accepted,
+            n_evaluations: 0,
+            n_gradients: 1,
+            n_steps: 1,
+            energy_error: -log_acceptance,
+            diverging,
+        })
+    }
+
+    fn step_size(&self) -> Option<f64> {
+        Some(self.step_size)
+    }
+
+    fn set_step_size(&mut self, step_size: f64) {
+        self.step_size = step_size.clamp(SMALLEST, LARGEST);
+    }
+}

@@ -1,0 +1,213 @@
+//! Samplers' names, and what each can be told.
+
+use std::f64::consts::FRAC_PI_2;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::trajectory::QUARTER_TURN;
+use super::{hmc, hmc_infinite, langevin, mala, pcn, pcnl, rwm};
+
+/// A sampler's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Hamiltonian Monte Carlo that rotates instead of drifting; needs gradients.
+    #[default]
+    HmcInfinite,
+    /// Hamiltonian Monte Carlo with the leapfrog; needs gradients.
+    Hmc,
+    /// Preconditioned Crank-Nicolson.
+    Pcn,
+    /// Preconditioned Crank-Nicolson Langevin; needs gradients.
+    Pcnl,
+    /// Metropolis-adjusted Langevin; needs gradients.
+    Mala,
+    /// Underdamped Langevin, one leapfrog step at a time; needs gradients.
+    Langevin,
+    /// Elliptical slice sampling.
+    Elliptical,
+    /// Random-walk Metropolis.
+    Rwm,
+}
+
+/// What a method is and can be told.
+pub(super) struct Profile {
+    pub name: &'static str,
+    pub needs_gradients: bool,
+    /// Absent for methods without a step size.
+    pub step_size: Option<StepSize>,
+    /// The default of `damping`; absent for methods without.
+    pub damping: Option<f64>,
+    /// The default of `trajectory`; absent for methods without.
+    pub trajectory: Option<f64>,
+    /// Whether the Metropolis correction can be left out.
+    pub may_skip_metropolis: bool,
+}
+
+/// Step sizes of a method.
+pub(super) struct StepSize {
+    /// Before adaptation.
+    pub initial: f64,
+    pub smallest: f64,
+    pub largest: f64,
+    /// Both of these in words.
+    pub allowed: &'static str,
+    /// Acceptance rate that adaptation aims at.
+    pub target_acceptance: f64,
+}
+
+const LEAPFROG: &str =
+    "the step must lie between 1e-6 and 1.9 (from 2 on the prior itself is unstable)";
+const BETA: &str = "β must lie in (0, 1], and not below 1e-6";
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Self; 8] = [
+        Self::HmcInfinite,
+        Self::Hmc,
+        Self::Pcn,
+        Self::Pcnl,
+        Self::Mala,
+        Self::Langevin,
+        Self::Elliptical,
+        Self::Rwm,
+    ];
+
+    /// Every name, for messages.
+    pub const NAMES: &'static str = "hmc-infinite, hmc, pcn, pcnl, mala, langevin, elliptical, rwm";
+
+    pub(super) fn profile(self) -> Profile {
+        let step = |initial, smallest, largest, allowed, target_acceptance| {
+            Some(StepSize {
+                initial,
+                smallest,
+                largest,
+                allowed,
+                target_acceptance,
+            })
+        };
+        let plain = |name, needs_gradients, step_size| Profile {
+            name,
+            needs_gradients,
+            step_size,
+            damping: None,
+            trajectory: None,
+            may_skip_metropolis: false,
+        };
+        match self {
+            Self::HmcInfinite => {
+                let allowed = "the angle must lie in (0, π/2], and not below π/2048 (0.00154)";
+                Profile {
+                    damping: Some(1.0),
+                    trajectory: Some(QUARTER_TURN),
+                    ..plain(
+                        "hmc-infinite",
+                        true,
+                        step(0.1, hmc_infinite::SMALLEST, FRAC_PI_2, allowed, 0.8),
+                    )
+                }
+            }
+            Self::Hmc => Profile {
+                trajectory: Some(QUARTER_TURN),
+                ..plain(
+                    "hmc",
+                    true,
+                    step(0.1, hmc::SMALLEST, hmc::LARGEST, LEAPFROG, 0.8),
+                )
+            },
+            Self::Pcn => plain("pcn", false, step(0.1, pcn::SMALLEST, 1.0, BETA, 0.3)),
+            Self::Pcnl => plain("pcnl", true, step(0.1, pcnl::SMALLEST, 1.0, BETA, 0.574)),
+            Self::Mala => plain(
+                "mala",
+                true,
+                step(0.1, mala::SMALLEST, mala::LARGEST, LEAPFROG, 0.574),
+            ),
+            Self::Langevin => Profile {
+                damping: Some(langevin::DAMPING),
+                may_skip_metropolis: true,
+                ..plain(
+                    "langevin",
+                    true,
+                    step(0.1, langevin::SMALLEST, langevin::LARGEST, LEAPFROG, 0.9),
+                )
+            },
+            Self::Elliptical => plain("elliptical", false, None),
+            Self::Rwm => {
+                let allowed = "the step must lie in (0, 10], and not below 1e-6";
+                plain(
+                    "rwm",
+                    false,
+                    step(0.1, rwm::SMALLEST, rwm::LARGEST, allowed, 0.234),
+                )
+            }
+        }
+    }
+
+    /// Whether ∇ℓ is needed.
+    pub fn needs_gradients(self) -> bool {
+        self.profile().needs_gradients
+    }
+
+    /// Acceptance rate that adaptation aims at unless told otherwise; `None` for methods without a step size.
+    pub fn default_target_acceptance(self) -> Option<f64> {
+        self.profile().step_size.map(|step| step.target_acceptance)
+    }
+
+    /// Part of the momentum that is refreshed unless told otherwise; `None` for methods without a momentum that persists.
+    pub fn default_damping(self) -> Option<f64> {
+        self.profile().damping
+    }
+
+    /// Mean length of a trajectory unless told otherwise; `None` for methods without one.
+    pub fn default_trajectory(self) -> Option<f64> {
+        self.profile().trajectory
+    }
+
+    /// Whether the Metropolis correction can be left out.
+    pub fn may_skip_metropolis(self) -> bool {
+        self.profile().may_skip_metropolis
+    }
+
+    /// Transitions by `hmc-infinite` before the method itself starts, unless told otherwise, in a warm-up of `warmup`.
+    pub fn default_arrival(self, warmup: u64) -> u64 {
+        match self {
+            Self::HmcInfinite => 0,
+            _ => ARRIVAL.min(warmup / 2),
+        }
+    }
+}
+
+/// Trajectories of `hmc-infinite` from a prior draw to where the posterior is.
+const ARRIVAL: u64 = 30;
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.profile().name)
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|m| m.profile().name == text);
+        found.ok_or_else(|| format!("unknown method `{text}`: use one of {}", Self::NAMES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_complete_and_read_back() {
+        assert_eq!(Method::ALL.map(|m| m.to_string()).join(", "), Method::NAMES);
+        for method in Method::ALL {
+            assert_eq!(method.to_string().parse(), Ok(method));
+            let stored = serde_json::to_string(&method).unwrap();
+            assert_eq!(stored, format!("\"{method}\""));
+        }
+        assert!("nut".parse::<Method>().unwrap_err().contains("rwm"));
+    }
+}

@@ -1,0 +1,77 @@
+//! Random-walk Metropolis (Metropolis et al. 1953).
+//!
+//! z' = z + s·ξ, ξ ~ N(0, I); log a = ℓ(z') − ℓ(z) − ½(‖z'‖² − ‖z‖²). The baseline that the other methods are measured
+//! against: the best step is about 2.4/√dim, with acceptance 0.234 (Roberts, Gelman, Gilks 1997), so that it needs
+//! transitions in proportion to the dimension. One evaluation of ℓ a step.
+
+use super::{Fatal, Info, Sampler, State, evaluate, metropolis, start};
+use crate::compute::{Real, Stream, autoregress, difference_dot};
+use crate::posterior::{EvaluationError, Target};
+
+/// The random-walk kernel.
+#[derive(Debug, Clone)]
+pub struct Rwm<R> {
+    step_size: f64,
+    proposal: Vec<R>,
+}
+
+/// The smallest step: below it, single precision would not notice one.
+pub(super) const SMALLEST: f64 = 1e-6;
+/// The largest step: several standard deviations of the prior.
+pub(super) const LARGEST: f64 = 10.0;
+
+impl<R: Real> Rwm<R> {
+    /// The kernel with step size s in (0, 10].
+    pub fn new(step_size: f64) -> Self {
+        Self {
+            step_size: step_size.clamp(SMALLEST, LARGEST),
+            proposal: Vec::new(),
+        }
+    }
+}
+
+impl<R: Real> Sampler<R> for Rwm<R> {
+    fn init(
+        &mut self,
+        target: &mut dyn Target<Real = R>,
+        position: Vec<R>,
+    ) -> Result<State<R>, EvaluationError> {
+        start(target, position)
+    }
+
+    fn step(
+        &mut self,
+        target: &mut dyn Target<Real = R>,
+        state: &mut State<R>,
+        stream: &mut Stream,
+    ) -> Result<Info, Fatal> {
+        self.proposal.resize(state.position.len(), R::ZERO);
+        stream.fill_normal(&mut self.proposal);
+        autoregress(&mut self.proposal, self.step_size, 0.0, &state.position);
+        let proposed = evaluate(target.log_ratio(&self.proposal))?;
+        let log_acceptance =
+            proposed - state.log_ratio - difference_dot(&self.proposal, &state.position);
+        let (acceptance_rate, is_accepted) = metropolis(log_acceptance, stream);
+        if is_accepted {
+            std::mem::swap(&mut state.position, &mut self.proposal);
+            state.log_ratio = proposed;
+        }
+        Ok(Info {
+            acceptance_rate,
+            is_accepted,
+            n_evaluations: 1,
+            n_gradients: 0,
+            n_steps: 1,
+            energy_error: -log_acceptance,
+            diverging: proposed == f64::NEG_INFINITY,
+        })
+    }
+
+    fn step_size(&self) -> Option<f64> {
+        Some(self.step_size)
+    }
+
+    fn set_step_size(&mut self, step_size: f64) {
+        self.step_size = step_size.clamp(SMALLEST, LARGEST);
+    }
+}

@@ -5,29 +5,31 @@ use reprior::posterior::{EvaluationError, FeatureMap, NetworkPosterior, Recorder
 use crate::inverse::{affine, solve, theta};
 use crate::replicate::functions;
 
-/// What is wrong with ℓ in `repriorised` coordinates.
+/// What is wrong with ℓ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distortion {
     /// Nothing.
     None,
     /// log|det ∂θ_out/∂φ_out| is missing.
     NoDeterminant,
+    /// The densities of the targets lack their factor 1/σ.
+    NoNormalisation,
     /// The log-likelihood of T(φ) alone (the code published with Hron et al. 2022): the data count twice.
     LikelihoodAlone,
 }
 
 /// A posterior with such a fault. Gradients are then taken by central differences.
-pub struct Distorted<'a> {
-    posterior: &'a mut NetworkPosterior<f64>,
-    recorder: &'a mut Recorder<f64>,
+pub struct Distorted {
+    pub posterior: NetworkPosterior<f64>,
+    pub recorder: Recorder<f64>,
     map: FeatureMap<f64>,
     distortion: Distortion,
 }
 
-impl<'a> Distorted<'a> {
+impl Distorted {
     pub fn new(
-        posterior: &'a mut NetworkPosterior<f64>,
-        recorder: &'a mut Recorder<f64>,
+        posterior: NetworkPosterior<f64>,
+        recorder: Recorder<f64>,
         distortion: Distortion,
     ) -> Self {
         Self {
@@ -39,7 +41,7 @@ impl<'a> Distorted<'a> {
     }
 }
 
-impl Target for Distorted<'_> {
+impl Target for Distorted {
     type Real = f64;
 
     fn dim(&self) -> usize {
@@ -52,15 +54,23 @@ impl Target for Distorted<'_> {
         match self.distortion {
             Distortion::None => self.posterior.log_ratio(z),
             Distortion::NoDeterminant => {
-                let (_, maps) = affine(self.posterior, self.recorder, &z[..readout]);
+                let (_, maps) = affine(&mut self.posterior, &mut self.recorder, &z[..readout]);
                 let p = model.architecture.readout_rows();
                 let zeros = vec![0.0; p];
                 let log_determinant: f64 = maps.iter().map(|a| solve(a, &zeros).1).sum();
                 Ok(self.posterior.log_ratio(z)? - log_determinant)
             }
+            Distortion::NoNormalisation => {
+                let mut scales = vec![0.0; model.architecture.outputs];
+                model
+                    .noise
+                    .scales(&z[model.inner_parameters()..], &mut scales);
+                let logarithms: f64 = scales.iter().map(|scale| scale.ln()).sum();
+                Ok(self.posterior.log_ratio(z)? + model.rows() as f64 * logarithms)
+            }
             Distortion::LikelihoodAlone => {
                 let inner = model.inner_parameters();
-                let weights = theta(self.posterior, self.recorder, z);
+                let weights = theta(&mut self.posterior, &mut self.recorder, z);
                 self.map.evaluate(&model, &z[..inner], false);
                 let f = functions(&model.architecture, self.map.features(&model), &weights);
                 let mut scales = vec![0.0; model.architecture.outputs];

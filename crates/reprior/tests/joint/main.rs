@@ -11,6 +11,7 @@ mod broken;
 mod case;
 mod distorted;
 mod inverse;
+mod kernel;
 mod laws;
 mod prior;
 mod replicate;

@@ -146,6 +146,7 @@ impl Experiment<'_> {
         let statistics = &mut self.statistics;
         let is_shallow = self.case.hidden.len() == 1;
         let kind = self.case.kind;
+        let mut totals = [0.0; 3];
         for (at, f) in fitted.iter().enumerate() {
             let (output, row) = (at / ROWS, at % ROWS);
             let outputs: [f64; OUTPUTS] = std::array::from_fn(|j| fitted[j * ROWS + row]);
@@ -155,6 +156,9 @@ impl Experiment<'_> {
             statistics.add(|| format!("residual {at}"), residual, 0.0);
             statistics.add(|| format!("residual {at} squared"), excess, 0.0);
             statistics.add(|| format!("residual {at} times fit"), residual * f, 0.0);
+            totals[0] += residual;
+            totals[1] += excess;
+            totals[2] += residual * f;
             for (i, u) in noise.iter().enumerate() {
                 let name = || format!("residual {at} squared times noise {i}");
                 statistics.add(name, excess * u, 0.0);
@@ -170,6 +174,12 @@ impl Experiment<'_> {
                     statistics.add(name, residual * new, 0.0);
                 }
             }
+        }
+        for (name, total) in ["all residuals", "their squares", "their products with fits"]
+            .into_iter()
+            .zip(totals)
+        {
+            statistics.add(|| name.to_owned(), total, 0.0);
         }
         if is_shallow {
             self.add_new_values(truth, record, &fitted);
@@ -259,7 +269,7 @@ pub fn outcome(
             &truth.weights,
             &truth.noise_coordinates,
         );
-        let mut target = Distorted::new(&mut posterior, &mut recorder, distortion);
+        let mut target = Distorted::new(posterior, recorder, distortion);
         let mut sampler = sampler();
         let mut state = sampler.init(&mut target, z).unwrap();
         for transition in 1..=TRANSITIONS {
@@ -269,7 +279,8 @@ pub fn outcome(
         }
         let mut stream = Stream::new(case.seed, replicate, Purpose::Recording, 0);
         let z = &state.position;
-        let record = recorder.record(&mut posterior, z, &mut stream).unwrap();
+        let (posterior, recorder) = (&mut target.posterior, &mut target.recorder);
+        let record = recorder.record(posterior, z, &mut stream).unwrap();
         let inner = truth.model.inner_parameters();
         let noise = &z[inner..inner + truth.noise_coordinates.len()];
         experiment.add_weights(&truth, record, noise);

@@ -161,7 +161,7 @@ pub struct SettingsArguments {
     )]
     pub noise: Option<f64>,
 
-    /// The sampler: hmc-infinite, hmc, pcn, pcnl, mala, langevin, elliptical or rwm [default: hmc-infinite]
+    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm [default: hmc-infinite]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub method: Option<Method>,
     /// marginal (readout integrated out), repriorised or standard [default: marginal]
@@ -182,7 +182,7 @@ pub struct SettingsArguments {
         help_heading = "Sampler"
     )]
     pub step_size: Option<f64>,
-    /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite and hmc, 0.3 for pcn, 0.574 for pcnl and
+    /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, hmc and nuts, 0.3 for pcn, 0.574 for pcnl and
     /// mala, 0.9 for langevin, 0.234 for rwm]
     #[arg(
         long,
@@ -232,7 +232,7 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub chains: Option<usize>,
-    /// Transitions of each chain before its first draw [default: 100; 200 for hmc, 1000 for elliptical, 2000
+    /// Transitions of each chain before its first draw [default: 100; 200 for hmc, 300 for nuts, 1000 for elliptical, 2000
     /// for pcnl, mala and langevin, 5000 for pcn and rwm]
     #[arg(
         long,
@@ -241,7 +241,7 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub warmup: Option<u64>,
-    /// Draws of each chain [default: 250 for hmc-infinite and hmc, 500 for elliptical, 1000 for the others]
+    /// Draws of each chain [default: 250 for hmc-infinite, hmc and nuts, 500 for elliptical, 1000 for the others]
     #[arg(
         long,
         value_name = "N",

@@ -152,6 +152,8 @@ impl Sizes {
             Method::Langevin => 8,
             Method::Pcnl | Method::Mala => 4,
             Method::Elliptical => 3,
+            // a trajectory of ten doublings keeps up to 31 points of five vectors, in double precision
+            Method::Nuts => 4 + 31 * 5 * 8 / real,
             Method::Pcn | Method::Rwm => 2,
         };
         let states = if self.arrives { states.max(5) } else { states };

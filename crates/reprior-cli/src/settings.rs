@@ -315,6 +315,7 @@ impl Settings {
         let (warmup, draws, thin) = match self.sampler.method {
             Method::HmcInfinite => (100, 250, 1),
             Method::Hmc => (200, 250, 1),
+            Method::Nuts => (300, 250, 1),
             Method::Elliptical => (1000, 500, 10),
             Method::Pcnl | Method::Mala | Method::Langevin => (2000, 1000, 10),
             Method::Pcn | Method::Rwm => (5000, 1000, 25),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::trajectory::QUARTER_TURN;
-use super::{hmc, hmc_infinite, langevin, mala, pcn, pcnl, rwm};
+use super::{hmc, hmc_infinite, langevin, mala, nuts, pcn, pcnl, rwm};
 
 /// A sampler's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub enum Method {
     HmcInfinite,
     /// Hamiltonian Monte Carlo with the leapfrog; needs gradients.
     Hmc,
+    /// The No-U-Turn sampler; needs gradients.
+    Nuts,
     /// Preconditioned Crank-Nicolson.
     Pcn,
     /// Preconditioned Crank-Nicolson Langevin; needs gradients.
@@ -64,9 +66,10 @@ const BETA: &str = "β must lie in (0, 1], and not below 1e-6";
 
 impl Method {
     /// Every method.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::HmcInfinite,
         Self::Hmc,
+        Self::Nuts,
         Self::Pcn,
         Self::Pcnl,
         Self::Mala,
@@ -76,7 +79,8 @@ impl Method {
     ];
 
     /// Every name, for messages.
-    pub const NAMES: &'static str = "hmc-infinite, hmc, pcn, pcnl, mala, langevin, elliptical, rwm";
+    pub const NAMES: &'static str =
+        "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm";
 
     pub(super) fn profile(self) -> Profile {
         let step = |initial, smallest, largest, allowed, target_acceptance| {
@@ -117,6 +121,11 @@ impl Method {
                     step(0.1, hmc::SMALLEST, hmc::LARGEST, LEAPFROG, 0.8),
                 )
             },
+            Self::Nuts => plain(
+                "nuts",
+                true,
+                step(0.1, nuts::SMALLEST, nuts::LARGEST, LEAPFROG, 0.8),
+            ),
             Self::Pcn => plain("pcn", false, step(0.1, pcn::SMALLEST, 1.0, BETA, 0.3)),
             Self::Pcnl => plain("pcnl", true, step(0.1, pcnl::SMALLEST, 1.0, BETA, 0.574)),
             Self::Mala => plain(

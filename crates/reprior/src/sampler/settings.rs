@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use super::{
-    DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Method, Pcn, Pcnl, Rwm, Sampler,
+    DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Method, Nuts, Pcn, Pcnl, Rwm,
+    Sampler,
 };
 use crate::compute::Real;
 
@@ -13,7 +14,7 @@ pub struct SamplerSettings {
     /// The algorithm.
     pub method: Method,
     /// Fixed step size; adapted during warm-up if `None`. β in (0, 1] for `pcn` and `pcnl`, an angle h in (0, π/2] for
-    /// `hmc-infinite` (not too small, either), h in (0, 1.9] for `mala`, `langevin` and `hmc`, a standard deviation in
+    /// `hmc-infinite` (not too small, either), h in (0, 1.9] for `mala`, `langevin`, `hmc` and `nuts`, a standard deviation in
     /// (0, 10] for `rwm`, none for `elliptical`.
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at, in (0, 1); the method's default if `None`.
@@ -131,6 +132,7 @@ impl SamplerSettings {
         match self.method {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, trajectory, damping)),
             Method::Hmc => Box::new(Hmc::new(step_size, trajectory)),
+            Method::Nuts => Box::new(Nuts::new(step_size)),
             Method::Pcn => Box::new(Pcn::new(step_size)),
             Method::Pcnl => Box::new(Pcnl::new(step_size)),
             Method::Mala => Box::new(Mala::new(step_size)),

@@ -1,98 +1,23 @@
-//! Samplers leave the right law invariant: closed forms, quadrature, and the Metropolis-Hastings ratio directly.
-
-#![allow(clippy::unwrap_used)]
+//! Closed forms and quadrature.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, StartError, run};
+use reprior::chain::{Collect, Schedule};
 use reprior::compute::{Purpose, Stream};
-use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{
     Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder, Space, Target,
 };
-use reprior::sampler::{Method, Pcn, Sampler, SamplerSettings};
+use reprior::sampler::Method;
 
-fn settings(method: Method) -> SamplerSettings {
-    SamplerSettings {
-        method,
-        step_size: None,
-        target_acceptance: None,
-    }
-}
-
-const METHODS: [Method; 3] = [Method::HmcInfinite, Method::Pcn, Method::Elliptical];
-
-/// Draws of each chain from targets made by `make`.
-fn sample<T: Target>(
-    make: impl Fn() -> T,
-    settings: &SamplerSettings,
-    schedule: Schedule,
-    threads: usize,
-) -> Vec<Collect<T::Real>> {
-    let chains = (0..schedule.chains)
-        .map(|index| {
-            (
-                Chain::start(index, schedule, settings, make()).unwrap(),
-                Collect::default(),
-            )
-        })
-        .collect();
-    let stop = AtomicBool::new(false);
-    let control = Control {
-        threads,
-        checkpoint_every: Duration::from_secs(1),
-        stop: &stop,
-    };
-    let (done, outcome) = run(chains, control, &|_| {});
-    assert_eq!(outcome.unwrap(), Outcome::Complete);
-    done.into_iter().map(|(_, collected)| collected).collect()
-}
-
-/// z-score of the mean of chains against an exact value, with the Monte-Carlo error from the effective sample size.
-fn z_score(chains: &[Vec<f64>], exact: f64) -> f64 {
-    let flat: Vec<f64> = chains.concat();
-    let n = flat.len() as f64;
-    let mean = flat.iter().sum::<f64>() / n;
-    let sd = (flat.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let ess = Estimator::new().ess_mean(Draws::new(&flat, chains.len()).unwrap());
-    assert!(ess > 100.0, "only {ess} effective draws");
-    (mean - exact) / (sd / ess.sqrt())
-}
-
-/// One observation of z₁ + ½z₂ with Gaussian noise: a Gaussian posterior in closed form.
-struct Line;
-
-const SIGMA: f64 = 0.4;
-const Y: f64 = 1.3;
-
-impl Target for Line {
-    type Real = f64;
-    fn dim(&self) -> usize {
-        2
-    }
-    fn log_ratio(&mut self, z: &[f64]) -> Result<f64, EvaluationError> {
-        Ok(-0.5 * ((Y - z[0] - 0.5 * z[1]) / SIGMA).powi(2))
-    }
-    fn log_ratio_and_gradient(
-        &mut self,
-        z: &[f64],
-        gradient: &mut [f64],
-    ) -> Result<f64, EvaluationError> {
-        let residual = (Y - z[0] - 0.5 * z[1]) / (SIGMA * SIGMA);
-        gradient.copy_from_slice(&[residual, 0.5 * residual]);
-        self.log_ratio(z)
-    }
-}
+use crate::{Line, SIGMA, Y, one_point_model, sample, settings, z_score};
 
 #[test]
 fn a_gaussian_posterior_has_its_mean_and_variance() {
     let total = SIGMA * SIGMA + 1.25;
     let (mean, variance) = (Y / total, 1.0 - 1.0 / total);
-    for method in METHODS {
+    for method in Method::ALL {
         let schedule = Schedule {
             chains: 4,
             warmup: 500,
@@ -140,7 +65,12 @@ impl Target for Prior {
 
 #[test]
 fn without_data_everything_is_accepted_and_the_prior_comes_back() {
-    for method in METHODS {
+    for method in [
+        Method::HmcInfinite,
+        Method::Pcn,
+        Method::Pcnl,
+        Method::Elliptical,
+    ] {
         let schedule = Schedule {
             chains: 2,
             warmup: 100,
@@ -164,14 +94,6 @@ fn without_data_everything_is_accepted_and_the_prior_comes_back() {
             .fold(1.0, f64::min);
         assert!(rate > 0.999_999, "{method}: {rate}");
     }
-}
-
-fn one_point_model(hidden: &[usize], activation: Activation, inputs: usize) -> Arc<Model<f64>> {
-    let mut x = vec![0.0; inputs];
-    Stream::new(5, 0, Purpose::Initial, 0).fill_normal(&mut x);
-    let architecture = Architecture::new(inputs, hidden, 1, activation);
-    let model = Model::new(architecture, 0.3, &x, vec![1.2], &x, InputReduction::Auto).unwrap();
-    Arc::new(model)
 }
 
 /// Posterior mean of the function at the training point by quadrature over the prior of the inner weights: with one
@@ -231,7 +153,7 @@ fn one_training_point_agrees_with_quadrature_in_every_coordinate_system() {
             Coordinates::Repriorised,
             Coordinates::Standard,
         ] {
-            for method in METHODS {
+            for method in Method::ALL {
                 let make = || NetworkPosterior::new(Arc::clone(&model), coordinates, None);
                 let schedule = Schedule {
                     chains: 4,
@@ -319,7 +241,7 @@ fn a_linear_model_is_bayesian_linear_regression() {
         log_ratios: vec![],
     };
     let [exact_mean, exact_square] = recorded(&[empty], marginal);
-    for method in METHODS {
+    for method in Method::ALL {
         let make = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
         let schedule = Schedule {
             chains: 4,
@@ -361,131 +283,4 @@ fn a_linear_model_is_bayesian_linear_regression() {
         1,
     );
     assert!(chains[0].positions.iter().all(Vec::is_empty));
-}
-
-/// log a of pCN equals log[π(z')q(z', z)/(π(z)q(z, z'))] computed from the densities.
-#[test]
-fn pcn_accepts_with_the_metropolis_hastings_ratio() {
-    let beta: f64 = 0.3;
-    let log_q = |from: &[f64], to: &[f64]| -> f64 {
-        let keep = (1.0 - beta * beta).sqrt();
-        from.iter()
-            .zip(to)
-            .map(|(a, b)| -0.5 * ((b - keep * a) / beta).powi(2))
-            .sum()
-    };
-    let model = one_point_model(&[4, 3], Activation::Gelu, 5);
-    let mut target = NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
-    let mut sampler = Pcn::new(beta);
-    let mut start = vec![0.0; target.dim()];
-    Stream::new(8, 0, Purpose::Initial, 0).fill_normal(&mut start);
-    let mut state = sampler.init(&mut target, start).unwrap();
-    let mut log_pi =
-        |z: &[f64]| target.log_ratio(z).unwrap() - 0.5 * z.iter().map(|x| x * x).sum::<f64>();
-    let mut other = NetworkPosterior::new(model, Coordinates::Marginal, None);
-    let mut accepted = 0;
-    for transition in 0..200 {
-        let before = state.clone();
-        let mut stream = Stream::new(8, 0, Purpose::Transition, transition);
-        let info = sampler.step(&mut other, &mut state, &mut stream).unwrap();
-        if info.is_accepted {
-            accepted += 1;
-            let (u, v) = (&before.position, &state.position);
-            let ratio = log_pi(v) + log_q(v, u) - log_pi(u) - log_q(u, v);
-            assert!(
-                (ratio + info.energy_error).abs() < 1e-10,
-                "{ratio} {}",
-                info.energy_error
-            );
-            assert!((info.acceptance_rate - ratio.min(0.0).exp()).abs() < 1e-10);
-        } else {
-            assert_eq!(before, state);
-        }
-    }
-    assert!(accepted > 20);
-}
-
-#[test]
-fn results_do_not_depend_on_the_number_of_threads() {
-    let model = one_point_model(&[6], Activation::Gelu, 4);
-    let make = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
-    let schedule = Schedule {
-        chains: 5,
-        warmup: 20,
-        draws: 30,
-        thin: 2,
-        seed: 7,
-    };
-    let one = sample(make, &settings(Method::HmcInfinite), schedule, 1);
-    let three = sample(make, &settings(Method::HmcInfinite), schedule, 3);
-    for (a, b) in one.iter().zip(&three) {
-        assert_eq!(a.positions, b.positions);
-        assert_eq!(a.statistics, b.statistics);
-    }
-    assert_ne!(one[0].positions, one[1].positions);
-}
-
-/// A chain stopped anywhere and resumed from its snapshot makes the same draws.
-#[test]
-fn a_resumed_chain_makes_the_same_draws() {
-    let model = one_point_model(&[6], Activation::Gelu, 4);
-    let make = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
-    for method in METHODS {
-        let settings = settings(method);
-        let schedule = Schedule {
-            chains: 1,
-            warmup: 30,
-            draws: 40,
-            thin: 3,
-            seed: 8,
-        };
-        let whole = sample(make, &settings, schedule, 1);
-        let mut parts = Collect::default();
-        let mut chain = Chain::start(0, schedule, &settings, make()).unwrap();
-        let mut at = 0;
-        while !chain.is_done() {
-            at += 17;
-            chain.advance_to(at, &mut parts).unwrap();
-            chain =
-                Chain::resume(0, schedule, &settings, make(), chain.snapshot().clone()).unwrap();
-        }
-        assert_eq!(whole[0].positions, parts.positions, "{method}");
-        assert_eq!(whole[0].statistics, parts.statistics, "{method}");
-    }
-}
-
-#[test]
-fn a_snapshot_of_another_target_or_method_is_refused() {
-    let schedule = Schedule {
-        chains: 1,
-        warmup: 0,
-        draws: 1,
-        thin: 1,
-        seed: 9,
-    };
-    let hmc = settings(Method::HmcInfinite);
-    let snapshot = Chain::start(0, schedule, &hmc, Line)
-        .unwrap()
-        .snapshot()
-        .clone();
-    let resume =
-        |method, snapshot| Chain::resume(0, schedule, &settings(method), Line, snapshot).err();
-    assert_eq!(resume(Method::HmcInfinite, snapshot.clone()), None);
-    assert!(matches!(
-        resume(Method::Pcn, snapshot.clone()),
-        Some(StartError::Method { .. })
-    ));
-    let mut without = snapshot.clone();
-    without.state.gradient.clear();
-    assert_eq!(resume(Method::Elliptical, without.clone()), None);
-    assert!(matches!(
-        resume(Method::HmcInfinite, without),
-        Some(StartError::Method { .. })
-    ));
-    let mut longer = snapshot;
-    longer.state.position.push(0.0);
-    assert!(matches!(
-        resume(Method::HmcInfinite, longer),
-        Some(StartError::Dimension { .. })
-    ));
 }

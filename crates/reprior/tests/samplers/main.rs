@@ -1,0 +1,99 @@
+//! Samplers leave the right law invariant: closed forms, quadrature, the Metropolis-Hastings ratio computed directly,
+//! evaluations that fail, interruptions.
+
+#![allow(clippy::unwrap_used)]
+
+mod balance;
+mod failures;
+mod laws;
+mod readout;
+mod resume;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::compute::{Purpose, Stream};
+use reprior::diagnostics::{Draws, Estimator};
+use reprior::model::{InputReduction, Model};
+use reprior::network::{Activation, Architecture};
+use reprior::posterior::{EvaluationError, Target};
+use reprior::sampler::{Method, SamplerSettings};
+
+fn settings(method: Method) -> SamplerSettings {
+    SamplerSettings {
+        method,
+        ..SamplerSettings::default()
+    }
+}
+
+/// Draws of each chain from targets made by `make`.
+fn sample<T: Target>(
+    make: impl Fn() -> T,
+    settings: &SamplerSettings,
+    schedule: Schedule,
+    threads: usize,
+) -> Vec<Collect<T::Real>> {
+    let chains = (0..schedule.chains)
+        .map(|index| {
+            (
+                Chain::start(index, schedule, settings, make()).unwrap(),
+                Collect::default(),
+            )
+        })
+        .collect();
+    let stop = AtomicBool::new(false);
+    let control = Control {
+        threads,
+        checkpoint_every: Duration::from_secs(1),
+        stop: &stop,
+    };
+    let (done, outcome) = run(chains, control, &|_| {});
+    assert_eq!(outcome.unwrap(), Outcome::Complete);
+    done.into_iter().map(|(_, collected)| collected).collect()
+}
+
+/// z-score of the mean of chains against an exact value, with the Monte-Carlo error from the effective sample size.
+fn z_score(chains: &[Vec<f64>], exact: f64) -> f64 {
+    let flat: Vec<f64> = chains.concat();
+    let n = flat.len() as f64;
+    let mean = flat.iter().sum::<f64>() / n;
+    let sd = (flat.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let ess = Estimator::new().ess_mean(Draws::new(&flat, chains.len()).unwrap());
+    assert!(ess > 100.0, "only {ess} effective draws");
+    (mean - exact) / (sd / ess.sqrt())
+}
+
+/// One observation of z₁ + ½z₂ with Gaussian noise: a Gaussian posterior in closed form.
+struct Line;
+
+const SIGMA: f64 = 0.4;
+const Y: f64 = 1.3;
+
+impl Target for Line {
+    type Real = f64;
+    fn dim(&self) -> usize {
+        2
+    }
+    fn log_ratio(&mut self, z: &[f64]) -> Result<f64, EvaluationError> {
+        Ok(-0.5 * ((Y - z[0] - 0.5 * z[1]) / SIGMA).powi(2))
+    }
+    fn log_ratio_and_gradient(
+        &mut self,
+        z: &[f64],
+        gradient: &mut [f64],
+    ) -> Result<f64, EvaluationError> {
+        let residual = (Y - z[0] - 0.5 * z[1]) / (SIGMA * SIGMA);
+        gradient.copy_from_slice(&[residual, 0.5 * residual]);
+        self.log_ratio(z)
+    }
+}
+
+fn one_point_model(hidden: &[usize], activation: Activation, inputs: usize) -> Arc<Model<f64>> {
+    let mut x = vec![0.0; inputs];
+    Stream::new(5, 0, Purpose::Initial, 0).fill_normal(&mut x);
+    let architecture = Architecture::new(inputs, hidden, 1, activation);
+    let model = Model::new(architecture, 0.3, &x, vec![1.2], &x, InputReduction::Auto).unwrap();
+    Arc::new(model)
+}

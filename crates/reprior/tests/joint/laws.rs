@@ -1,0 +1,89 @@
+//! Every likelihood under every sampler, and every coordinate system under every sampler.
+
+use reprior::model::{InputReduction, Noise};
+use reprior::posterior::Coordinates;
+
+use crate::LIMIT;
+use crate::case::{Case, Frame, Kind, learned, samplers};
+use crate::distorted::Distortion;
+use crate::replicate::outcome;
+
+const REPLICATES: u64 = 2000;
+
+/// All samplers under one likelihood. Coordinate systems take turns, beginning with number `first`.
+fn check(kind: Kind, noise: &Noise, first: usize) {
+    let frames = Frame::all(kind);
+    for index in 0..samplers(false).len() {
+        let frame = frames[(first + index) % frames.len()];
+        let is_stiff = kind == Kind::Gaussian && frame.coordinates == Coordinates::Standard;
+        let settings = samplers(is_stiff).swap_remove(index);
+        let (hidden, reduction) = match (first + index) % 2 {
+            0 => (&[3][..], InputReduction::On),
+            _ => (&[3, 2][..], InputReduction::Off),
+        };
+        let case = Case {
+            hidden,
+            reduction,
+            kind,
+            noise: noise.clone(),
+            frame,
+            settings,
+            replicates: REPLICATES,
+            seed: (first * 100 + index) as u64,
+        };
+        let found = outcome(&case, Distortion::None, &|| case.settings.sampler());
+        let what = format!("{case:?} {found:?}");
+        assert!(found.largest.z < LIMIT, "{what}");
+        assert!((0.1..0.99).contains(&found.acceptance_rate), "{what}");
+    }
+}
+
+#[test]
+fn gaussian() {
+    check(Kind::Gaussian, &Noise::from(0.3), 0);
+}
+
+#[test]
+fn gaussian_with_a_scale_for_each_output() {
+    check(Kind::Gaussian, &Noise::Known(vec![0.3, 0.6]), 10);
+}
+
+#[test]
+fn gaussian_with_a_learned_scale() {
+    check(Kind::Gaussian, &learned(false), 7);
+}
+
+#[test]
+fn gaussian_with_a_learned_scale_for_each_output() {
+    check(Kind::Gaussian, &learned(true), 4);
+}
+
+#[test]
+fn student_t() {
+    check(Kind::StudentT, &Noise::Known(vec![0.3, 0.6]), 1);
+}
+
+#[test]
+fn student_t_with_a_learned_scale() {
+    check(Kind::StudentT, &learned(false), 4);
+}
+
+#[test]
+fn student_t_with_a_learned_scale_for_each_output() {
+    check(Kind::StudentT, &learned(true), 8);
+}
+
+#[test]
+fn categorical() {
+    check(Kind::Categorical, &Noise::from(1.0), 2);
+}
+
+#[test]
+fn bernoulli() {
+    check(Kind::Bernoulli, &Noise::from(1.0), 5);
+}
+
+#[test]
+fn poisson() {
+    check(Kind::Poisson, &Noise::from(1.0), 9);
+}

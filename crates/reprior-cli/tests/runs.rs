@@ -251,7 +251,18 @@ fn classification() {
 fn every_method_in_all_coordinates_and_precisions() {
     let place = Place::new();
     let flags = "--data friedman --train 30 --test 5 --network fcn:8 --warmup 10 --draws 8 --thin 2 --chains 2 --projections 5";
-    for method in ["hmc-infinite", "pcn", "elliptical"] {
+    let methods = [
+        "hmc-infinite",
+        "hmc",
+        "nuts",
+        "langevin",
+        "mala",
+        "pcnl",
+        "pcn",
+        "elliptical",
+        "rwm",
+    ];
+    for method in methods {
         let mut running = Vec::new();
         for coordinates in ["marginal", "repriorised", "standard"] {
             for precision in ["f32", "f64"] {

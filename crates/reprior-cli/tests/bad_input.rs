@@ -25,7 +25,7 @@ fn refused(place: &Place, arguments: &str, parts: &[&str]) {
 #[test]
 fn flags_out_of_range() {
     let place = Place::new();
-    let methods = "hmc-infinite, hmc, pcn, pcnl";
+    let methods = "hmc-infinite, hmc, nuts, pcn, pcnl";
     let cases: &[(&str, &[&str])] = &[
         ("--chains 0", &["chains", "0", "at least 1"]),
         ("--draws 0", &["draws", "at least 1"]),
@@ -83,7 +83,7 @@ fn flags_out_of_range() {
             "--network mlp:10",
             &["unknown network `mlp:10`", "fcn:1024", "linear"],
         ),
-        ("--method hmc", &["unknown method `hmc`", methods]),
+        ("--method gibbs", &["unknown method `gibbs`", methods]),
         (
             "--coordinates polar",
             &["polar", "marginal, repriorised, standard"],
@@ -557,8 +557,8 @@ fn configuration_files() {
         ),
         (
             "name",
-            "[data]\nsource = \"friedman\"\n[sampler]\nmethod = \"nuts\"\n",
-            &["line 4", "nuts", "hmc-infinite"],
+            "[data]\nsource = \"friedman\"\n[sampler]\nmethod = \"gibbs\"\n",
+            &["line 4", "gibbs", "hmc-infinite"],
         ),
         (
             "negative",

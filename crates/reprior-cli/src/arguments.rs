@@ -221,7 +221,7 @@ pub struct SettingsArguments {
     )]
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, hmc and nuts, 0.3 for pcn, 0.574 for pcnl and
-    /// mala, 0.9 for langevin, 0.234 for rwm]
+    /// mala, 0.97 for langevin, 0.234 for rwm]
     #[arg(
         long,
         value_name = "RATE",
@@ -229,7 +229,7 @@ pub struct SettingsArguments {
         help_heading = "Sampler"
     )]
     pub target_acceptance: Option<f64>,
-    /// Part of the momentum in (0, 1] that each transition of langevin or hmc-infinite refreshes [default: 0.01 for
+    /// Part of the momentum in (0, 1] that each transition of langevin or hmc-infinite refreshes [default: 0.03 for
     /// langevin, 1 for hmc-infinite]
     #[arg(
         long,

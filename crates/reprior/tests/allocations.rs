@@ -38,12 +38,18 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// All methods but `nuts`: nuts-rs makes the points of each trajectory anew.
+fn without_allocations() -> impl Iterator<Item = Method> {
+    let all = Method::ALL.into_iter();
+    all.filter(|method| *method != Method::Nuts)
+}
+
 #[test]
 fn transitions_do_not_allocate() {
     let (rows, inputs, outputs) = (70, 90, 2);
-    let methods = Method::ALL.map(|method| (method, None));
+    let methods = without_allocations().map(|method| (method, None));
     let with_memory = [(Method::HmcInfinite, Some(0.5))];
-    let methods: Vec<_> = methods.into_iter().chain(with_memory).collect();
+    let methods: Vec<_> = methods.chain(with_memory).collect();
     let mut x = vec![0.0; rows * inputs];
     Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
     for hidden in [vec![80], vec![40, 75]] {
@@ -107,7 +113,7 @@ fn chains_allocate_only_where_the_sampler_changes() {
         thin: 10,
         seed: 4,
     };
-    for method in Method::ALL {
+    for method in without_allocations() {
         let settings = SamplerSettings {
             method,
             arrival: Some(15),

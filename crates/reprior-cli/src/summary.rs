@@ -172,7 +172,7 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         metrics,
         warnings: Vec::new(),
     };
-    summary.warnings = summary.warnings_for(&sampling);
+    summary.warnings = summary.warnings_for(&sampling, settings.sampler.metropolis == Some(false));
     Ok(summary)
 }
 

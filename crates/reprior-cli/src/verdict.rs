@@ -10,9 +10,12 @@ use crate::problem::DataDescription;
 use crate::summary::Summary;
 use crate::table::{align, duration, number};
 
+/// Acceptance rate from which on the Metropolis correction may be left out (Hron et al. 2022, Section 4).
+const LEAST_UNCORRECTED: f64 = 0.98;
+
 impl Summary {
-    /// What a user should know before believing the draws.
-    pub fn warnings_for(&self, sampling: &Statistics) -> Vec<String> {
+    /// What a user should know before believing the draws; `uncorrected`: made without Metropolis correction.
+    pub fn warnings_for(&self, sampling: &Statistics, uncorrected: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |text: String| warnings.push(text);
         if self.draws == 0 {
@@ -49,7 +52,12 @@ impl Summary {
                 ess.min
             ));
         }
-        if self.acceptance_rate < 0.1 {
+        if uncorrected && self.acceptance_rate < LEAST_UNCORRECTED {
+            warn(format!(
+                "acceptance would be {:.3} with the Metropolis correction that was left out (below {LEAST_UNCORRECTED}): the draws are not of the posterior; lower --step-size, raise --target-acceptance, or leave --no-metropolis out",
+                self.acceptance_rate
+            ));
+        } else if self.acceptance_rate < 0.1 {
             warn(format!(
                 "acceptance is {:.3}: the step size is too large; let it adapt with a longer --warmup, or lower --step-size",
                 self.acceptance_rate

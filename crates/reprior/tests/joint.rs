@@ -118,7 +118,7 @@ fn check(what: Combination) {
     let settings = SamplerSettings {
         method: what.method,
         step_size: what.step_size,
-        target_acceptance: None,
+        ..SamplerSettings::default()
     };
     let mut statistics = Statistics::default();
     for replicate in 0..REPLICATES {
@@ -225,11 +225,17 @@ fn combinations(hidden: &'static [usize], reduction: InputReduction) -> Vec<Comb
         (Method::HmcInfinite, Some(0.5)),
         (Method::Pcn, Some(0.6)),
         (Method::Elliptical, None),
+        (Method::Pcnl, Some(0.6)),
+        (Method::Langevin, Some(0.5)),
+        (Method::Hmc, Some(0.5)),
     ];
     let small_steps = [
         (Method::HmcInfinite, Some(0.15)),
         (Method::Pcn, Some(0.2)),
         (Method::Elliptical, None),
+        (Method::Pcnl, Some(0.15)),
+        (Method::Mala, Some(0.15)),
+        (Method::Rwm, Some(0.2)),
     ];
     let mut all = Vec::new();
     for (i, (coordinates, methods)) in [

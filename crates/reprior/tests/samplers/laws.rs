@@ -149,6 +149,53 @@ fn uncorrected_langevin_has_the_law_of_the_leapfrog() {
     }
 }
 
+/// N(0, I) in many dimensions.
+struct Wide(usize);
+
+impl Target for Wide {
+    type Real = f32;
+    fn dim(&self) -> usize {
+        self.0
+    }
+    fn log_ratio(&mut self, _: &[f32]) -> Result<f64, EvaluationError> {
+        Ok(0.0)
+    }
+    fn log_ratio_and_gradient(
+        &mut self,
+        _: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<f64, EvaluationError> {
+        gradient.fill(0.0);
+        Ok(0.0)
+    }
+}
+
+/// One leapfrog step changes the energy by (h²/8)(‖z'‖² − ‖z‖²) up to higher orders, of variance dim·h⁶/16: the acceptance
+/// rate is 2Φ(−√dim·h³/8) at stationarity, and shrinks with width whatever the data.
+#[test]
+fn langevin_accepts_as_the_dimension_allows() {
+    let dim = 20_000;
+    for h in [0.1, 0.2, 0.3] {
+        let settings = SamplerSettings {
+            step_size: Some(h),
+            ..settings(Method::Langevin)
+        };
+        let schedule = Schedule {
+            chains: 2,
+            warmup: 20,
+            draws: 1500,
+            thin: 1,
+            seed: 15,
+        };
+        let chains = sample(|| Wide(dim), &settings, schedule, 2);
+        let rates = |c: &Collect<f32>| c.statistics.iter().map(|s| s.acceptance_sum).collect();
+        let rates: Vec<Vec<f64>> = chains.iter().map(rates).collect();
+        let mean = rates.concat().iter().sum::<f64>() / 3000.0;
+        let exact = libm::erfc((dim as f64).sqrt() * h.powi(3) / 8.0 / 2.0_f64.sqrt());
+        assert!((mean - exact).abs() < 0.02, "h = {h}: {mean} {exact}");
+    }
+}
+
 /// Posterior mean of the function at the training point by quadrature over the prior of the inner weights: with one
 /// training point the first layer is one Gaussian number per unit; here there is one unit per layer.
 fn quadrature(model: &Model<f64>, make: impl Fn() -> NetworkPosterior<f64>) -> (f64, f64) {

@@ -203,6 +203,15 @@ impl ModelSettings {
         self.likelihood
             .of_targets(targets, degrees)
             .map_err(Failure::request)?;
+        let outputs = self.likelihood.outputs(targets);
+        if let Some(NoiseSetting::Each(scales)) = &self.noise
+            && scales.len() != outputs
+        {
+            return Err(Failure::request(format!(
+                "{} noise scales were given for {outputs} outputs: give one, or one per output",
+                scales.len()
+            )));
+        }
         if matches!(targets, Targets::Classes { .. })
             && matches!(
                 self.noise,

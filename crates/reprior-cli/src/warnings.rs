@@ -7,6 +7,9 @@ use reprior::sampler::Method;
 use crate::settings::Settings;
 use crate::summary::Summary;
 
+/// Acceptance rate from which on the Metropolis correction may be left out (Hron et al. 2022, Section 4).
+const LEAST_UNCORRECTED: f64 = 0.98;
+
 /// Gradient-free methods, which crawl where networks are not very wide.
 fn is_gradient_free(method: Method) -> bool {
     !method.needs_gradients()
@@ -27,13 +30,6 @@ impl Summary {
         }
         if self.chains == 1 {
             warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
-        }
-        if method == Method::Langevin && settings.sampler.metropolis == Some(false) {
-            warn(format!(
-                "proposals were never rejected (--no-metropolis): the draws are of the posterior up to an error of the step size; \
-                 the acceptance that a correction would have had is {:.3}",
-                self.acceptance_rate
-            ));
         }
         let other = if is_gradient_free(method) {
             ", or try --method hmc-infinite"
@@ -100,7 +96,12 @@ impl Summary {
             }
             return;
         }
-        if rate < 0.1 {
+        if settings.sampler.metropolis == Some(false) && rate < LEAST_UNCORRECTED {
+            warn(format!(
+                "acceptance would be {rate:.3} with the Metropolis correction that was left out (below {LEAST_UNCORRECTED}): the draws are \
+                 not of the posterior; lower --step-size, raise --target-acceptance, or leave --no-metropolis out"
+            ));
+        } else if rate < 0.1 {
             let remedy = if settings.sampler.step_size.is_some() {
                 "lower --step-size, or leave it out and let it adapt"
             } else {

@@ -130,7 +130,7 @@ fn flags_out_of_range() {
             ],
         ),
         ("--precision f16", &["f16", "f32, f64"]),
-        ("--likelihood poisson", &["poisson", "gaussian"]),
+        ("--likelihood binomial", &["binomial", "gaussian"]),
         ("--space time", &["time", "auto, feature, data"]),
         ("--input-reduction maybe", &["maybe", "auto, on, off"]),
         (

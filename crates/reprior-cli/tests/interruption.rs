@@ -113,7 +113,7 @@ fn killed_on_arrival_and_later_gives_the_same_bytes() {
     let mut command = format!("sample {flags} --out run --checkpoint-seconds 0.01");
     for _ in 0..6 {
         let before = place.tree("run/checkpoint");
-        let mut running = place.start(&command);
+        let running = place.start(&command);
         wait_for_checkpoint(&place, "run", &before);
         sleep(whole.mul_f64(0.04));
         running.signal("-KILL");

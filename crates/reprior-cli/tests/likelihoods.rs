@@ -14,19 +14,34 @@ fn counts_and_classes(place: &Place) {
         let x = f64::from(i % 20) / 10.0 - 1.0;
         let count = (3.0 * (1.2 * x).exp()).round() + f64::from(i % 3);
         counts += &format!("{x},{count}\n");
-        classes += &format!("{x},{}\n", if x + f64::from(i % 4) * 0.1 > 0.2 { "warm" } else { "cold" });
+        classes += &format!(
+            "{x},{}\n",
+            if x + f64::from(i % 4) * 0.1 > 0.2 {
+                "warm"
+            } else {
+                "cold"
+            }
+        );
     }
     place.write("counts.csv", counts);
     place.write("classes.csv", classes);
 }
 
 fn values(rows: &[Vec<String>], column: usize) -> Vec<f64> {
-    rows.iter().map(|row| row[column].parse().unwrap()).collect()
+    rows.iter()
+        .map(|row| row[column].parse().unwrap())
+        .collect()
 }
 
 /// Samples, and predicts with what was sampled; the metrics are those of the same test rows.
-fn sample_and_predict(place: &Place, flags: &str, data: &str) -> (serde_json::Value, Vec<String>, Vec<Vec<String>>) {
-    place.succeed(&format!("sample --data {data} {flags} {SHORT} --keep 30 --overwrite --out run"));
+fn sample_and_predict(
+    place: &Place,
+    flags: &str,
+    data: &str,
+) -> (serde_json::Value, Vec<String>, Vec<Vec<String>>) {
+    place.succeed(&format!(
+        "sample --data {data} {flags} {SHORT} --keep 30 --overwrite --out run"
+    ));
     let (header, rows) = place.succeed(&format!("predict run --data {data}")).table();
     (place.summary("run"), header, rows)
 }
@@ -35,11 +50,17 @@ fn sample_and_predict(place: &Place, flags: &str, data: &str) -> (serde_json::Va
 fn counts() {
     let place = Place::new();
     counts_and_classes(&place);
-    let (summary, header, rows) =
-        sample_and_predict(&place, "--likelihood poisson --train 40 --test 20", "counts.csv");
+    let (summary, header, rows) = sample_and_predict(
+        &place,
+        "--likelihood poisson --train 40 --test 20",
+        "counts.csv",
+    );
     assert_eq!(summary["likelihood"], "poisson");
     assert_eq!(summary["coordinates"], "repriorised");
-    assert!(summary["metrics"]["nll"].as_f64().unwrap() < 2.6, "{summary}");
+    assert!(
+        summary["metrics"]["nll"].as_f64().unwrap() < 2.6,
+        "{summary}"
+    );
     assert_eq!(header, ["mean", "sd", "q05", "q50", "q95"]);
     let (mean, low, high) = (values(&rows, 0), values(&rows, 2), values(&rows, 4));
     for i in 0..20 {
@@ -47,7 +68,9 @@ fn counts() {
     }
     // the first row has x = −1 and about one count, the twentieth x = 0.9 and about nine
     assert!(mean[0] < 4.0 && mean[19] > 5.0, "{mean:?}");
-    let (_, plain) = place.succeed("predict run --data counts.csv --no-noise").table();
+    let (_, plain) = place
+        .succeed("predict run --data counts.csv --no-noise")
+        .table();
     assert!(values(&plain, 1)[0] < values(&rows, 1)[0]);
 }
 
@@ -58,10 +81,20 @@ fn classes() {
     for likelihood in ["bernoulli", "categorical"] {
         let flags = format!("--likelihood {likelihood} --train 40 --test 20");
         let (summary, header, rows) = sample_and_predict(&place, &flags, "classes.csv");
-        assert!(summary["metrics"]["accuracy"].as_f64().unwrap() > 0.7, "{likelihood}: {summary}");
-        assert_eq!(header, ["p_cold", "p_warm", "label", "confidence", "entropy"]);
+        assert!(
+            summary["metrics"]["accuracy"].as_f64().unwrap() > 0.7,
+            "{likelihood}: {summary}"
+        );
+        assert_eq!(
+            header,
+            ["p_cold", "p_warm", "label", "confidence", "entropy"]
+        );
         let (cold, warm) = (values(&rows, 0), values(&rows, 1));
-        assert!(cold.iter().zip(&warm).all(|(c, w)| (c + w - 1.0).abs() < 1e-6));
+        assert!(
+            cold.iter()
+                .zip(&warm)
+                .all(|(c, w)| (c + w - 1.0).abs() < 1e-6)
+        );
         assert!(cold[0] > 0.6 && warm[19] > 0.6, "{likelihood}: {cold:?}");
         assert!(!place.path("run/draws.zarr/predictions/sd").exists());
         let refused = place.run("predict run --data classes.csv --no-noise");
@@ -82,14 +115,27 @@ fn heavy_tails_and_learned_noise() {
     ] {
         let flags = format!("{flags} --train 60 --test 30");
         let (summary, header, rows) = sample_and_predict(&place, &flags, "friedman");
-        assert!(summary["metrics"]["rmse"].as_f64().unwrap() < 6.0, "{flags}: {summary}");
+        assert!(
+            summary["metrics"]["rmse"].as_f64().unwrap() < 6.0,
+            "{flags}: {summary}"
+        );
         assert_eq!((header.len(), rows.len()), (5, 300));
         let learned = summary["noise"].as_array().unwrap();
-        assert_eq!(learned.len(), usize::from(flags.contains("learn")), "{flags}");
+        assert_eq!(
+            learned.len(),
+            usize::from(flags.contains("learn")),
+            "{flags}"
+        );
         for noise in learned {
             // the data have sd 5 and noise 1
-            let (low, high) = (noise["q05"].as_f64().unwrap(), noise["q95"].as_f64().unwrap());
-            assert!(low > 0.05 && high < 10.0 && low < high, "{flags}: {summary}");
+            let (low, high) = (
+                noise["q05"].as_f64().unwrap(),
+                noise["q95"].as_f64().unwrap(),
+            );
+            assert!(
+                low > 0.05 && high < 10.0 && low < high,
+                "{flags}: {summary}"
+            );
         }
     }
 }
@@ -124,7 +170,9 @@ fn the_regulariser_changes_coordinates_only() {
     ] {
         let flags = format!("{flags} --train 20 --test 10 --seed 3");
         let flags = format!("{flags} --network fcn:12 --warmup 60 --draws 200 --chains 4 --quiet");
-        place.succeed(&format!("sample --data friedman {flags} --overwrite --out run"));
+        place.succeed(&format!(
+            "sample --data friedman {flags} --overwrite --out run"
+        ));
         let (_, rows) = place.succeed("predict run --data friedman").table();
         all.push((values(&rows, 0), values(&rows, 1)));
     }
@@ -140,8 +188,12 @@ fn the_regulariser_changes_coordinates_only() {
 fn an_interrupted_run_of_learned_noise_ends_with_the_same_bytes() {
     let place = Place::new();
     let flags = "--data friedman --likelihood student-t --noise learn --train 30 --test 5 --method langevin";
-    place.succeed(&format!("sample {flags} {SHORT} --seed 5 --threads 1 --out whole"));
-    place.succeed(&format!("sample --config whole/config.toml --quiet --threads 2 --out again"));
+    place.succeed(&format!(
+        "sample {flags} {SHORT} --seed 5 --threads 1 --out whole"
+    ));
+    place.succeed(&format!(
+        "sample --config whole/config.toml --quiet --threads 2 --out again"
+    ));
     let same = |name: &str| {
         let mut tree = place.tree(name);
         tree.retain(|path, _| path.starts_with("draws.zarr"));
@@ -155,28 +207,75 @@ fn wrong_requests_are_refused_with_a_way_out() {
     let place = Place::new();
     counts_and_classes(&place);
     let cases: &[(&str, &str, &[&str])] = &[
-        ("friedman", "--likelihood binomial", &["binomial", "poisson"]),
+        (
+            "friedman",
+            "--likelihood binomial",
+            &["binomial", "poisson"],
+        ),
         ("friedman", "--likelihood poisson", &["counts", "row 0"]),
-        ("friedman", "--likelihood categorical", &["categorical", "--task classification"]),
-        ("strokes", "--likelihood bernoulli", &["two classes", "10", "categorical"]),
-        ("strokes", "--likelihood student-t", &["student-t", "gaussian or categorical"]),
-        ("strokes", "--likelihood categorical --noise 0.1", &["no noise scale", "--noise"]),
+        (
+            "friedman",
+            "--likelihood categorical",
+            &["categorical", "--task classification"],
+        ),
+        (
+            "strokes",
+            "--likelihood bernoulli",
+            &["two classes", "10", "categorical"],
+        ),
+        (
+            "strokes",
+            "--likelihood student-t",
+            &["student-t", "gaussian or categorical"],
+        ),
+        (
+            "strokes",
+            "--likelihood categorical --noise 0.1",
+            &["no noise scale", "--noise"],
+        ),
         ("strokes", "--noise learn-each", &["share one noise"]),
-        ("strokes", "--likelihood categorical --coordinates marginal", &["repriorised or standard"]),
+        (
+            "strokes",
+            "--likelihood categorical --coordinates marginal",
+            &["repriorised or standard"],
+        ),
         ("friedman", "--noise quiet", &["`quiet`", "learn"]),
-        ("friedman", "--noise 0.1,0.2", &["2 noise scales", "1 outputs"]),
+        (
+            "friedman",
+            "--noise 0.1,0.2",
+            &["2 noise scales", "1 outputs"],
+        ),
         ("friedman", "--noise -1", &["-1", "positive"]),
         ("friedman", "--noise-median 0.2", &["--noise learn"]),
-        ("friedman", "--noise learn --noise-spread 0", &["--noise-spread", "positive"]),
+        (
+            "friedman",
+            "--noise learn --noise-spread 0",
+            &["--noise-spread", "positive"],
+        ),
         ("friedman", "--degrees-of-freedom 3", &["student-t"]),
-        ("friedman", "--likelihood student-t --degrees-of-freedom 0", &["--degrees-of-freedom", "positive"]),
-        ("friedman", "--regulariser 1n", &["--coordinates repriorised"]),
-        ("friedman", "--coordinates repriorised --regulariser -1", &["-1", "1n"]),
+        (
+            "friedman",
+            "--likelihood student-t --degrees-of-freedom 0",
+            &["--degrees-of-freedom", "positive"],
+        ),
+        (
+            "friedman",
+            "--regulariser 1n",
+            &["--coordinates repriorised"],
+        ),
+        (
+            "friedman",
+            "--coordinates repriorised --regulariser -1",
+            &["-1", "1n"],
+        ),
         ("friedman", "--space data-symmetric", &["repriorised"]),
     ];
     for (data, flags, parts) in cases {
         let refused = place.run(&format!("sample --data {data} {flags} --out refused"));
         refused.assert_error(2, parts);
-        assert!(!place.path("refused").exists(), "{flags} left a folder behind");
+        assert!(
+            !place.path("refused").exists(),
+            "{flags} left a folder behind"
+        );
     }
 }

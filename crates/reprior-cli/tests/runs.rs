@@ -250,7 +250,7 @@ fn classification() {
 #[test]
 fn every_method_in_all_coordinates_and_precisions() {
     let place = Place::new();
-    let flags = "--data friedman --train 30 --test 5 --network fcn:8 --warmup 10 --draws 8 --thin 2 --chains 2 --projections 5";
+    let flags = "--data friedman --train 30 --test 5 --network fcn:8 --warmup 60 --draws 8 --thin 4 --chains 2 --projections 5";
     let methods = [
         "hmc-infinite",
         "hmc",
@@ -284,7 +284,7 @@ fn every_method_in_all_coordinates_and_precisions() {
                 (&summary["method"], &summary["coordinates"]),
                 (&method.into(), &coordinates.into())
             );
-            assert_eq!(number(&summary, "steps"), 2.0 * (10.0 + 16.0));
+            assert_eq!(number(&summary, "steps"), 2.0 * (60.0 + 32.0));
             assert_summary(&summary, &["nll", "rmse"]);
         }
     }

@@ -191,9 +191,7 @@ fn an_interrupted_run_of_learned_noise_ends_with_the_same_bytes() {
     place.succeed(&format!(
         "sample {flags} {SHORT} --seed 5 --threads 1 --out whole"
     ));
-    place.succeed(&format!(
-        "sample --config whole/config.toml --quiet --threads 2 --out again"
-    ));
+    place.succeed("sample --config whole/config.toml --quiet --threads 2 --out again");
     let same = |name: &str| {
         let mut tree = place.tree(name);
         tree.retain(|path, _| path.starts_with("draws.zarr"));

@@ -9,6 +9,11 @@
 //!
 //! With damping b < 1 the velocity persists and is refreshed in part, v ← √(1 − b)·v + √b·ξ, and turned round when a
 //! trajectory is rejected (Horowitz 1991; in function space Ottobre, Pillai, Pinski, Stuart 2016); b = 1 draws it anew.
+//! Measured, effective draws of predictions (of weights) a gradient in `marginal` coordinates: a quarter turn on 100 rows of
+//! Friedman's function with a layer of 64 gives 0.028 (0.015) for b = 1 and 0.028 (0.027) for b = 0.3; 128 images of
+//! CIFAR-10 with a layer of 512 give 0.142 (0.162) and 0.131 (0.163), an angle of 0.8 0.195 (0.264) for b = 1 and 0.209
+//! (0.283) for b = 0.5, an angle of 0.5 0.231 (0.422) for b = 0.5. So it pays for linear functions of the weights, and with
+//! short trajectories of wide networks; predictions at a quarter turn gain nothing, and b = 1 stays the default.
 
 use std::f64::consts::FRAC_PI_2;
 

@@ -384,3 +384,46 @@ fn hmc_follows_the_leapfrog() {
     }
     assert!(accepted > 20);
 }
+
+/// ℓ(z) = −½·25·(z − 200)², far from the prior.
+struct Far;
+
+impl Target for Far {
+    type Real = f64;
+    fn dim(&self) -> usize {
+        1
+    }
+    fn log_ratio(&mut self, z: &[f64]) -> Result<f64, EvaluationError> {
+        Ok(-12.5 * (z[0] - 200.0).powi(2))
+    }
+    fn log_ratio_and_gradient(
+        &mut self,
+        z: &[f64],
+        gradient: &mut [f64],
+    ) -> Result<f64, EvaluationError> {
+        gradient[0] = -25.0 * (z[0] - 200.0);
+        self.log_ratio(z)
+    }
+}
+
+/// Half a step of this descent changes the kinetic energy by up to 12,000, but the energy at the points of the trajectory
+/// by at most (hω)²/8 of 500,000, 160: it is not a divergence.
+#[test]
+fn a_steep_descent_is_no_divergence() {
+    let kernels: [&mut dyn Sampler<f64>; 2] = [
+        &mut HmcInfinite::new(0.01, FRAC_PI_2, 1.0),
+        &mut Hmc::new(0.01, FRAC_PI_2),
+    ];
+    for kernel in kernels {
+        let mut state = kernel.init(&mut Far, vec![0.0]).unwrap();
+        let mut stream = Stream::new(8, 0, Purpose::Transition, 0);
+        let info = kernel.step(&mut Far, &mut state, &mut stream).unwrap();
+        assert!(!info.diverging && info.n_steps > 100, "{info:?}");
+        assert!(info.energy_error.abs() < 200.0, "{info:?}");
+        // a step at which the leapfrog is unstable is
+        kernel.set_step_size(0.5);
+        let mut state = kernel.init(&mut Far, vec![0.0]).unwrap();
+        let info = kernel.step(&mut Far, &mut state, &mut stream).unwrap();
+        assert!(info.diverging && !info.is_accepted && state.position == [0.0]);
+    }
+}

@@ -8,14 +8,19 @@
 #![allow(clippy::unwrap_used)]
 
 mod broken;
+mod calibration;
 mod case;
 mod distorted;
+mod experiment;
 mod inverse;
 mod kernel;
 mod laws;
 mod prior;
+mod ranks;
 mod replicate;
 mod statistics;
 
 /// Standard errors that the largest z-score of a case stays below when all is right.
 const LIMIT: f64 = 6.0;
+/// z-scores of one case, at most.
+const MOST_SCORES: usize = 180;

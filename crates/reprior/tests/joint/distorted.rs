@@ -6,7 +6,8 @@ use reprior::posterior::{
     Coordinates, EvaluationError, FeatureMap, NetworkPosterior, Recorder, Target,
 };
 
-use crate::inverse::{solve, theta};
+use crate::experiment::log_determinant;
+use crate::inverse::theta;
 
 /// What is wrong with ℓ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,12 +73,7 @@ impl Target for Distorted {
                     .approximation(&model.targets, &scales)
                     .variance;
                 let factor = architecture.readout_scale.factor(p - 1).powi(2) / lambda;
-                let mut precision = vec![0.0; p * p];
-                for (j, i) in (0..p).flat_map(|j| (0..p).map(move |i| (j, i))) {
-                    let product: f64 = (0..h.nrows()).map(|row| h[(row, i)] * h[(row, j)]).sum();
-                    precision[j * p + i] = f64::from(u8::from(i == j)) + factor * product;
-                }
-                let log_determinant = -0.5 * outputs as f64 * solve(&precision, &vec![0.0; p]).1;
+                let log_determinant = -0.5 * outputs as f64 * log_determinant(h, factor);
                 Ok(self.posterior.log_ratio(z)? - log_determinant)
             }
             Distortion::NoNormalisation => {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{Purpose, Stream};
+use reprior::compute::{Matrix, Purpose, Stream};
 use reprior::model::Model;
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{FeatureMap, NetworkPosterior, Projection};
 
 use crate::case::Case;
+use crate::inverse::solve;
 use crate::prior::INPUTS;
 
 pub const ROWS: usize = 4;
@@ -41,6 +42,17 @@ pub fn fixed(count: usize, index: u64) -> Vec<f64> {
     values
 }
 
+/// log det(I + scale·HᵀH).
+pub fn log_determinant(h: Matrix<'_, f64>, scale: f64) -> f64 {
+    let p = h.ncols();
+    let mut precision = vec![0.0; p * p];
+    for (j, i) in (0..p).flat_map(|j| (0..p).map(move |i| (j, i))) {
+        let product: f64 = (0..h.nrows()).map(|row| h[(row, i)] * h[(row, j)]).sum();
+        precision[j * p + i] = f64::from(u8::from(i == j)) + scale * product;
+    }
+    solve(&precision, &vec![0.0; p]).1
+}
+
 /// A case's network at some inputs.
 pub struct Probe {
     pub model: Model<f64>,
@@ -70,6 +82,13 @@ impl Probe {
         let value = |w: &[f64], i| factor * (0..p).map(|k| features[(i, k)] * w[k]).sum::<f64>();
         let column = |w| (0..features.nrows()).map(move |i| value(w, i));
         readout.chunks(p).flat_map(column).collect()
+    }
+
+    /// log det(I + ΨᵀΨ) of the features Ψ of the last outputs.
+    pub fn spread(&self) -> f64 {
+        let h = self.map.features(&self.model);
+        let factor = self.model.architecture.readout_scale.factor(h.ncols() - 1);
+        log_determinant(h, factor * factor)
     }
 }
 

@@ -42,7 +42,8 @@ impl Ranks {
         ranks
     }
 
-    /// Function values at two inputs, a projection of the weights, their norm, the log-likelihood, noise coordinates.
+    /// Function values at two inputs, a projection of the weights, their norm, the size of the features,
+    /// the log-likelihood, noise coordinates.
     fn quantities(&mut self, weights: &[f64], noise: &[f64]) -> Vec<f64> {
         let mut quantities = self.test.outputs(weights);
         let direction = fixed(weights.len(), 3);
@@ -51,6 +52,7 @@ impl Ranks {
         quantities.push(dot(weights, weights));
         let model = &self.model;
         let f = self.train.outputs(weights);
+        quantities.push(self.train.spread());
         let mut scales = vec![0.0; model.architecture.outputs];
         model.noise.scales(noise, &mut scales);
         let likelihood = &model.likelihood;

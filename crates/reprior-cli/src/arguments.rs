@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use reprior::model::likelihood::LikelihoodName;
 use reprior::network::Activation;
-use reprior::posterior::Coordinates;
+use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::Method;
 
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
@@ -149,27 +150,64 @@ pub struct SettingsArguments {
         help_heading = "Model"
     )]
     pub readout_bias_variance: Option<f64>,
-    /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C) [default: gaussian]
+    /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C), student-t (real targets with outliers),
+    /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: gaussian]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
-    pub likelihood: Option<String>,
-    /// Standard deviation of the observation noise, in units of the standardised target [default: 0.1]
+    pub likelihood: Option<LikelihoodName>,
+    /// Scale of the observation noise, in units of the standardised target: a number, one per output with commas, `learn`
+    /// (it gets a log-normal prior and is sampled along), or `learn-each` (one per output) [default: 0.1]
     #[arg(
         long,
         value_name = "SIGMA",
+        allow_hyphen_values = true,
+        help_heading = "Model"
+    )]
+    pub noise: Option<String>,
+    /// Prior median of a learned noise scale [default: 0.3]
+    #[arg(
+        long,
+        value_name = "M",
         allow_negative_numbers = true,
         help_heading = "Model"
     )]
-    pub noise: Option<f64>,
+    pub noise_median: Option<f64>,
+    /// Prior standard deviation of the logarithm of a learned noise scale [default: 1]
+    #[arg(
+        long,
+        value_name = "S",
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
+    pub noise_spread: Option<f64>,
+    /// Degrees of freedom of the student-t likelihood [default: 4]
+    #[arg(
+        long,
+        value_name = "NU",
+        allow_negative_numbers = true,
+        help_heading = "Model"
+    )]
+    pub degrees_of_freedom: Option<f64>,
 
     /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm [default: hmc-infinite]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub method: Option<Method>,
-    /// marginal (readout integrated out), repriorised or standard [default: marginal]
+    /// marginal (readout integrated out; gaussian likelihood only), repriorised or standard [default: marginal for the
+    /// gaussian likelihood, repriorised for the others]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub coordinates: Option<Coordinates>,
-    /// Where the readout is solved for: auto (the cheaper), feature or data [default: auto]
+    /// Where the readout is solved for: auto (the cheaper), feature, data, or data-symmetric (the symmetric root of Hron
+    /// et al. in repriorised coordinates: the same law, slower) [default: auto]
     #[arg(long, value_name = "SPACE", help_heading = "Sampler")]
     pub space: Option<String>,
+    /// λ of the map T of repriorised coordinates: matched (σ², or the variance of the likelihood's own approximation), a
+    /// positive number, or a multiple of n·σ² such as 1n. It changes coordinates, not the posterior [default: matched]
+    #[arg(
+        long,
+        value_name = "LAMBDA",
+        allow_negative_numbers = true,
+        help_heading = "Sampler"
+    )]
+    pub regulariser: Option<Regulariser>,
     /// Reduce the first layer's inputs to what the training data can tell apart (exact): auto, on or off [default: auto]
     #[arg(long, value_name = "WHEN", help_heading = "Sampler")]
     pub input_reduction: Option<String>,
@@ -183,7 +221,7 @@ pub struct SettingsArguments {
     )]
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, hmc and nuts, 0.3 for pcn, 0.574 for pcnl and
-    /// mala, 0.9 for langevin, 0.234 for rwm]
+    /// mala, 0.97 for langevin, 0.234 for rwm]
     #[arg(
         long,
         value_name = "RATE",
@@ -191,7 +229,7 @@ pub struct SettingsArguments {
         help_heading = "Sampler"
     )]
     pub target_acceptance: Option<f64>,
-    /// Part of the momentum in (0, 1] that each transition of langevin or hmc-infinite refreshes [default: 0.01 for
+    /// Part of the momentum in (0, 1] that each transition of langevin or hmc-infinite refreshes [default: 0.03 for
     /// langevin, 1 for hmc-infinite]
     #[arg(
         long,

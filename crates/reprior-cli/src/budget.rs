@@ -1,7 +1,8 @@
 //! Memory and operations that a run takes, from its sizes alone.
 
+use reprior::model::likelihood::LikelihoodName;
 use reprior::network::{Architecture, Trunk};
-use reprior::posterior::{Coordinates, Readout, Space};
+use reprior::posterior::{Coordinates, Readout, Regulariser, Space};
 use reprior::sampler::Method;
 use serde::Serialize;
 
@@ -25,6 +26,13 @@ pub struct Sizes {
     pub precision: Precision,
     /// Rows of the first layer's parameter matrix in the chain's coordinates.
     pub first_rows: usize,
+    /// Whether the readout is integrated out or solved for in closed form at each draw.
+    pub is_gaussian: bool,
+    /// Whether T is evaluated with each ℓ rather than for draws alone.
+    pub maps_readout: bool,
+    /// Coordinates of learned noise scales, and noise scales that may differ.
+    pub noise_coordinates: usize,
+    pub noise_scales: usize,
 }
 
 /// What a run takes.
@@ -63,7 +71,21 @@ impl Sizes {
         } && !architecture.hidden.is_empty();
         let space = settings.sampler.space.forced();
         let (schedule, sampler) = (settings.schedule(), settings.sampler_settings());
+        let outputs = architecture.outputs;
+        let is_gaussian = settings.model.likelihood == LikelihoodName::Gaussian;
+        let is_matched = settings.sampler.regulariser == Regulariser::Matched
+            && space != Some(Space::DataSymmetric);
+        let noise = settings.model.noise();
         Self {
+            is_gaussian,
+            maps_readout: settings.coordinates() == Coordinates::Repriorised
+                && !(is_gaussian && is_matched),
+            noise_coordinates: if settings.model.likelihood.has_scale() {
+                noise.coordinates(outputs)
+            } else {
+                0
+            },
+            noise_scales: noise.count(outputs).max(1),
             keeps_momentum: sampler.keeps_momentum(),
             arrives: sampler.arrival_transitions(schedule.warmup) > 0,
             chains: schedule.chains,
@@ -71,7 +93,7 @@ impl Sizes {
             space: space.unwrap_or_else(|| Space::cheaper(rows, architecture.readout_rows())),
             rows,
             test_rows,
-            coordinates: settings.sampler.coordinates,
+            coordinates: settings.coordinates(),
             method: settings.sampler.method,
             precision: settings.sampler.precision,
             architecture,
@@ -81,6 +103,16 @@ impl Sizes {
     /// Parameters below the readout in the chain's coordinates.
     pub fn inner_parameters(&self) -> usize {
         self.architecture.inner_parameters(self.first_rows)
+    }
+
+    /// Numbers of a position that is kept for `predict`.
+    pub fn kept_numbers(&self) -> usize {
+        let readout = if self.is_gaussian {
+            0
+        } else {
+            self.architecture.readout_parameters()
+        };
+        self.inner_parameters() + self.noise_coordinates + readout
     }
 
     /// Bytes of one number of the network's precision.
@@ -119,6 +151,7 @@ impl Sizes {
         );
         let inner = self.inner_parameters();
         let dimension = inner
+            + self.noise_coordinates
             + if self.coordinates == Coordinates::Marginal {
                 0
             } else {
@@ -142,10 +175,20 @@ impl Sizes {
             Precision::F32 => Trunk::<f32>::bytes(architecture, rows, gradients),
             Precision::F64 => Trunk::<f64>::bytes(architecture, rows, gradients),
         };
-        let readout = match self.precision {
-            Precision::F32 => Readout::<f32>::bytes(n, p, c, self.space, with_gradients),
-            Precision::F64 => Readout::<f64>::bytes(n, p, c, self.space, with_gradients),
+        let groups = self.noise_scales;
+        let bytes = match self.precision {
+            Precision::F32 => Readout::<f32>::bytes,
+            Precision::F64 => Readout::<f64>::bytes,
         };
+        let mut readout = (n + p) * c * 32;
+        if self.is_gaussian {
+            readout += bytes(n, p, c, self.space, with_gradients, groups);
+        }
+        if self.maps_readout {
+            // one more factorisation, and one more square for its derivative
+            let size = if self.space == Space::Feature { p } else { n };
+            readout += bytes(n, p, 2 * c, self.space, with_gradients, 1) + size * size * 16;
+        }
         let states = match self.method {
             Method::HmcInfinite if self.keeps_momentum => 7,
             Method::HmcInfinite | Method::Hmc => 5,
@@ -205,16 +248,22 @@ impl Sizes {
                 2.0 * first + 3.0 * (above + readout),
             );
         }
+        let g = self.noise_scales as f64;
         let (gram, factor, back) = match self.space {
             Space::Data => (
                 n * n * p,
-                n * n * n / 3.0,
-                2.0 * n * n * p + 2.0 * n * n * n / 3.0,
+                g * n * n * n / 3.0,
+                2.0 * n * n * p + g * 2.0 * n * n * n / 3.0,
             ),
             Space::Feature => (
                 n * p * p,
-                p * p * p / 3.0,
-                2.0 * n * p * p + 2.0 * p * p * p / 3.0,
+                g * p * p * p / 3.0,
+                2.0 * n * p * p + g * 2.0 * p * p * p / 3.0,
+            ),
+            Space::DataSymmetric => (
+                n * n * p,
+                9.0 * n * n * n,
+                2.0 * n * n * p + 4.0 * n * n * n,
             ),
         };
         (

@@ -1,13 +1,15 @@
 //! Diagnostics and metrics of what a run recorded, read block by block.
 
 use reprior::diagnostics::{Draws, Estimator, Truncation, rhat_squared_hron, spread, summarise};
+use reprior::metrics::Family;
 use reprior::model::Targets;
 use reprior_io::run::{DrawReader, Selection};
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::predictive::{Block, Gatherer, Metrics};
+use crate::predictive::{Block, Gatherer, Kind, Metrics};
 use crate::problem::DataDescription;
+use crate::schema::NOISE;
 use crate::settings::Settings;
 
 /// Variables of predictions that diagnostics are computed for, evenly spread over rows and outputs.
@@ -33,6 +35,10 @@ pub struct Ess {
     pub per_draw: f64,
     /// Mean over transitions of all chains after warm-up.
     pub per_step: f64,
+    /// Mean over gradient evaluations of all chains after warm-up; none for methods without gradients.
+    pub per_gradient: Option<f64>,
+    /// Mean over evaluations of all chains after warm-up, with gradient or without.
+    pub per_evaluation: f64,
     /// Mean over wall-clock seconds, warm-up included.
     pub per_second: f64,
     /// As Hron et al. 2022: mean over variables and chains of TFP's single-chain ESS over draws.
@@ -54,6 +60,8 @@ pub fn first(draws: u64) -> Selection {
 pub struct Rates {
     pub draws: f64,
     pub steps: f64,
+    pub gradients: f64,
+    pub evaluations: f64,
     pub seconds: f64,
 }
 
@@ -93,6 +101,8 @@ fn diagnose(
         tail_min: summaries.over(|s| s.ess_tail).min,
         per_draw: bulk.mean / rates.draws,
         per_step: bulk.mean / rates.steps,
+        per_gradient: (rates.gradients > 0.0).then(|| bulk.mean / rates.gradients),
+        per_evaluation: bulk.mean / rates.evaluations,
         per_second: bulk.mean / rates.seconds,
         tfp_per_draw: spread(tfp).mean / draws as f64,
         rhat_max: summaries.over(|s| s.rhat).max,
@@ -146,7 +156,8 @@ pub fn predictions(
         .collect();
     let mut traces: Vec<Vec<f64>> = Vec::with_capacity(variables);
     let mut gatherer = Gatherer::default();
-    let noise: Vec<f64> = noise_variances(settings, description);
+    let kind = Kind::new(&settings.model, description.is_classification);
+    let noise = noise_variances(reader, settings, description, draws)?;
     for start in (0..rows).step_by(block_rows) {
         let end = (start + block_rows).min(rows);
         let selection = Selection {
@@ -159,10 +170,11 @@ pub fn predictions(
                 .map_err(Failure::request)
         };
         let mean = read("mean")?.values;
-        let mut variance = read("sd")?.values;
-        for (v, noise) in variance.iter_mut().zip(noise.iter().cycle()) {
-            *v = *v * *v + noise;
-        }
+        let variance = if kind.has_function_variance() {
+            read("sd")?.values.into_iter().map(|sd| sd * sd).collect()
+        } else {
+            vec![0.0; total * (end - start) * kind.spread(outputs)]
+        };
         let width = (end - start) * outputs;
         for &at in chosen
             .iter()
@@ -176,16 +188,15 @@ pub fn predictions(
                     .collect(),
             );
         }
-        gatherer.add(
-            &Block {
-                rows: end - start,
-                outputs,
-                mean,
-                variance,
-            },
-            &truth,
-            start,
-        )?;
+        let mut block = Block {
+            kind,
+            rows: end - start,
+            outputs,
+            mean,
+            variance,
+        };
+        block.add_noise(&noise);
+        gatherer.add(&block, &truth, start)?;
     }
     let ess = diagnose(
         traces.len(),
@@ -199,19 +210,38 @@ pub fn predictions(
     Ok((ess, gatherer.finish()?))
 }
 
-/// Variances of the observation noise in the units that predictions are stored in: one for classes, one per output
-/// for real targets.
-pub fn noise_variances(settings: &Settings, description: &DataDescription) -> Vec<f64> {
-    let noise = settings.model.noise;
-    if description.is_classification {
-        return vec![noise * noise];
+/// Squared noise scales of every draw in the units that predictions are stored in (draws of all chains × one for classes,
+/// one per output for real targets); empty where there are none.
+fn noise_variances(
+    reader: &DrawReader,
+    settings: &Settings,
+    description: &DataDescription,
+    draws: u64,
+) -> Result<Vec<f64>, Failure> {
+    let total = reader.chains() as usize * draws as usize;
+    let maps = &description.standardisation.targets;
+    let kind = Kind::new(&settings.model, description.is_classification);
+    let spread = kind.spread(maps.len());
+    if spread == 0 || kind == Kind::Real(Family::Poisson) {
+        return Ok(vec![0.0; total * spread]);
     }
-    description
-        .standardisation
-        .targets
+    let squares = |scales: &[f64]| scales.iter().map(|s| s * s).collect::<Vec<f64>>();
+    if settings.model.learns_noise() {
+        let scales = reader
+            .read::<f64>("posterior", NOISE, &first(draws))
+            .map_err(Failure::request)?;
+        // one per output was recorded; the outputs of a classification share theirs
+        let kept = scales.values.chunks(maps.len());
+        return Ok(kept.flat_map(|all| squares(&all[..spread])).collect());
+    }
+    let scales = settings.model.noise().typical(maps.len());
+    let own: Vec<f64> = scales
         .iter()
-        .map(|map| (noise * map.scale).powi(2))
-        .collect()
+        .zip(maps)
+        .map(|(s, map)| s * map.scale)
+        .collect();
+    let own = squares(&own[..spread]);
+    Ok(own.iter().copied().cycle().take(total * spread).collect())
 }
 
 fn read_truth(reader: &DrawReader, description: &DataDescription) -> Result<Targets, Failure> {

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use reprior::model::InputReduction;
+use reprior::model::likelihood::LikelihoodName;
 
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
@@ -51,8 +52,28 @@ impl Settings {
             &mut self.model.readout_bias_variance,
             &flags.readout_bias_variance,
         );
-        parse(&mut self.model.likelihood, &flags.likelihood)?;
-        set(&mut self.model.noise, &flags.noise);
+        if let Some(likelihood) = flags.likelihood {
+            self.model.likelihood = likelihood;
+            // what a file says of another likelihood
+            if !likelihood.has_scale() {
+                self.model.noise = None;
+            }
+            if likelihood != LikelihoodName::StudentT {
+                self.model.degrees_of_freedom = None;
+            }
+        }
+        if let Some(text) = &flags.noise {
+            self.model.noise = Some(text.parse()?);
+        }
+        if !self.model.learns_noise() {
+            (self.model.noise_median, self.model.noise_spread) = (None, None);
+        }
+        replace(&mut self.model.noise_median, &flags.noise_median);
+        replace(&mut self.model.noise_spread, &flags.noise_spread);
+        replace(
+            &mut self.model.degrees_of_freedom,
+            &flags.degrees_of_freedom,
+        );
         if flags
             .method
             .is_some_and(|method| method != self.sampler.method)
@@ -67,7 +88,8 @@ impl Settings {
             };
         }
         set(&mut self.sampler.method, &flags.method);
-        set(&mut self.sampler.coordinates, &flags.coordinates);
+        replace(&mut self.sampler.coordinates, &flags.coordinates);
+        set(&mut self.sampler.regulariser, &flags.regulariser);
         parse(&mut self.sampler.space, &flags.space)?;
         if let Some(text) = &flags.input_reduction {
             self.sampler.input_reduction = match text.as_str() {

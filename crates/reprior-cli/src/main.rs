@@ -9,6 +9,7 @@ mod chain_state;
 mod effective;
 mod error;
 mod flags;
+mod model_settings;
 mod names;
 mod plan;
 mod predict;
@@ -22,7 +23,9 @@ mod settings;
 mod stored;
 mod summary;
 mod table;
+mod trace;
 mod verdict;
+mod warnings;
 
 use std::process::ExitCode;
 

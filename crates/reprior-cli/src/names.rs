@@ -40,17 +40,12 @@ names!(
 );
 names!(
     /// Where the readout is solved for.
-    SpaceChoice, "space" { Auto = "auto", Feature = "feature", Data = "data" }
+    SpaceChoice, "space" { Auto = "auto", Feature = "feature", Data = "data", DataSymmetric = "data-symmetric" }
 );
 names!(
     /// Precision of the network.
     Precision, "precision" { F32 = "f32", F64 = "f64" }
 );
-names!(
-    /// The likelihood.
-    Likelihood, "likelihood" { Gaussian = "gaussian" }
-);
-
 impl SpaceChoice {
     /// The space that is forced, if any.
     pub fn forced(self) -> Option<Space> {
@@ -58,6 +53,7 @@ impl SpaceChoice {
             Self::Auto => None,
             Self::Feature => Some(Space::Feature),
             Self::Data => Some(Space::Data),
+            Self::DataSymmetric => Some(Space::DataSymmetric),
         }
     }
 }

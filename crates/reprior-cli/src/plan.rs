@@ -49,13 +49,14 @@ impl Plan {
             Precision::F64 => (8, DataType::F64),
         };
         let inner = sizes.inner_parameters();
-        let schema = schema(problem, inner, real, data_type);
+        let schema = schema(problem, inner, sizes.kept_numbers(), real, data_type);
         let mut budget = sizes.budget();
         let writers = schema.bytes_in_memory().map_err(Failure::request)?;
         budget.chain_bytes = budget.chain_bytes.saturating_add(writers);
         budget.memory_bytes = with_writers(&sizes, writers);
-        let checkpoint =
-            (inner + sizes.architecture.readout_parameters()) as u64 * (2 * real as u64 + 16);
+        let checkpoint = (inner + sizes.noise_coordinates + sizes.architecture.readout_parameters())
+            as u64
+            * (2 * real as u64 + 16);
         let disk = schema.bytes_on_disk().map_err(Failure::request)?;
         Ok(Self {
             disk_bytes: disk.saturating_add(checkpoint.saturating_mul(sizes.chains as u64)),

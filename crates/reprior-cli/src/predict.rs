@@ -4,18 +4,17 @@ use std::io::Write;
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
-use reprior::metrics::GaussianMixture;
+use reprior::metrics::Mixture;
 use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
 use reprior_io::data::load_inputs;
 use reprior_io::run::{DrawReader, Number, Selection, atomic};
 
 use crate::arguments::PredictArguments;
-use crate::effective::noise_variances;
 use crate::error::Failure;
 use crate::names::Precision;
-use crate::predictive::{Block, Gatherer};
+use crate::predictive::{Block, Gatherer, Kind};
 use crate::problem::{DataDescription, Problem};
-use crate::schema::POSITIONS;
+use crate::schema::{POSITION, POSITIONS};
 use crate::stored::Stored;
 use crate::summary::open_run;
 use crate::table::{number, to_stderr};
@@ -43,26 +42,31 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     let values = description
         .standardisation
         .standardise_inputs(&inputs.values);
-    let noise = noise_variances(&problem.settings, &description);
+    let kind = Kind::new(&problem.settings.model, description.is_classification);
+    if arguments.no_noise && kind == Kind::Probabilities {
+        return Err(Failure::request(format!(
+            "--no-noise has no meaning for class probabilities under the {} likelihood: leave it out",
+            problem.settings.model.likelihood
+        )));
+    }
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer
         .write_record(header(&description))
         .map_err(Failure::run)?;
     let mut gatherer = Gatherer::default();
     for (index, block) in values.chunks(BLOCK_ROWS * description.columns).enumerate() {
-        let mut block = match problem.settings.sampler.precision {
+        let (mut block, noise) = match problem.settings.sampler.precision {
             Precision::F32 => predict::<f32>(&problem, &reader, block)?,
             Precision::F64 => predict::<f64>(&problem, &reader, block)?,
         };
         let function = block.variance.clone();
-        for (v, noise) in block.variance.iter_mut().zip(noise.iter().cycle()) {
-            *v += noise;
-        }
+        block.add_noise(&noise);
         if let Some(truth) = &inputs.truth {
             gatherer.add(&block, truth, index * BLOCK_ROWS)?;
         }
         if arguments.no_noise {
             block.variance = function;
+            block = block.without_noise();
         }
         write_rows(&mut writer, &block, &description)?;
     }
@@ -91,30 +95,37 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Means and variances (without noise) in the target's own units, for every kept position.
+/// Means and variances (without noise) in the target's own units, and squared noise scales, for every kept position.
 fn predict<R: Stored + Number>(
     problem: &Problem,
     reader: &DrawReader,
     inputs: &[f64],
-) -> Result<Block, Failure> {
+) -> Result<(Block, Vec<f64>), Failure> {
     let settings = &problem.settings;
     let model = Arc::new(problem.model::<R>(inputs)?);
-    let inner = model.inner_parameters();
     let is_classification = problem.description.is_classification;
-    let mut posterior = NetworkPosterior::new(
-        Arc::clone(&model),
-        Coordinates::Marginal,
-        settings.sampler.space.forced(),
-    );
+    let kind = Kind::new(&settings.model, is_classification);
+    // what is kept of a position, see `Recording`
+    let coordinates = if model.likelihood.is_gaussian() {
+        Coordinates::Marginal
+    } else {
+        Coordinates::Standard
+    };
+    let kept = NetworkPosterior::dimension(&model, coordinates);
+    let space = settings.sampler.space.forced();
+    let mut posterior = NetworkPosterior::new(Arc::clone(&model), coordinates, space);
     let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
-    let outputs = &problem.description.standardisation.targets;
+    let maps = problem.output_maps();
     let rows = inputs.len() / problem.description.columns;
     let mut block = Block {
+        kind,
         rows,
-        outputs: outputs.len(),
+        outputs: problem.description.output_names.len(),
         mean: Vec::new(),
         variance: Vec::new(),
     };
+    let spread = kind.spread(maps.len());
+    let mut noise = Vec::new();
     let mut failure = None;
     let mut add = |chain: u64, draw: u64, z: &[R]| {
         let mut stream = Stream::new(settings.run.seed, chain, Purpose::Prediction, draw);
@@ -126,27 +137,38 @@ fn predict<R: Stored + Number>(
             }
         };
         for row in 0..rows {
-            for (output, map) in outputs.iter().enumerate() {
-                block
-                    .mean
-                    .push(map.restore(record.mean[output * rows + row]));
-                if !is_classification {
-                    block
-                        .variance
-                        .push(map.scale.powi(2) * record.variance[row]);
-                }
+            let own = |values: &[f64], output: usize| values[output * rows + row];
+            let start = block.mean.len();
+            block
+                .mean
+                .extend((0..maps.len()).map(|output| own(&record.mean, output)));
+            model.likelihood.mean(&mut block.mean[start..]);
+            for (mean, map) in block.mean[start..].iter_mut().zip(&maps) {
+                *mean = map.restore(*mean);
             }
-            if is_classification {
-                block.variance.push(record.variance[row]);
+            if kind == Kind::Probabilities && maps.len() == 1 {
+                block.mean.insert(start, 1.0 - block.mean[start]);
+            }
+            for (output, map) in maps.iter().enumerate().take(spread) {
+                let variance = own(&record.variance, output);
+                block.variance.push(map.scale.powi(2) * variance);
             }
         }
+        for (scale, map) in record.noise.iter().zip(&maps).take(spread) {
+            let has_scale = settings.model.likelihood.has_scale();
+            noise.push(if has_scale {
+                (map.scale * scale).powi(2)
+            } else {
+                0.0
+            });
+        }
     };
-    if inner == 0 {
+    if kept == 0 {
         // a linear model: the prediction is the closed form, whatever the draw
         add(0, 0, &[]);
     } else {
         reader
-            .for_each_draw::<R>(POSITIONS, "inner_weights", &Selection::all(), &mut add)
+            .for_each_draw::<R>(POSITIONS, POSITION, &Selection::all(), &mut add)
             .map_err(Failure::request)?;
     }
     if let Some(error) = failure {
@@ -157,7 +179,7 @@ fn predict<R: Stored + Number>(
             "the run has no draws yet: go on with `reprior resume`",
         ));
     }
-    Ok(block)
+    Ok((block, noise))
 }
 
 fn header(description: &DataDescription) -> Vec<String> {
@@ -206,7 +228,7 @@ fn write_rows(
         record.clear();
         for output in 0..block.outputs {
             let (means, variances) = block.components(row, output);
-            let mixture = GaussianMixture::new(&means, &variances).map_err(Failure::run)?;
+            let mixture = Mixture::new(block.family(), &means, &variances).map_err(Failure::run)?;
             record.push(mixture.mean().to_string());
             record.push(mixture.variance().sqrt().to_string());
             record.extend([0.05, 0.5, 0.95].map(|p| mixture.quantile(p).to_string()));

@@ -1,25 +1,66 @@
 //! Draws of predictions for a block of rows, and what is made of them: mixtures, class probabilities, metrics.
 
 use reprior::metrics::{
-    ClassPredictions, GaussianMixture, expected_calibration_error, maximum_calibration_error,
+    ClassPredictions, Family, Mixture, expected_calibration_error, maximum_calibration_error,
     mixture_nll,
 };
+use reprior::model::likelihood::LikelihoodName;
 use reprior::model::{Targets, targets};
 use serde::Serialize;
 
 use crate::error::Failure;
+use crate::model_settings::ModelSettings;
 
 /// Bins of the calibration errors.
 const BINS: usize = 15;
 
-/// Means and variances of every draw for some rows, in the target's own units. `variance` has one number per row for
-/// classes, one per row and output for real targets; whether noise is included is the maker's choice.
+/// What a draw predicts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Class codes e_c − 1/C, Gaussian, with one variance per row.
+    Codes,
+    /// Class probabilities.
+    Probabilities,
+    /// A member of a family for every output.
+    Real(Family),
+}
+
+impl Kind {
+    /// Of a run's draws.
+    pub fn new(settings: &ModelSettings, is_classification: bool) -> Self {
+        match settings.likelihood {
+            LikelihoodName::Gaussian if is_classification => Self::Codes,
+            LikelihoodName::Gaussian => Self::Real(Family::Gaussian),
+            LikelihoodName::StudentT => Self::Real(Family::StudentT(settings.degrees_of_freedom())),
+            LikelihoodName::Poisson => Self::Real(Family::Poisson),
+            LikelihoodName::Categorical | LikelihoodName::Bernoulli => Self::Probabilities,
+        }
+    }
+
+    /// Whether the function has a variance given a draw, which is recorded.
+    pub fn has_function_variance(self) -> bool {
+        matches!(self, Self::Codes | Self::Real(Family::Gaussian))
+    }
+
+    /// Numbers of a row's variance.
+    pub fn spread(self, outputs: usize) -> usize {
+        match self {
+            Self::Codes => 1,
+            Self::Probabilities => 0,
+            Self::Real(_) => outputs,
+        }
+    }
+}
+
+/// Means and squared scales of every draw for some rows, in the target's own units.
 pub struct Block {
+    pub kind: Kind,
     pub rows: usize,
+    /// Outputs, or classes.
     pub outputs: usize,
     /// draws × rows × outputs.
     pub mean: Vec<f64>,
-    /// draws × rows, or draws × rows × outputs.
+    /// draws × rows × [`Kind::spread`]; whether noise is included is the maker's choice.
     pub variance: Vec<f64>,
 }
 
@@ -29,6 +70,33 @@ const SMALLEST_VARIANCE: f64 = 1e-12;
 impl Block {
     fn draws(&self) -> usize {
         self.mean.len() / (self.rows * self.outputs).max(1)
+    }
+
+    /// Adds the squared noise scales of each draw (draws × [`Kind::spread`]) to the variances of all its rows.
+    pub fn add_noise(&mut self, noise: &[f64]) {
+        let spread = self.kind.spread(self.outputs);
+        if spread == 0 {
+            return;
+        }
+        for (rows, noise) in self
+            .variance
+            .chunks_exact_mut(self.rows * spread)
+            .zip(noise.chunks_exact(spread))
+        {
+            for row in rows.chunks_exact_mut(spread) {
+                for (variance, noise) in row.iter_mut().zip(noise) {
+                    *variance += noise;
+                }
+            }
+        }
+    }
+
+    /// The same without observation noise: for a function that a draw determines, a Gaussian of hardly any variance.
+    pub fn without_noise(mut self) -> Self {
+        if let Kind::Real(family) = &mut self.kind {
+            *family = Family::Gaussian;
+        }
+        self
     }
 
     /// Means and variances over draws of one output of one row.
@@ -47,14 +115,35 @@ impl Block {
         (pick(&self.mean), variances)
     }
 
+    /// Family of the draws of real targets.
+    pub fn family(&self) -> Family {
+        match self.kind {
+            Kind::Real(family) => family,
+            _ => Family::Gaussian,
+        }
+    }
+
     /// Class probabilities, rows × classes.
     pub fn class_probabilities(&self) -> Vec<f64> {
         let mut all = vec![0.0; self.rows * self.outputs];
         for (row, out) in all.chunks_exact_mut(self.outputs).enumerate() {
-            let draws = (0..self.draws()).map(|draw| {
+            let mean = |draw: usize| {
                 let at = draw * self.rows + row;
-                let mean = &self.mean[at * self.outputs..(at + 1) * self.outputs];
-                (mean, self.variance[at].max(SMALLEST_VARIANCE))
+                &self.mean[at * self.outputs..(at + 1) * self.outputs]
+            };
+            if self.kind == Kind::Probabilities {
+                for draw in 0..self.draws() {
+                    for (out, p) in out.iter_mut().zip(mean(draw)) {
+                        *out += p;
+                    }
+                }
+                let total: f64 = out.iter().sum();
+                out.iter_mut().for_each(|p| *p /= total);
+                continue;
+            }
+            let draws = (0..self.draws()).map(|draw| {
+                let variance = self.variance[draw * self.rows + row];
+                (mean(draw), variance.max(SMALLEST_VARIANCE))
             });
             targets::class_probabilities(draws, out);
         }
@@ -68,7 +157,7 @@ impl Block {
 pub enum Metrics {
     /// For real targets, in their own units.
     Regression {
-        /// Mean over rows of −log of the predictive density (a Gaussian mixture over draws).
+        /// Mean over rows of −log of the predictive density (a mixture over draws).
         nll: f64,
         /// Root of the mean over rows of the summed squared errors of the predictive mean.
         rmse: f64,
@@ -123,16 +212,23 @@ impl Gatherer {
                     .mean
                     .chunks_exact(width)
                     .zip(variance.chunks_exact(width));
-                let nll = mixture_nll(draws, truth, outputs).map_err(Failure::run)?;
+                let family = block.family();
+                let nll = mixture_nll(family, draws, truth, outputs).map_err(Failure::run)?;
                 self.nll += nll * block.rows as f64;
                 for row in 0..block.rows {
                     for output in 0..outputs {
                         let (means, variances) = block.components(row, output);
                         let mixture =
-                            GaussianMixture::new(&means, &variances).map_err(Failure::run)?;
+                            Mixture::new(family, &means, &variances).map_err(Failure::run)?;
                         let y = truth[row * outputs + output];
                         self.squares += (mixture.mean() - y).powi(2);
-                        self.covered += usize::from((0.05..=0.95).contains(&mixture.cdf(y)));
+                        // counts: within the 5 % and 95 % quantiles, both included
+                        let below = if family == Family::Poisson {
+                            mixture.cdf(y - 1.0)
+                        } else {
+                            mixture.cdf(y)
+                        };
+                        self.covered += usize::from(mixture.cdf(y) >= 0.05 && below <= 0.95);
                         self.values += 1;
                     }
                 }

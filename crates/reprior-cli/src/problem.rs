@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use reprior::model::{Dataset, InputKind, Model, Split, Standardisation, Targets, targets};
+use reprior::model::likelihood::LikelihoodName;
+use reprior::model::{Affine, Dataset, InputKind, Model, Split, Standardisation, Targets};
 use reprior::network::Architecture;
 use reprior_io::data::{BUILT_INS, ExpectedInputs, ExpectedTargets, load, target_columns};
 use serde::{Deserialize, Serialize};
@@ -82,9 +83,11 @@ impl Problem {
             settings.data.target = Some(target_columns.clone());
         }
         settings.resolve();
-        let architecture = settings.architecture(train.columns, train.targets.outputs())?;
+        settings.model.check_targets(&train.targets)?;
+        let outputs = settings.model.likelihood.outputs(&train.targets);
+        let architecture = settings.model.architecture(train.columns, outputs)?;
         let sizes = Sizes::new(&settings, architecture.clone(), train.rows, test.rows);
-        let keeping = Keeping::new(&settings, sizes.inner_parameters(), sizes.real_bytes());
+        let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
         settings.record.keep = Some(keeping.positions(settings.schedule().draws));
         let standardisation = Standardisation::fit(&train);
         let is_classification = matches!(train.targets, Targets::Classes { .. });
@@ -104,7 +107,10 @@ impl Problem {
         Ok(Self {
             inputs: standardisation.standardise_inputs(&train.inputs),
             test_inputs: standardisation.standardise_inputs(&test.inputs),
-            targets: targets::code(&train.targets, standardisation),
+            targets: settings
+                .model
+                .likelihood
+                .code(&train.targets, standardisation),
             train_targets: train.targets,
             test_targets: test.targets,
             architecture,
@@ -119,16 +125,26 @@ impl Problem {
     /// A wrong request: something out of range.
     pub fn model<R: Stored>(&self, test_inputs: &[f64]) -> Result<Model<R>, Failure> {
         let (architecture, targets) = (self.architecture.clone(), self.targets.clone());
-        let reduction = self.settings.sampler.input_reduction;
-        Model::new(
-            architecture,
-            self.settings.model.noise,
-            &self.inputs,
-            targets,
-            test_inputs,
-            reduction,
-        )
-        .map_err(Failure::request)
+        let (settings, reduction) = (&self.settings.model, self.settings.sampler.input_reduction);
+        let likelihood = settings
+            .likelihood
+            .of_targets(&self.train_targets, settings.degrees_of_freedom())
+            .map_err(Failure::request)?;
+        let inputs = &self.inputs;
+        let noise = settings.noise();
+        Model::new(architecture, noise, inputs, targets, test_inputs, reduction)
+            .map(|model| model.with_likelihood(likelihood))
+            .map_err(Failure::request)
+    }
+
+    /// The map of every output of the network back to the target's own units; the identity where it has none.
+    pub fn output_maps(&self) -> Vec<Affine> {
+        match self.settings.model.likelihood {
+            LikelihoodName::Gaussian | LikelihoodName::StudentT => {
+                self.description.standardisation.targets.clone()
+            }
+            _ => vec![Affine::IDENTITY; self.architecture.outputs],
+        }
     }
 }
 

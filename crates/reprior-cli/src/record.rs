@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use reprior::chain::{Moments, Observer, Schedule, Snapshot, Statistics};
 use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::model::likelihood::Likelihood;
 use reprior::model::{Affine, TestDesign};
 use reprior::network::Architecture;
 use reprior::posterior::{NetworkPosterior, Recorder};
@@ -13,6 +14,7 @@ use reprior_io::run::{DrawWriter, RunError, Values};
 use thiserror::Error;
 
 use crate::chain_state::save;
+use crate::predictive::Kind;
 use crate::schema::{Keeping, POSITIONS, WEIGHTS, tensors};
 use crate::stored::Stored;
 
@@ -36,6 +38,11 @@ pub struct Recipe<R> {
     /// Maps of the outputs back to their own units; for classes, identities.
     pub outputs: Vec<Affine>,
     pub is_classification: bool,
+    /// What draws predict, and under which likelihood.
+    pub kind: Kind,
+    pub likelihood: Arc<dyn Likelihood>,
+    pub learns_noise: bool,
+    pub noise_coordinates: usize,
     /// How to complete the first layer's weights, where inputs are reduced and whole weights are kept.
     pub whole: Option<Arc<TestDesign<R>>>,
     /// When this process began, and the seconds that earlier ones took.
@@ -51,6 +58,8 @@ pub struct Recording<R> {
     pub moments: Moments,
     mean: Vec<f64>,
     sd: Vec<f64>,
+    noise: Vec<f64>,
+    position: Vec<R>,
 }
 
 impl<R: Stored> Recording<R> {
@@ -70,6 +79,8 @@ impl<R: Stored> Recording<R> {
             moments,
             mean: Vec::new(),
             sd: Vec::new(),
+            noise: Vec::new(),
+            position: Vec::new(),
         }
     }
 
@@ -182,47 +193,73 @@ impl<R: Stored> Observer<NetworkPosterior<R>> for Recording<R> {
         if !record.projections.is_empty() {
             posterior.push(Values::F64(&record.projections));
         }
+        if self.recipe.learns_noise {
+            let own = record.noise.iter().zip(&self.recipe.outputs);
+            self.noise.clear();
+            self.noise.extend(own.map(|(noise, map)| noise * map.scale));
+            posterior.push(Values::F64(&self.noise));
+        }
         self.writer.push("posterior", &posterior)?;
         let values = StatisticsValues::new(statistics, log_density);
         let clamped = [i64::try_from(record.clamped).unwrap_or(i64::MAX)];
         let mut values = values.values();
         values.push(Values::I64(&clamped));
         self.writer.push("sample_stats", &values)?;
-        let rows = record.variance.len();
+        let outputs = self.recipe.outputs.len();
+        let rows = record.mean.len() / outputs;
         if rows > 0 {
             self.mean.clear();
             self.sd.clear();
+            let (kind, maps) = (self.recipe.kind, &self.recipe.outputs);
             for row in 0..rows {
-                let root = record.variance[row].sqrt();
-                for (output, map) in self.recipe.outputs.iter().enumerate() {
-                    self.mean
-                        .push(map.restore(record.mean[output * rows + row]));
-                    if !self.recipe.is_classification {
-                        self.sd.push(map.scale * root);
-                    }
+                let start = self.mean.len();
+                let own = |values: &[f64], output: usize| values[output * rows + row];
+                self.mean
+                    .extend((0..outputs).map(|output| own(&record.mean, output)));
+                self.recipe.likelihood.mean(&mut self.mean[start..]);
+                for (mean, map) in self.mean[start..].iter_mut().zip(maps) {
+                    *mean = map.restore(*mean);
                 }
-                if self.recipe.is_classification {
-                    self.sd.push(root);
+                if kind == Kind::Probabilities && outputs == 1 {
+                    // of the second of two classes
+                    self.mean.insert(start, 1.0 - self.mean[start]);
+                }
+                if kind == Kind::Codes {
+                    self.sd.push(own(&record.variance, 0).sqrt());
+                } else if kind.has_function_variance() {
+                    let sd = |(output, map): (usize, &Affine)| {
+                        map.scale * own(&record.variance, output).sqrt()
+                    };
+                    self.sd.extend(maps.iter().enumerate().map(sd));
                 }
             }
-            if self.recipe.is_classification {
-                let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
-                let (mean, sd) = (narrow(&self.mean), narrow(&self.sd));
-                self.writer
-                    .push("predictions", &[Values::F32(&mean), Values::F32(&sd)])?;
+            let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
+            let (mean, sd) = (narrow(&self.mean), narrow(&self.sd));
+            let mut values = if self.recipe.is_classification {
+                vec![Values::F32(&mean), Values::F32(&sd)]
             } else {
-                self.writer.push(
-                    "predictions",
-                    &[Values::F64(&self.mean), Values::F64(&self.sd)],
-                )?;
+                vec![Values::F64(&self.mean), Values::F64(&self.sd)]
+            };
+            if !kind.has_function_variance() {
+                values.pop();
             }
+            self.writer.push("predictions", &values)?;
         }
         self.moments.add(&record.weights);
         let keeping = self.recipe.keeping;
-        let inner = record.weights.len() - self.recipe.architecture.readout_parameters();
-        if inner > 0 && draw.is_multiple_of(keeping.positions_every) {
-            self.writer
-                .push(POSITIONS, &[R::values(&record.weights[..inner])])?;
+        if draw.is_multiple_of(keeping.positions_every) {
+            let readout = record.weights.len() - self.recipe.architecture.readout_parameters();
+            let (inner, readout) = record.weights.split_at(readout);
+            let noise = &state.position[inner.len()..inner.len() + self.recipe.noise_coordinates];
+            self.position.clear();
+            self.position.extend_from_slice(inner);
+            self.position.extend_from_slice(noise);
+            if !self.recipe.likelihood.is_gaussian() {
+                self.position.extend_from_slice(readout);
+            }
+            if !self.position.is_empty() {
+                self.writer.push(POSITIONS, &[R::values(&self.position)])?;
+            }
         }
         if keeping
             .weights_every

@@ -1,9 +1,11 @@
 //! What a run folder's draws hold: groups, variables, dimensions, in ArviZ's layout.
 
+use reprior::model::likelihood::LikelihoodName;
 use reprior::network::Architecture;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
+use crate::predictive::Kind;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
@@ -11,6 +13,10 @@ use crate::settings::Settings;
 pub const POSITIONS: &str = "positions";
 pub const WEIGHTS: &str = "weights";
 pub const MOMENTS: &str = "weight_moments";
+/// The variable of learned noise scales, in the group `posterior`.
+pub const NOISE: &str = "noise";
+/// The variable of kept positions, in the group [`POSITIONS`].
+pub const POSITION: &str = "position";
 
 /// Bytes that kept positions may take unless their number is given.
 const POSITION_BUDGET: u64 = 256 << 20;
@@ -27,9 +33,9 @@ pub struct Keeping {
 
 impl Keeping {
     /// The spacing that keeps what the settings ask for, or what fits.
-    pub fn new(settings: &Settings, inner_parameters: usize, bytes: usize) -> Self {
+    pub fn new(settings: &Settings, numbers: usize, bytes: usize) -> Self {
         let schedule = settings.schedule();
-        let size = (inner_parameters * bytes * schedule.chains).max(1) as u64;
+        let size = (numbers * bytes * schedule.chains).max(1) as u64;
         let fitting = (POSITION_BUDGET / size).clamp(1, MOST_POSITIONS);
         let every = |count: u64| schedule.draws.div_ceil(count.clamp(1, schedule.draws));
         Self {
@@ -112,14 +118,23 @@ pub fn tensors(architecture: &Architecture) -> Vec<(String, usize, usize)> {
         .collect()
 }
 
-/// The schema of a problem's run; `inner` parameters and the data type are those of the chain's coordinates.
-pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType) -> Schema {
+/// The schema of a problem's run; `inner` parameters, numbers of a kept position and the data type are those of the chain's
+/// coordinates.
+pub fn schema(
+    problem: &Problem,
+    inner: usize,
+    kept: usize,
+    bytes: usize,
+    data_type: DataType,
+) -> Schema {
     let (settings, description) = (&problem.settings, &problem.description);
     let architecture = &problem.architecture;
     let schedule = settings.schedule();
-    let keeping = Keeping::new(settings, inner, bytes);
+    let keeping = Keeping::new(settings, kept, bytes);
     let (train, test) = (description.train_rows as u64, description.test_rows as u64);
-    let outputs = architecture.outputs as u64;
+    // classes, or real outputs: a network for two classes may have one output
+    let outputs = description.output_names.len() as u64;
+    let kind = Kind::new(&settings.model, description.is_classification);
     let layers = architecture.hidden.len() as u64 + 1;
     let projections = settings.record.projections as u64;
     let group = |name: &str, draws: Option<Draws>, variables: Vec<Variable>| Group {
@@ -140,6 +155,19 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
             DataType::F64,
             &[("direction", projections)],
             "random projections of all weights, unit variance a priori on average over directions",
+        ));
+    }
+    let output_dimension = if description.is_classification {
+        "class"
+    } else {
+        "output"
+    };
+    if settings.model.learns_noise() {
+        posterior.push(variable(
+            NOISE,
+            DataType::F64,
+            &[(output_dimension, outputs)],
+            "scale of the observation noise of each output, in the target's own units",
         ));
     }
     let mut groups = vec![group(
@@ -163,11 +191,6 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
         let draws = Draws::new(schedule.warmup_records());
         groups.push(group("warmup_sample_stats", Some(draws), statistics()));
     }
-    let output_dimension = if description.is_classification {
-        "class"
-    } else {
-        "output"
-    };
     if test > 0 {
         let spread: &[(&str, u64)] = if description.is_classification {
             &[("test_row", test)]
@@ -180,20 +203,22 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
         } else {
             DataType::F64
         };
-        let predictions = vec![
-            variable(
-                "mean",
-                number,
-                &[("test_row", test), (output_dimension, outputs)],
-                "mean of the function given this draw's inner weights, in the target's own units",
-            ),
-            variable(
-                "sd",
-                number,
-                spread,
-                "standard deviation of the function given this draw's inner weights, without observation noise",
-            ),
-        ];
+        let text = match settings.model.likelihood {
+            LikelihoodName::Gaussian => {
+                "mean of the function given this draw's inner weights, in the target's own units"
+            }
+            LikelihoodName::StudentT => "function of this draw, in the target's own units",
+            LikelihoodName::Categorical | LikelihoodName::Bernoulli => {
+                "class probabilities of this draw"
+            }
+            LikelihoodName::Poisson => "mean count of this draw",
+        };
+        let dims = [("test_row", test), (output_dimension, outputs)];
+        let mut predictions = vec![variable("mean", number, &dims, text)];
+        if kind.has_function_variance() {
+            let text = "standard deviation of the function given this draw's inner weights, without observation noise";
+            predictions.push(variable("sd", number, spread, text));
+        }
         groups.push(group(
             "predictions",
             Some(Draws::new(schedule.draws)),
@@ -202,13 +227,13 @@ pub fn schema(problem: &Problem, inner: usize, bytes: usize, data_type: DataType
     }
     let positions = keeping.positions(schedule.draws);
     let spaced = |length: u64, spacing: u64| Draws { length, spacing };
-    if inner > 0 {
+    if kept > 0 {
         let positions = Some(spaced(positions, keeping.positions_every));
         let position = variable(
-            "inner_weights",
+            POSITION,
             data_type,
-            &[("inner_parameter", inner as u64)],
-            "weights below the readout in the chain's coordinates",
+            &[("coordinate", kept as u64)],
+            "weights below the readout in the chain's coordinates, coordinates of learned noise scales, and the readout's weights where the likelihood is not gaussian",
         );
         groups.push(group(POSITIONS, positions, vec![position]));
     }

@@ -15,6 +15,7 @@ use crate::chain_state::{read_document, restore};
 use crate::error::Failure;
 use crate::names::Precision;
 use crate::plan::Plan;
+use crate::predictive::Kind;
 use crate::problem::{DataDescription, Problem};
 use crate::progress::Display;
 use crate::record::{Recipe, Recording};
@@ -160,7 +161,7 @@ fn drive_in<R: Stored>(
     let store = open_store(problem, plan, folder)?;
     write_targets(problem, &store)?;
     let model = Arc::new(problem.model::<R>(&problem.test_inputs)?);
-    let chains = make_chains(problem, &model, folder, &store)?;
+    let chains = make_chains(problem, plan, &model, folder, &store)?;
     let made: Vec<u64> = chains
         .iter()
         .map(|(chain, _)| chain.snapshot().transition)
@@ -214,6 +215,7 @@ type Chains<R> = Observed<NetworkPosterior<R>, Recording<R>>;
 /// Every chain, from its checkpoint where there is one.
 fn make_chains<R: Stored>(
     problem: &Problem,
+    plan: &Plan,
     model: &Arc<Model<R>>,
     folder: &RunFolder,
     store: &DrawStore,
@@ -227,7 +229,7 @@ fn make_chains<R: Stored>(
     for checkpoint in checkpoints.iter().flatten() {
         seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
     }
-    let keeping = Keeping::new(settings, model.inner_parameters(), R::BYTES);
+    let keeping = Keeping::new(settings, plan.sizes.kept_numbers(), R::BYTES);
     let whole = keeping.weights_every.and_then(|_| {
         whole_weights(&model.architecture, &model.design, &problem.inputs).map(Arc::new)
     });
@@ -235,20 +237,25 @@ fn make_chains<R: Stored>(
         schedule,
         keeping,
         architecture: model.architecture.clone(),
-        outputs: problem.description.standardisation.targets.clone(),
+        outputs: problem.output_maps(),
         is_classification: problem.description.is_classification,
+        kind: Kind::new(&settings.model, problem.description.is_classification),
+        likelihood: Arc::clone(&model.likelihood),
+        learns_noise: settings.model.learns_noise(),
+        noise_coordinates: model.noise_coordinates(),
         whole,
         clock: (Instant::now(), seconds),
     };
-    let dimension = NetworkPosterior::dimension(model, settings.sampler.coordinates);
+    let dimension = NetworkPosterior::dimension(model, settings.coordinates());
     let parameters = model.inner_parameters() + model.architecture.readout_parameters();
     let sampler = settings.sampler_settings();
     let mut chains = Vec::with_capacity(schedule.chains);
     for (index, checkpoint) in checkpoints.iter().enumerate() {
-        let target = NetworkPosterior::new(
+        let target = NetworkPosterior::with_regulariser(
             Arc::clone(model),
-            settings.sampler.coordinates,
+            settings.coordinates(),
             settings.sampler.space.forced(),
+            settings.sampler.regulariser,
         );
         let projection = Projection::new(model, settings.record.projections, schedule.seed);
         let recorder = Recorder::new(Arc::clone(model), projection);

@@ -4,20 +4,16 @@ use std::path::Path;
 
 use reprior::chain::Schedule;
 use reprior::model::InputReduction;
-use reprior::network::{Activation, Architecture, LayerScale};
-use reprior::posterior::Coordinates;
+use reprior::model::likelihood::LikelihoodName;
+use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
 use reprior_io::data::{BUILT_INS, Request, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
-use crate::names::{Likelihood, Precision, SpaceChoice, TaskName};
-
-/// Widest hidden layer, and most weights between hidden layers, whose memory is counted rather than refused outright;
-/// beyond them the count itself would not fit in 64 bits.
-const MOST_WIDTH: usize = 10_000_000;
-const MOST_WEIGHTS: f64 = 1e15;
+use crate::model_settings::ModelSettings;
+use crate::names::{Precision, SpaceChoice, TaskName};
 
 /// Everything that decides what is drawn. As TOML in `config.toml`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -45,40 +41,14 @@ pub struct DataSettings {
     pub shuffle: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct ModelSettings {
-    pub network: String,
-    pub activation: Activation,
-    pub weight_variance: Vec<f64>,
-    pub bias_variance: Vec<f64>,
-    pub readout_weight_variance: f64,
-    pub readout_bias_variance: f64,
-    pub likelihood: Likelihood,
-    pub noise: f64,
-}
-
-impl Default for ModelSettings {
-    fn default() -> Self {
-        Self {
-            network: "fcn:512".to_owned(),
-            activation: Activation::Gelu,
-            weight_variance: vec![2.0],
-            bias_variance: vec![0.01],
-            readout_weight_variance: 1.0,
-            readout_bias_variance: 0.01,
-            likelihood: Likelihood::Gaussian,
-            noise: 0.1,
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SamplingSettings {
     pub method: Method,
-    pub coordinates: Coordinates,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordinates: Option<Coordinates>,
     pub space: SpaceChoice,
+    pub regulariser: Regulariser,
     pub input_reduction: InputReduction,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_size: Option<f64>,
@@ -177,19 +147,47 @@ impl Settings {
         self.sampler_settings().check().map_err(Failure::request)?;
         self.schedule().check().map_err(Failure::request)?;
         self.check_arrival()?;
-        let noise = self.model.noise;
-        if !(noise.is_finite() && noise > 0.0) {
-            let message = format!(
-                "the noise is {noise}: it is a standard deviation and must be positive and finite"
-            );
-            return Err(Failure::Request(message));
-        }
+        self.check_coordinates()?;
         if self.record.keep == Some(0) {
             return Err(Failure::request(
                 "--keep is 0: `predict` needs at least 1 kept position",
             ));
         }
-        self.architecture(1, 1)?.check().map_err(Failure::request)
+        self.model.check()
+    }
+
+    /// Refuses coordinates that the likelihood has not, and settings that have no effect in the ones chosen.
+    fn check_coordinates(&self) -> Result<(), Failure> {
+        let (coordinates, likelihood) = (self.coordinates(), self.model.likelihood);
+        if coordinates == Coordinates::Marginal && likelihood != LikelihoodName::Gaussian {
+            return Err(Failure::request(format!(
+                "the readout cannot be integrated out under the {likelihood} likelihood: use --coordinates repriorised or standard"
+            )));
+        }
+        if coordinates == Coordinates::Repriorised {
+            return Ok(());
+        }
+        if self.sampler.regulariser != Regulariser::Matched {
+            return Err(Failure::request(format!(
+                "--regulariser is of repriorised coordinates, not of {coordinates}: give --coordinates repriorised, or leave it out"
+            )));
+        }
+        if self.sampler.space == SpaceChoice::DataSymmetric {
+            return Err(Failure::request(format!(
+                "--space data-symmetric is of repriorised coordinates, not of {coordinates}: use auto, feature or data"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The coordinates of positions: the given ones, or those that the likelihood is sampled best in.
+    pub fn coordinates(&self) -> Coordinates {
+        self.sampler
+            .coordinates
+            .unwrap_or(match self.model.likelihood {
+                LikelihoodName::Gaussian => Coordinates::Marginal,
+                _ => Coordinates::Repriorised,
+            })
     }
 
     /// Refuses an arrival that leaves the method's own adaptation nothing of the warm-up.
@@ -219,82 +217,6 @@ impl Settings {
             test: self.data.test,
             shuffle: self.data.shuffle,
         }
-    }
-
-    /// The network for data with this many inputs and outputs.
-    ///
-    /// # Errors
-    /// A wrong request: a network that is not understood, variances out of range or of the wrong number.
-    pub fn architecture(&self, inputs: usize, outputs: usize) -> Result<Architecture, Failure> {
-        let model = &self.model;
-        let unknown = || {
-            let message = format!(
-                "unknown network `{}`: use fcn: and the widths of the hidden layers (fcn:1024 or fcn:256,256), or linear",
-                model.network
-            );
-            Failure::Request(message)
-        };
-        let hidden: Vec<usize> = match model.network.strip_prefix("fcn:") {
-            Some(widths) => {
-                let widths = widths
-                    .split(',')
-                    .map(|width| width.trim().parse().map_err(|_| unknown()));
-                widths.collect::<Result<_, _>>()?
-            }
-            None if model.network == "linear" => Vec::new(),
-            None => return Err(unknown()),
-        };
-        let joined = |pair: &[usize]| pair[0] as f64 * pair[1] as f64;
-        let weights_between: f64 = hidden.windows(2).map(joined).sum();
-        if hidden.iter().any(|&width| width > MOST_WIDTH) || weights_between > MOST_WEIGHTS {
-            return Err(Failure::request(format!(
-                "network `{}` is too wide for any machine: `reprior plan` says what fits this one",
-                model.network
-            )));
-        }
-        let per_layer = |variances: &[f64], name: &str| match (variances, hidden.len()) {
-            ([one], layers) => Ok(vec![*one; layers]),
-            (all, layers) if all.len() == layers => Ok(all.to_vec()),
-            (all, layers) => Err(Failure::request(format!(
-                "{} values of {name} for {layers} hidden layers: give one, or one per layer",
-                all.len()
-            ))),
-        };
-        let weights = per_layer(&model.weight_variance, "--weight-variance")?;
-        let biases = per_layer(&model.bias_variance, "--bias-variance")?;
-        let checked = weights
-            .iter()
-            .chain([&model.readout_weight_variance])
-            .map(|v| (v, 0.0 < *v));
-        let checked = checked.chain(
-            biases
-                .iter()
-                .chain([&model.readout_bias_variance])
-                .map(|v| (v, 0.0 <= *v)),
-        );
-        for (value, is_allowed) in checked {
-            if !(is_allowed && value.is_finite()) {
-                return Err(Failure::request(format!(
-                    "a prior variance is {value}: weights need a positive one, biases zero or a positive one"
-                )));
-            }
-        }
-        let scale = |weight: f64, bias: f64| LayerScale {
-            weight: weight.sqrt(),
-            bias: bias.sqrt(),
-        };
-        Ok(Architecture {
-            inputs,
-            hidden_scales: weights
-                .iter()
-                .zip(&biases)
-                .map(|(w, b)| scale(*w, *b))
-                .collect(),
-            readout_scale: scale(model.readout_weight_variance, model.readout_bias_variance),
-            hidden,
-            outputs,
-            activation: model.activation,
-        })
     }
 
     /// The sampler.
@@ -329,8 +251,10 @@ impl Settings {
         }
     }
 
-    /// Writes the defaults out that depend on the method.
+    /// Writes the defaults out that depend on other settings.
     pub fn resolve(&mut self) {
+        self.model.resolve();
+        self.sampler.coordinates = Some(self.coordinates());
         let schedule = self.schedule();
         self.run.chains = Some(schedule.chains);
         self.run.warmup = Some(schedule.warmup);

@@ -16,11 +16,15 @@ use crate::problem::DataDescription;
 use crate::session::read_description;
 use crate::settings::Settings;
 use crate::table::to_stdout;
+use crate::trace::{
+    EnergyErrors, NoiseScale, Stationarity, energy_errors, noise_scales, stationarity,
+};
 
 /// Diagnostics and metrics of a run. Field names are those of `summary --json`.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     pub status: &'static str,
+    pub likelihood: String,
     pub method: String,
     pub coordinates: String,
     pub chains: usize,
@@ -41,6 +45,11 @@ pub struct Summary {
     pub n_gradients: u64,
     pub n_jitter: u64,
     pub n_clamped: u64,
+    /// Of the recorded transitions.
+    pub energy_error: Option<EnergyErrors>,
+    pub stationarity: Option<Stationarity>,
+    /// Learned noise scales; empty if they are known.
+    pub noise: Vec<NoiseScale>,
     pub rhat_max: f64,
     pub ess: EssSummary,
     pub metrics: Option<Metrics>,
@@ -124,7 +133,14 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     let rates = Rates {
         draws: total_draws,
         steps: total_draws * schedule.thin as f64,
+        gradients: sampling.n_gradients as f64,
+        evaluations: (sampling.n_gradients + sampling.n_evaluations) as f64,
         seconds,
+    };
+    let noise = if settings.model.learns_noise() {
+        noise_scales(&reader, &description, draws)?
+    } else {
+        Vec::new()
     };
     let chains = schedule.chains;
     let weights = projections(&reader, chains, draws, &rates)?;
@@ -132,7 +148,8 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     let rhats = [&weights, &prediction]
         .into_iter()
         .flatten()
-        .map(|ess| ess.rhat_max);
+        .map(|ess| ess.rhat_max)
+        .chain(noise.iter().map(|noise| noise.rhat));
     let clamped = if draws > 0 {
         let counts = reader
             .read::<f64>("sample_stats", "n_clamped", &first(draws))
@@ -147,8 +164,9 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         } else {
             "incomplete"
         },
+        likelihood: settings.model.likelihood.to_string(),
         method: settings.sampler.method.to_string(),
-        coordinates: settings.sampler.coordinates.to_string(),
+        coordinates: settings.coordinates().to_string(),
         chains,
         draws,
         draws_planned: schedule.draws,
@@ -164,7 +182,10 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         n_gradients: warmup.n_gradients + sampling.n_gradients,
         n_jitter: warmup.n_jitter + sampling.n_jitter,
         n_clamped: clamped as u64,
+        energy_error: energy_errors(&reader, draws)?,
+        stationarity: stationarity(&reader, draws)?,
         rhat_max: spread(rhats).max,
+        noise,
         ess: EssSummary {
             prediction,
             weights,
@@ -172,7 +193,7 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         metrics,
         warnings: Vec::new(),
     };
-    summary.warnings = summary.warnings_for(&sampling);
+    summary.warnings = summary.warnings_for(&settings, &sampling);
     Ok(summary)
 }
 

@@ -1,75 +1,12 @@
-//! A summary in words: tables, and what a user should know before believing the draws.
+//! A summary in words and tables.
 
 use std::path::Path;
-
-use reprior::chain::Statistics;
-use reprior::diagnostics::rhat_by_chance;
-use reprior::sampler::Method;
 
 use crate::problem::DataDescription;
 use crate::summary::Summary;
 use crate::table::{align, duration, number};
 
 impl Summary {
-    /// What a user should know before believing the draws.
-    pub fn warnings_for(&self, sampling: &Statistics) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let mut warn = |text: String| warnings.push(text);
-        if self.draws == 0 {
-            warn("there are no draws yet".to_owned());
-            return warnings;
-        }
-        if self.draws < 4 {
-            warn("too few draws for effective sample sizes and R-hat: at least 4 of each chain are needed".to_owned());
-        }
-        if self.chains == 1 {
-            warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
-        }
-        let blocks = [&self.ess.prediction, &self.ess.weights]
-            .into_iter()
-            .flatten();
-        let disagreeing =
-            blocks.filter(|ess| ess.rhat_max > rhat_by_chance(self.chains, ess.mean).max(1.01));
-        if let Some(ess) = disagreeing.max_by(|a, b| a.rhat_max.total_cmp(&b.rhat_max)) {
-            warn(format!(
-                "R-hat reaches {:.3}, more than chance explains: the chains do not agree yet; raise --warmup and --draws (or --thin)",
-                ess.rhat_max
-            ));
-        }
-        if let Some(ess) = &self.ess.prediction
-            && ess.min < 100.0
-        {
-            let other = if self.method == Method::HmcInfinite.to_string() {
-                ""
-            } else {
-                ", or try --method hmc-infinite"
-            };
-            warn(format!(
-                "only {:.0} effective draws of some predictions (below 100): raise --draws or --thin{other}",
-                ess.min
-            ));
-        }
-        if self.acceptance_rate < 0.1 {
-            warn(format!(
-                "acceptance is {:.3}: the step size is too large; let it adapt with a longer --warmup, or lower --step-size",
-                self.acceptance_rate
-            ));
-        }
-        if sampling.divergences * 1000 > sampling.transitions {
-            warn(format!(
-                "{} of {} transitions diverged or could not be evaluated: lower --step-size, or raise --target-acceptance",
-                sampling.divergences, sampling.transitions
-            ));
-        }
-        if self.n_jitter > 0 {
-            warn(format!(
-                "{} factorisations needed jitter on the diagonal: the kernel is nearly singular; raise --noise",
-                self.n_jitter
-            ));
-        }
-        warnings
-    }
-
     pub fn in_words(&self, run: &Path, description: Option<&DataDescription>) -> String {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         let mut text = String::new();
@@ -83,7 +20,8 @@ impl Summary {
             );
         }
         text += &format!(
-            "{} in {} coordinates: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
+            "{} likelihood, {} in {} coordinates: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
+            self.likelihood,
             self.method,
             self.coordinates,
             self.chains,
@@ -106,6 +44,22 @@ impl Summary {
                 .collect();
             text += &format!("{}\n\n", align(&rows));
         }
+        if !self.noise.is_empty() {
+            let mut rows = vec![
+                ["learned noise of", "mean", "sd", "5 %", "95 %", "R-hat"]
+                    .map(String::from)
+                    .to_vec(),
+            ];
+            for noise in &self.noise {
+                let values = [noise.mean, noise.sd, noise.q05, noise.q95, noise.rhat].map(number);
+                rows.push(
+                    std::iter::once(noise.output.clone())
+                        .chain(values)
+                        .collect(),
+                );
+            }
+            text += &format!("{}\n\n", align(&rows));
+        }
         text += "sampler\n";
         let mut rows = vec![row("acceptance rate", number(self.acceptance_rate))];
         let steps: Vec<f64> = self.step_size.iter().flatten().copied().collect();
@@ -121,7 +75,30 @@ impl Summary {
         if self.n_clamped > 0 {
             rows.push(row("variances clamped at 0", self.n_clamped.to_string()));
         }
+        if let Some(energy) = &self.energy_error {
+            let value = format!("{} (largest {})", number(energy.sd), number(energy.max));
+            rows.push(row("energy error, sd", value));
+        }
+        if self.n_gradients > 0 {
+            rows.push(row("gradient evaluations", self.n_gradients.to_string()));
+        }
+        if self.n_evaluations > 0 {
+            rows.push(row("other evaluations", self.n_evaluations.to_string()));
+        }
         rows.push(row("R-hat, largest", number(self.rhat_max)));
+        if let Some(stationarity) = &self.stationarity {
+            let verdict = if stationarity.is_reached {
+                "reached"
+            } else {
+                "not reached"
+            };
+            let value = format!(
+                "{verdict} (log-density: R-hat {}, drift {:+.1} standard errors)",
+                number(stationarity.rhat),
+                stationarity.drift
+            );
+            rows.push(row("stationarity", value));
+        }
         text += &format!("{}\n\n", align(&rows));
         let mut rows: Vec<Vec<String>> = vec![
             [
@@ -130,6 +107,7 @@ impl Summary {
                 "least",
                 "per draw",
                 "per step",
+                "per gradient",
                 "per second",
             ]
             .map(String::from)
@@ -141,18 +119,12 @@ impl Summary {
         ];
         for (name, ess) in blocks {
             if let Some(ess) = ess {
-                let values = [
-                    ess.mean,
-                    ess.min,
-                    ess.per_draw,
-                    ess.per_step,
-                    ess.per_second,
-                ];
-                rows.push(
-                    std::iter::once(name.to_owned())
-                        .chain(values.map(number))
-                        .collect(),
-                );
+                let values = [ess.mean, ess.min, ess.per_draw, ess.per_step];
+                let mut cells = vec![name.to_owned()];
+                cells.extend(values.map(number));
+                cells.push(ess.per_gradient.map_or_else(|| "-".to_owned(), number));
+                cells.push(number(ess.per_second));
+                rows.push(cells);
             }
         }
         if rows.len() > 1 {

@@ -25,7 +25,7 @@ fn refused(place: &Place, arguments: &str, parts: &[&str]) {
 #[test]
 fn flags_out_of_range() {
     let place = Place::new();
-    let methods = "hmc-infinite, pcn, elliptical";
+    let methods = "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm";
     let cases: &[(&str, &[&str])] = &[
         ("--chains 0", &["chains", "0", "at least 1"]),
         ("--draws 0", &["draws", "at least 1"]),
@@ -50,6 +50,40 @@ fn flags_out_of_range() {
             "--method elliptical --step-size 0.1",
             &["elliptical", "leave it out"],
         ),
+        (
+            "--method langevin --step-size 2",
+            &["step size 2", "langevin", "1.9"],
+        ),
+        (
+            "--method langevin --damping 0",
+            &["damping 0", "langevin", "(0, 1]"],
+        ),
+        ("--damping 1.5", &["damping 1.5", "hmc-infinite", "(0, 1]"]),
+        (
+            "--method pcn --damping 0.5",
+            &["damping 0.5", "pcn", "leave it out"],
+        ),
+        (
+            "--method hmc --trajectory -1",
+            &["trajectory -1", "hmc", "between 0.01 and 10"],
+        ),
+        (
+            "--method mala --trajectory 1",
+            &["trajectory 1", "mala", "leave it out"],
+        ),
+        (
+            "--trajectory 0.2 --step-size 0.3",
+            &["step size 0.3", "longer than the trajectory"],
+        ),
+        (
+            "--method pcnl --no-metropolis",
+            &["pcnl", "Metropolis", "only langevin"],
+        ),
+        (
+            "--method pcn --warmup 20 --arrival 20",
+            &["--arrival 20", "20 transitions", "--warmup"],
+        ),
+        ("--method pcn --arrival -1", &["--arrival", "-1"]),
         (
             "--target-acceptance 1",
             &["target acceptance 1", "between 0 and 1"],
@@ -83,7 +117,7 @@ fn flags_out_of_range() {
             "--network mlp:10",
             &["unknown network `mlp:10`", "fcn:1024", "linear"],
         ),
-        ("--method hmc", &["unknown method `hmc`", methods]),
+        ("--method gibbs", &["unknown method `gibbs`", methods]),
         (
             "--coordinates polar",
             &["polar", "marginal, repriorised, standard"],
@@ -96,7 +130,7 @@ fn flags_out_of_range() {
             ],
         ),
         ("--precision f16", &["f16", "f32, f64"]),
-        ("--likelihood poisson", &["poisson", "gaussian"]),
+        ("--likelihood binomial", &["binomial", "gaussian"]),
         ("--space time", &["time", "auto, feature, data"]),
         ("--input-reduction maybe", &["maybe", "auto, on, off"]),
         (
@@ -557,8 +591,8 @@ fn configuration_files() {
         ),
         (
             "name",
-            "[data]\nsource = \"friedman\"\n[sampler]\nmethod = \"nuts\"\n",
-            &["line 4", "nuts", "hmc-infinite"],
+            "[data]\nsource = \"friedman\"\n[sampler]\nmethod = \"gibbs\"\n",
+            &["line 4", "gibbs", "hmc-infinite"],
         ),
         (
             "negative",

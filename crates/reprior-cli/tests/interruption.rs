@@ -101,6 +101,34 @@ fn killed_ten_times_and_resumed_gives_the_same_bytes() {
     assert_eq!(predict("run"), predict("whole"));
 }
 
+/// Momentum, the sampler of arrival and its adaptation survive as well.
+#[test]
+fn killed_on_arrival_and_later_gives_the_same_bytes() {
+    let place = Place::new();
+    let flags = "--data friedman --train 60 --test 30 --network fcn:32 --warmup 80 --arrival 40 --thin 5 --chains 2 \
+        --projections 10 --draws 400 --method langevin";
+    let start = Instant::now();
+    place.succeed(&format!("sample {flags} --out whole"));
+    let whole = start.elapsed();
+    let mut command = format!("sample {flags} --out run --checkpoint-seconds 0.01");
+    for _ in 0..6 {
+        let before = place.tree("run/checkpoint");
+        let running = place.start(&command);
+        wait_for_checkpoint(&place, "run", &before);
+        sleep(whole.mul_f64(0.04));
+        running.signal("-KILL");
+        running.wait();
+        command = "resume run --checkpoint-seconds 0.01".to_owned();
+    }
+    place.succeed("resume run");
+    assert_same(
+        &place.tree("run/draws.zarr"),
+        &place.tree("whole/draws.zarr"),
+    );
+    let gradients = |run: &str| place.summary(run)["n_gradients"].clone();
+    assert_eq!(gradients("run"), gradients("whole"));
+}
+
 #[test]
 fn stopped_by_ctrl_c_and_resumed() {
     let place = Place::new();

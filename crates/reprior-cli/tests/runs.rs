@@ -250,8 +250,19 @@ fn classification() {
 #[test]
 fn every_method_in_all_coordinates_and_precisions() {
     let place = Place::new();
-    let flags = "--data friedman --train 30 --test 5 --network fcn:8 --warmup 10 --draws 8 --thin 2 --chains 2 --projections 5";
-    for method in ["hmc-infinite", "pcn", "elliptical"] {
+    let flags = "--data friedman --train 30 --test 5 --network fcn:8 --warmup 60 --draws 8 --thin 4 --chains 2 --projections 5";
+    let methods = [
+        "hmc-infinite",
+        "hmc",
+        "nuts",
+        "langevin",
+        "mala",
+        "pcnl",
+        "pcn",
+        "elliptical",
+        "rwm",
+    ];
+    for method in methods {
         let mut running = Vec::new();
         for coordinates in ["marginal", "repriorised", "standard"] {
             for precision in ["f32", "f64"] {
@@ -273,10 +284,43 @@ fn every_method_in_all_coordinates_and_precisions() {
                 (&summary["method"], &summary["coordinates"]),
                 (&method.into(), &coordinates.into())
             );
-            assert_eq!(number(&summary, "steps"), 2.0 * (10.0 + 16.0));
+            assert_eq!(number(&summary, "steps"), 2.0 * (60.0 + 32.0));
             assert_summary(&summary, &["nll", "rmse"]);
         }
     }
+}
+
+#[test]
+fn what_a_method_can_be_told_is_written_out_and_left_behind_with_it() {
+    let place = Place::new();
+    let flags = "--data friedman --train 30 --test 5 --network fcn:8 --draws 8 --chains 2";
+    let config = |run: &str| place.read(&format!("{run}/config.toml"));
+    let has = |run: &str, lines: &[&str]| {
+        for line in lines {
+            let found = config(run).lines().any(|found| found == *line);
+            assert!(found, "{line}: {}", config(run));
+        }
+    };
+    let choice = "--method langevin --damping 0.2 --no-metropolis --step-size 0.05 --warmup 20";
+    place.succeed(&format!("sample {flags} {choice} --out free"));
+    has(
+        "free",
+        &["damping = 0.2", "metropolis = false", "arrival = 10"],
+    );
+    place.succeed(&format!(
+        "sample {flags} --method hmc --trajectory 0.5 --warmup 100 --out short"
+    ));
+    has("short", &["trajectory = 0.5", "arrival = 30"]);
+    // another method takes the file's data and network, not the other's steps
+    place.succeed("sample --config free/config.toml --method pcn --arrival 4 --out other");
+    has("other", &["arrival = 4", "method = \"pcn\""]);
+    assert!(!config("other").contains("damping") && !config("other").contains("step-size"));
+    let gradients = |run: &str| number(&place.summary(run), "n_gradients");
+    assert!(gradients("other") > 0.0);
+    place.succeed(&format!(
+        "sample {flags} --method pcn --warmup 20 --arrival 0 --out none"
+    ));
+    assert_eq!(gradients("none"), 0.0);
 }
 
 #[test]

@@ -135,7 +135,13 @@ fn rmse_sums_over_outputs() {
 
 #[test]
 fn one_draw_is_a_gaussian() {
-    let found = mixture_nll([(&[1.0, 2.0][..], &[4.0][..])], &[3.0, 2.0], 1).unwrap();
+    let found = mixture_nll(
+        Family::Gaussian,
+        [(&[1.0, 2.0][..], &[4.0][..])],
+        &[3.0, 2.0],
+        1,
+    )
+    .unwrap();
     let constant = 0.5 * (std::f64::consts::TAU * 4.0).ln();
     close(found, constant + 0.25);
 }
@@ -166,7 +172,13 @@ fn mixture_likelihood_is_the_definition() {
         -((0..3).map(product).sum::<f64>() / 3.0).ln()
     };
     let draws = means.iter().zip(&variances);
-    let found = mixture_nll(draws.map(|(m, v)| (&m[..], &v[..])), &targets, 2).unwrap();
+    let found = mixture_nll(
+        Family::Gaussian,
+        draws.map(|(m, v)| (&m[..], &v[..])),
+        &targets,
+        2,
+    )
+    .unwrap();
     close(found, 0.5 * (row(0) + row(1)));
 }
 
@@ -174,13 +186,14 @@ fn mixture_likelihood_is_the_definition() {
 fn mixture_likelihood_survives_far_targets() {
     // exp(-5e5) is 0 in floating point; the nearer component alone remains, at weight one half.
     let draws = [(&[-1e3][..], &[1.0][..]), (&[1e3][..], &[1.0][..])];
-    let found = mixture_nll(draws, &[2e3], 1).unwrap();
+    let found = mixture_nll(Family::Gaussian, draws, &[2e3], 1).unwrap();
     close(found, 0.5 * std::f64::consts::TAU.ln() + 5e5 + 2f64.ln());
 }
 
 #[test]
 fn what_are_no_gaussians_is_refused() {
-    let nll = |m: &[f64], v: &[f64]| mixture_nll([(m, v)], &[0.0, 0.0], 1).unwrap_err();
+    let nll =
+        |m: &[f64], v: &[f64]| mixture_nll(Family::Gaussian, [(m, v)], &[0.0, 0.0], 1).unwrap_err();
     assert!(matches!(nll(&[0.0], &[1.0]), MetricsError::Length { .. }));
     assert!(matches!(
         nll(&[0.0; 2], &[1.0; 3]),
@@ -195,17 +208,17 @@ fn what_are_no_gaussians_is_refused() {
         MetricsError::Component { component: 1, .. }
     ));
     assert!(matches!(
-        mixture_nll([], &[0.0], 1),
+        mixture_nll(Family::Gaussian, [], &[0.0], 1),
         Err(MetricsError::Empty("draw"))
     ));
-    assert!(GaussianMixture::new(&[], &[1.0]).is_err());
-    assert!(GaussianMixture::new(&[0.0], &[-1.0]).is_err());
-    assert!(GaussianMixture::new(&[0.0; 3], &[1.0; 2]).is_err());
+    assert!(Mixture::new(Family::Gaussian, &[], &[1.0]).is_err());
+    assert!(Mixture::new(Family::Gaussian, &[0.0], &[-1.0]).is_err());
+    assert!(Mixture::new(Family::Gaussian, &[0.0; 3], &[1.0; 2]).is_err());
 }
 
 #[test]
 fn one_component_has_normal_quantiles() {
-    let mixture = GaussianMixture::new(&[3.0], &[4.0]).unwrap();
+    let mixture = Mixture::new(Family::Gaussian, &[3.0], &[4.0]).unwrap();
     close(mixture.quantile(0.975), 3.0 + 2.0 * 1.959963984540054);
     close(mixture.cdf(3.0), 0.5);
     assert_eq!((mixture.mean(), mixture.variance()), (3.0, 4.0));
@@ -216,7 +229,7 @@ fn one_component_has_normal_quantiles() {
 
 #[test]
 fn far_modes_have_quantiles() {
-    let mixture = GaussianMixture::new(&[-1e4, 0.0, 1e4], &[1e-6, 1.0, 1e-6]).unwrap();
+    let mixture = Mixture::new(Family::Gaussian, &[-1e4, 0.0, 1e4], &[1e-6, 1.0, 1e-6]).unwrap();
     for p in [1e-10, 0.01, 0.2, 0.334, 0.5, 0.6, 0.67, 0.9, 0.999] {
         let y = mixture.quantile(p);
         assert!((mixture.cdf(y) - p).abs() < 1e-8, "{p}: {y}");
@@ -293,7 +306,30 @@ proptest! {
         p in 0.001..0.999f64,
     ) {
         let (means, variances): (Vec<_>, Vec<_>) = components.into_iter().unzip();
-        let mixture = GaussianMixture::new(&means, &variances).unwrap();
+        let mixture = Mixture::new(Family::Gaussian, &means, &variances).unwrap();
         prop_assert!((mixture.cdf(mixture.quantile(p)) - p).abs() < 1e-13);
     }
+}
+
+#[test]
+fn quantiles_of_heavy_tails_and_counts_invert_the_distribution_function() {
+    let (means, variances) = ([-3.0, 0.5, 40.0], [0.1, 2.0, 9.0]);
+    let mixture = Mixture::new(Family::StudentT(3.0), &means, &variances).unwrap();
+    for p in [1e-6, 0.05, 0.3, 0.5, 0.95, 0.999] {
+        assert!((mixture.cdf(mixture.quantile(p)) - p).abs() < 1e-12, "{p}");
+    }
+    assert!((mixture.variance() - (11.1 + 1140.5 / 3.0)).abs() < 1e-6);
+    let counts = Mixture::new(Family::Poisson, &[0.4, 30.0], &[1.0]).unwrap();
+    for p in [1e-6, 0.05, 0.4, 0.5, 0.75, 0.95, 0.999_999] {
+        let q = counts.quantile(p);
+        assert!(q >= 0.0 && q.fract() == 0.0);
+        assert!(counts.cdf(q) >= p && counts.cdf(q - 1.0) < p, "{p}: {q}");
+    }
+    // mean 15.2; variance: 15.2 of the components, 14.8² between them
+    assert!((counts.variance() - (15.2 + 14.8 * 14.8)).abs() < 1e-9);
+    assert_eq!(
+        (counts.quantile(0.0), counts.quantile(1.0)),
+        (0.0, f64::INFINITY)
+    );
+    assert!(counts.quantile(1.1).is_nan());
 }

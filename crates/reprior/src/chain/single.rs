@@ -233,7 +233,7 @@ impl<T: Target> Chain<T> {
         };
         let said = match value {
             Err(error) => format!("; where it is stuck, the target says: {error}"),
-            Ok(_) => "; a smaller step size may help".to_owned(),
+            Ok(_) => "; a smaller step size or a shorter trajectory may help".to_owned(),
         };
         format!(
             "{} transitions in a row diverged or could not be evaluated{said}",

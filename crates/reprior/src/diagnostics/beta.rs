@@ -5,7 +5,7 @@
 //! slow, safe, and needed twice per quantile.
 
 /// I_x(a, b), the probability that a Beta(a, b) variable is at most x ∈ [0, 1]; a, b > 0.
-pub(super) fn cdf(x: f64, a: f64, b: f64) -> f64 {
+pub(crate) fn cdf(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }

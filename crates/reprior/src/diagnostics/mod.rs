@@ -5,6 +5,7 @@
 //! | how many independent draws are these worth? | [`Estimator::ess_bulk`], [`Estimator::ess_tail`], [`Estimator::ess_mean`], …, [`Estimator::ess_tfp`] |
 //! | do the chains agree with one another? | [`Estimator::rhat_rank`], [`rhat_split`], [`rhat_gelman_rubin`], [`rhat_squared_hron`], [`potential_scale_reduction`] |
 //! | how far off is this estimate? | [`Estimator::mcse_mean`], [`Estimator::mcse_sd`], [`Estimator::mcse_quantile`] |
+//! | do they still move one way? | [`Estimator::drift`] |
 //! | does the momentum explore the energies? | [`bfmi`] |
 //! | all of the usual, for many variables | [`summarise`] |
 //!
@@ -23,8 +24,9 @@
 //! These are ArviZ's conventions. The functions that follow TensorFlow Probability or Hron et al. (2022) say where they differ.
 
 mod autocovariance;
-mod beta;
+pub(crate) mod beta;
 mod draws;
+mod drift;
 mod energy;
 mod ess;
 mod estimator;

@@ -1,15 +1,14 @@
-//! Likelihood of real targets under a Gaussian per draw, mixed over draws.
+//! Likelihood of targets under a member of a [`Family`] per draw, mixed over draws.
 //!
-//! For row i with targets y_ic, and draws s = 1 … S that predict N(m_sic, v_sic) independently over outputs c,
+//! For row i with targets y_ic, and draws s = 1 … S that predict p(·; m_sic, v_sic) independently over outputs c,
 //!
-//! −log p(y_i) = −log (1/S) Σ_s Π_c N(y_ic; m_sic, v_sic),
+//! −log p(y_i) = −log (1/S) Σ_s Π_c p(y_ic; m_sic, v_sic),
 //!
 //! the posterior predictive density with the draws as its Monte-Carlo estimate, by a running log-sum-exp.
 //! Cost: one logarithm per draw and value, one exponential per draw and row; memory 2 numbers per row, whatever the number of draws.
 
-use std::f64::consts::TAU;
-
 use super::error::{MetricsError, check_component, expect_length, rows};
+use super::family::Family;
 
 /// Mean over rows of −log p(y_i), in nats per row (not per output); lower is better, and it may be negative.
 ///
@@ -20,6 +19,7 @@ use super::error::{MetricsError, check_component, expect_length, rows};
 /// # Errors
 /// No draws, rows or outputs; lengths that do not fit; a mean that is not finite or a variance that is not positive and finite.
 pub fn mixture_nll<'a>(
+    family: Family,
     draws: impl IntoIterator<Item = (&'a [f64], &'a [f64])>,
     targets: &[f64],
     outputs: usize,
@@ -38,8 +38,7 @@ pub fn mixture_nll<'a>(
             for at in row * outputs..(row + 1) * outputs {
                 let (mean, variance) = (means[at], variances[at % variances.len()]);
                 check_component(at, mean, variance)?;
-                let deviation = targets[at] - mean;
-                logarithm -= 0.5 * ((TAU * variance).ln() + deviation * deviation / variance);
+                logarithm += family.log_density(targets[at], mean, variance);
             }
             density.add(logarithm);
         }

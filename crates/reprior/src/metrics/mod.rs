@@ -3,7 +3,7 @@
 //! | predictions | metrics |
 //! |---|---|
 //! | real outputs | [`rmse`] |
-//! | a Gaussian per draw, mixed over draws | [`mixture_nll`]; of one output, [`GaussianMixture`]'s distribution function and quantiles |
+//! | a member of a [`Family`] (Gaussian, Student-t, Poisson) per draw, mixed over draws | [`mixture_nll`]; of one output, [`Mixture`]'s distribution function and quantiles |
 //! | class probabilities | [`ClassPredictions`]: accuracy, Brier score, negative log-likelihood, mean confidence, reliability |
 //! | reliability of class probabilities | [`expected_calibration_error`], [`maximum_calibration_error`] |
 //!
@@ -12,6 +12,7 @@
 mod calibration;
 mod classification;
 mod error;
+mod family;
 mod mixture;
 mod mixture_nll;
 mod regression;
@@ -19,6 +20,7 @@ mod regression;
 pub use calibration::{ReliabilityBin, expected_calibration_error, maximum_calibration_error};
 pub use classification::ClassPredictions;
 pub use error::MetricsError;
-pub use mixture::GaussianMixture;
+pub use family::Family;
+pub use mixture::Mixture;
 pub use mixture_nll::mixture_nll;
 pub use regression::rmse;

@@ -41,7 +41,9 @@ pub trait Target: Send {
     /// A recoverable error rejects the proposal and is counted; a fatal one stops the run.
     fn log_ratio(&mut self, z: &[Self::Real]) -> Result<f64, EvaluationError>;
 
-    /// ℓ(z), with ∇ℓ(z) written to `gradient` (`dim` entries, all of them overwritten).
+    /// ℓ(z), with ∇ℓ(z) written to `gradient` (`dim` entries, all of them overwritten). A gradient that is not finite
+    /// counts as a failed evaluation. Chains of methods without gradients use it too, on arrival, unless that is switched
+    /// off ([`SamplerSettings::arrival`](crate::sampler::SamplerSettings::arrival)).
     ///
     /// # Errors
     /// As for [`log_ratio`](Self::log_ratio).

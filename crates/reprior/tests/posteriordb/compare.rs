@@ -29,10 +29,10 @@ pub const EASY: Methods = &[
 
 /// Where it is not: `mala` would need a thousand steps for an independent draw.
 pub const CURVED: Methods = &[
-    (Method::Nuts, 2),
-    (Method::Hmc, 2),
-    (Method::HmcInfinite, 2),
-    (Method::Elliptical, 20),
+    (Method::Nuts, 1),
+    (Method::Hmc, 1),
+    (Method::HmcInfinite, 1),
+    (Method::Elliptical, 10),
 ];
 
 /// Mean, standard deviation and three quantiles of the draws of one parameter, each with its Monte-Carlo error.

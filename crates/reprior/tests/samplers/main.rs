@@ -68,6 +68,17 @@ fn z_score(chains: &[Vec<f64>], exact: f64) -> f64 {
 /// One observation of z₁ + ½z₂ with Gaussian noise: a Gaussian posterior in closed form.
 struct Line;
 
+/// Settings for the narrow curved posteriors of a handful of weights: gentler steps where single gradients drive them, and
+/// more damping, as a momentum that lasts is for wide networks.
+fn gentle(method: Method) -> SamplerSettings {
+    let drives = matches!(method, Method::Pcnl | Method::Mala | Method::Langevin);
+    SamplerSettings {
+        damping: (method == Method::Langevin).then_some(0.3),
+        target_acceptance: drives.then_some(0.8),
+        ..settings(method)
+    }
+}
+
 const SIGMA: f64 = 0.4;
 const Y: f64 = 1.3;
 

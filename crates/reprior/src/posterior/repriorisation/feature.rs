@@ -127,8 +127,9 @@ impl<R: Real> FeatureSpaceMap<R> {
         self.cholesky.solve_upper(&mut self.work, c);
         subtract_symmetric_product(twice, first, &self.work, &self.mean, p);
         for column in 0..p {
-            for at in column * p + column..(column + 1) * p {
-                self.gram[at] = R::from_f64(twice[at]);
+            let lower = column * p + column..(column + 1) * p;
+            for (out, value) in self.gram[lower.clone()].iter_mut().zip(&twice[lower]) {
+                *out = R::from_f64(*value);
             }
         }
         mirror_lower(&mut self.gram, p);

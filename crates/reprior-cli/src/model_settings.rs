@@ -1,0 +1,317 @@
+//! Settings of the network and its likelihood.
+
+use std::fmt;
+use std::str::FromStr;
+
+use reprior::model::likelihood::LikelihoodName;
+use reprior::model::{Noise, NoisePrior, Targets};
+use reprior::network::{Activation, Architecture, LayerScale};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Failure;
+
+/// Widest hidden layer, and most weights between hidden layers, whose memory is counted rather than refused outright;
+/// beyond them the count itself would not fit in 64 bits.
+const MOST_WIDTH: usize = 10_000_000;
+const MOST_WEIGHTS: f64 = 1e15;
+
+/// Degrees of freedom of the student-t likelihood unless given.
+const DEGREES_OF_FREEDOM: f64 = 4.0;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ModelSettings {
+    pub network: String,
+    pub activation: Activation,
+    pub weight_variance: Vec<f64>,
+    pub bias_variance: Vec<f64>,
+    pub readout_weight_variance: f64,
+    pub readout_bias_variance: f64,
+    pub likelihood: LikelihoodName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseSetting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_median: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_spread: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub degrees_of_freedom: Option<f64>,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            network: "fcn:512".to_owned(),
+            activation: Activation::Gelu,
+            weight_variance: vec![2.0],
+            bias_variance: vec![0.01],
+            readout_weight_variance: 1.0,
+            readout_bias_variance: 0.01,
+            likelihood: LikelihoodName::Gaussian,
+            noise: None,
+            noise_median: None,
+            noise_spread: None,
+            degrees_of_freedom: None,
+        }
+    }
+}
+
+/// `--noise`: a number, one per output, `learn` or `learn-each`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum NoiseSetting {
+    /// One σ for all outputs.
+    One(f64),
+    /// One per output.
+    Each(Vec<f64>),
+    /// Learned.
+    Learn(Learn),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Learn {
+    /// One scale for all outputs.
+    Learn,
+    /// One per output.
+    LearnEach,
+}
+
+impl FromStr for NoiseSetting {
+    type Err = Failure;
+    fn from_str(text: &str) -> Result<Self, Failure> {
+        let wrong = || {
+            Failure::request(format!(
+                "noise `{text}`: use a standard deviation, one per output with commas, `learn`, or `learn-each`"
+            ))
+        };
+        match text {
+            "learn" => return Ok(Self::Learn(Learn::Learn)),
+            "learn-each" => return Ok(Self::Learn(Learn::LearnEach)),
+            _ => {}
+        }
+        let numbers = text.split(',').map(|number| number.trim().parse::<f64>());
+        let numbers: Vec<f64> = numbers.collect::<Result<_, _>>().map_err(|_| wrong())?;
+        Ok(match numbers.as_slice() {
+            [one] => Self::One(*one),
+            _ => Self::Each(numbers),
+        })
+    }
+}
+
+impl fmt::Display for NoiseSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(scale) => write!(f, "{scale}"),
+            Self::Each(scales) => {
+                let scales: Vec<String> = scales.iter().map(f64::to_string).collect();
+                f.write_str(&scales.join(","))
+            }
+            Self::Learn(Learn::Learn) => f.write_str("learn"),
+            Self::Learn(Learn::LearnEach) => f.write_str("learn-each"),
+        }
+    }
+}
+
+impl ModelSettings {
+    /// Scales of the noise.
+    pub fn noise(&self) -> Noise {
+        let default = NoisePrior::default();
+        match &self.noise {
+            None => Noise::from(0.1),
+            Some(NoiseSetting::One(scale)) => Noise::from(*scale),
+            Some(NoiseSetting::Each(scales)) => Noise::Known(scales.clone()),
+            Some(NoiseSetting::Learn(learn)) => Noise::Learned(NoisePrior {
+                median: self.noise_median.unwrap_or(default.median),
+                spread: self.noise_spread.unwrap_or(default.spread),
+                per_output: *learn == Learn::LearnEach,
+            }),
+        }
+    }
+
+    /// Whether σ is learned.
+    pub fn learns_noise(&self) -> bool {
+        self.likelihood.has_scale() && matches!(self.noise, Some(NoiseSetting::Learn(_)))
+    }
+
+    /// ν of the student-t likelihood.
+    pub fn degrees_of_freedom(&self) -> f64 {
+        self.degrees_of_freedom.unwrap_or(DEGREES_OF_FREEDOM)
+    }
+
+    /// Checks what can be checked without the data.
+    ///
+    /// # Errors
+    /// A wrong request that names the value and what is allowed.
+    pub fn check(&self) -> Result<(), Failure> {
+        let has_scale = self.likelihood.has_scale();
+        if self.noise.is_some() && !has_scale {
+            return Err(Failure::request(format!(
+                "the {} likelihood has no noise scale: leave --noise out",
+                self.likelihood
+            )));
+        }
+        let scales = match &self.noise {
+            Some(NoiseSetting::One(scale)) => std::slice::from_ref(scale),
+            Some(NoiseSetting::Each(scales)) => scales.as_slice(),
+            _ => &[],
+        };
+        for noise in scales {
+            if !(noise.is_finite() && *noise > 0.0) {
+                return Err(Failure::request(format!(
+                    "the noise is {noise}: it is a standard deviation and must be positive and finite"
+                )));
+            }
+        }
+        for (name, value) in [
+            ("--noise-median", self.noise_median),
+            ("--noise-spread", self.noise_spread),
+        ] {
+            let Some(value) = value else { continue };
+            if !self.learns_noise() {
+                return Err(Failure::request(format!(
+                    "{name} is of a learned noise: give --noise learn as well, or leave it out"
+                )));
+            }
+            if !(value > 0.0 && (value * value).is_normal()) {
+                return Err(Failure::request(format!(
+                    "{name} is {value}: it must be positive and finite"
+                )));
+            }
+        }
+        if let Some(degrees) = self.degrees_of_freedom {
+            if self.likelihood != LikelihoodName::StudentT {
+                return Err(Failure::request(
+                    "--degrees-of-freedom is of the student-t likelihood: give --likelihood student-t as well, or leave it out",
+                ));
+            }
+            if !(degrees > 0.0 && degrees.is_finite()) {
+                return Err(Failure::request(format!(
+                    "--degrees-of-freedom is {degrees}: it must be positive and finite"
+                )));
+            }
+        }
+        self.architecture(1, 1)?.check().map_err(Failure::request)
+    }
+
+    /// Checks the likelihood against the training targets.
+    ///
+    /// # Errors
+    /// A wrong request: a likelihood of other targets.
+    pub fn check_targets(&self, targets: &Targets) -> Result<(), Failure> {
+        let degrees = self.degrees_of_freedom();
+        self.likelihood
+            .of_targets(targets, degrees)
+            .map_err(Failure::request)?;
+        let outputs = self.likelihood.outputs(targets);
+        if let Some(NoiseSetting::Each(scales)) = &self.noise
+            && scales.len() != outputs
+        {
+            return Err(Failure::request(format!(
+                "{} noise scales were given for {outputs} outputs: give one, or one per output",
+                scales.len()
+            )));
+        }
+        if matches!(targets, Targets::Classes { .. })
+            && matches!(
+                self.noise,
+                Some(NoiseSetting::Each(_) | NoiseSetting::Learn(Learn::LearnEach))
+            )
+        {
+            return Err(Failure::request(
+                "the outputs of a classification share one noise scale: give one --noise, or `learn`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes out what the likelihood's defaults are.
+    pub fn resolve(&mut self) {
+        if self.likelihood.has_scale() && self.noise.is_none() {
+            self.noise = Some(NoiseSetting::One(0.1));
+        }
+        if let (true, Noise::Learned(prior)) = (self.learns_noise(), self.noise()) {
+            self.noise_median = Some(prior.median);
+            self.noise_spread = Some(prior.spread);
+        }
+        if self.likelihood == LikelihoodName::StudentT {
+            self.degrees_of_freedom = Some(self.degrees_of_freedom());
+        }
+    }
+
+    /// The network for data with this many inputs and outputs.
+    ///
+    /// # Errors
+    /// A wrong request: a network that is not understood, variances out of range or of the wrong number.
+    pub fn architecture(&self, inputs: usize, outputs: usize) -> Result<Architecture, Failure> {
+        let model = self;
+        let unknown = || {
+            let message = format!(
+                "unknown network `{}`: use fcn: and the widths of the hidden layers (fcn:1024 or fcn:256,256), or linear",
+                model.network
+            );
+            Failure::Request(message)
+        };
+        let hidden: Vec<usize> = match model.network.strip_prefix("fcn:") {
+            Some(widths) => {
+                let widths = widths
+                    .split(',')
+                    .map(|width| width.trim().parse().map_err(|_| unknown()));
+                widths.collect::<Result<_, _>>()?
+            }
+            None if model.network == "linear" => Vec::new(),
+            None => return Err(unknown()),
+        };
+        let joined = |pair: &[usize]| pair[0] as f64 * pair[1] as f64;
+        let weights_between: f64 = hidden.windows(2).map(joined).sum();
+        if hidden.iter().any(|&width| width > MOST_WIDTH) || weights_between > MOST_WEIGHTS {
+            return Err(Failure::request(format!(
+                "network `{}` is too wide for any machine: `reprior plan` says what fits this one",
+                model.network
+            )));
+        }
+        let per_layer = |variances: &[f64], name: &str| match (variances, hidden.len()) {
+            ([one], layers) => Ok(vec![*one; layers]),
+            (all, layers) if all.len() == layers => Ok(all.to_vec()),
+            (all, layers) => Err(Failure::request(format!(
+                "{} values of {name} for {layers} hidden layers: give one, or one per layer",
+                all.len()
+            ))),
+        };
+        let weights = per_layer(&model.weight_variance, "--weight-variance")?;
+        let biases = per_layer(&model.bias_variance, "--bias-variance")?;
+        let checked = weights
+            .iter()
+            .chain([&model.readout_weight_variance])
+            .map(|v| (v, 0.0 < *v));
+        let checked = checked.chain(
+            biases
+                .iter()
+                .chain([&model.readout_bias_variance])
+                .map(|v| (v, 0.0 <= *v)),
+        );
+        for (value, is_allowed) in checked {
+            if !(is_allowed && value.is_finite()) {
+                return Err(Failure::request(format!(
+                    "a prior variance is {value}: weights need a positive one, biases zero or a positive one"
+                )));
+            }
+        }
+        let scale = |weight: f64, bias: f64| LayerScale {
+            weight: weight.sqrt(),
+            bias: bias.sqrt(),
+        };
+        Ok(Architecture {
+            inputs,
+            hidden_scales: weights
+                .iter()
+                .zip(&biases)
+                .map(|(w, b)| scale(*w, *b))
+                .collect(),
+            readout_scale: scale(model.readout_weight_variance, model.readout_bias_variance),
+            hidden,
+            outputs,
+            activation: model.activation,
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! What a user should know before believing the draws, and what to try.
+
+use reprior::chain::Statistics;
+use reprior::diagnostics::rhat_by_chance;
+use reprior::sampler::Method;
+
+use crate::settings::Settings;
+use crate::summary::Summary;
+
+/// Acceptance rate from which on the Metropolis correction may be left out (Hron et al. 2022, Section 4).
+const LEAST_UNCORRECTED: f64 = 0.98;
+
+/// Gradient-free methods, which crawl where networks are not very wide.
+fn is_gradient_free(method: Method) -> bool {
+    !method.needs_gradients()
+}
+
+impl Summary {
+    /// What a user should know before believing the draws.
+    pub fn warnings_for(&self, settings: &Settings, sampling: &Statistics) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut warn = |text: String| warnings.push(text);
+        let method = settings.sampler.method;
+        if self.draws == 0 {
+            warn("there are no draws yet".to_owned());
+            return warnings;
+        }
+        if self.draws < 4 {
+            warn("too few draws for effective sample sizes and R-hat: at least 4 of each chain are needed".to_owned());
+        }
+        if self.chains == 1 {
+            warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
+        }
+        let other = if is_gradient_free(method) {
+            ", or try --method hmc-infinite"
+        } else if method == Method::HmcInfinite {
+            ""
+        } else {
+            ", or try the default --method"
+        };
+        if let Some(stationarity) = &self.stationarity
+            && !stationarity.is_reached
+        {
+            warn(format!(
+                "the log-density has not settled (R-hat {:.3}, second halves of the chains {:+.1} standard errors from the first): \
+                 raise --warmup{other}",
+                stationarity.rhat, stationarity.drift
+            ));
+        }
+        let blocks = [&self.ess.prediction, &self.ess.weights]
+            .into_iter()
+            .flatten();
+        let rhats = blocks.map(|ess| (ess.rhat_max, ess.mean));
+        let rhats = rhats.chain(self.noise.iter().map(|noise| (noise.rhat, noise.ess)));
+        let disagreeing =
+            rhats.filter(|(rhat, ess)| *rhat > rhat_by_chance(self.chains, *ess).max(1.01));
+        if let Some((rhat, _)) = disagreeing.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            warn(format!(
+                "R-hat reaches {rhat:.3}, more than chance explains: the chains do not agree yet; raise --warmup and --draws (or --thin){other}"
+            ));
+        }
+        if let Some(ess) = &self.ess.prediction
+            && ess.min < 100.0
+        {
+            warn(format!(
+                "only {:.0} effective draws of some predictions (below 100): raise --draws or --thin{other}",
+                ess.min
+            ));
+        }
+        self.warn_of_acceptance(settings, &mut warn);
+        if sampling.divergences * 1000 > sampling.transitions {
+            warn(format!(
+                "{} of {} transitions diverged or could not be evaluated: lower --step-size, or raise --target-acceptance",
+                sampling.divergences, sampling.transitions
+            ));
+        }
+        if self.n_jitter > 0 {
+            warn(format!(
+                "{} factorisations needed jitter on the diagonal: the kernel is nearly singular; raise --noise",
+                self.n_jitter
+            ));
+        }
+        warnings
+    }
+
+    fn warn_of_acceptance(&self, settings: &Settings, warn: &mut impl FnMut(String)) {
+        let method = settings.sampler.method;
+        let rate = self.acceptance_rate;
+        if method == Method::Elliptical {
+            // points tried per transition, one over the rate
+            if rate < 0.1 {
+                warn(format!(
+                    "{:.0} points were tried for each transition: the posterior is far from its prior; try --method hmc-infinite",
+                    1.0 / rate
+                ));
+            }
+            return;
+        }
+        if settings.sampler.metropolis == Some(false) && rate < LEAST_UNCORRECTED {
+            warn(format!(
+                "acceptance would be {rate:.3} with the Metropolis correction that was left out (below {LEAST_UNCORRECTED}): the draws are \
+                 not of the posterior; lower --step-size, raise --target-acceptance, or leave --no-metropolis out"
+            ));
+        } else if rate < 0.1 {
+            let remedy = if settings.sampler.step_size.is_some() {
+                "lower --step-size, or leave it out and let it adapt"
+            } else {
+                "let the step size adapt with a longer --warmup"
+            };
+            warn(format!(
+                "acceptance is {rate:.3}: the step size is too large; {remedy}"
+            ));
+        } else if rate > 0.99 && settings.sampler.step_size.is_some() && !self.is_prior_like() {
+            warn(format!(
+                "acceptance is {rate:.3}: the step size may be needlessly small; leave --step-size out and let it adapt"
+            ));
+        }
+    }
+
+    /// Nearly every draw counts: small steps are no matter.
+    fn is_prior_like(&self) -> bool {
+        let blocks = [&self.ess.prediction, &self.ess.weights];
+        blocks.into_iter().flatten().all(|ess| ess.per_draw > 0.5)
+    }
+}

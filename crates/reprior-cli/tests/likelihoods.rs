@@ -1,0 +1,279 @@
+//! Every likelihood, learned noise and the regulariser from end to end, and what is refused of them.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Place, assert_same};
+
+const SHORT: &str = "--network fcn:12 --warmup 20 --draws 30 --chains 2 --quiet";
+
+/// Counts that grow with x, and a class that changes with it; 60 rows.
+fn counts_and_classes(place: &Place) {
+    let (mut counts, mut classes) = (String::from("x,count\n"), String::from("x,kind\n"));
+    for i in 0..60 {
+        let x = f64::from(i % 20) / 10.0 - 1.0;
+        let count = (3.0 * (1.2 * x).exp()).round() + f64::from(i % 3);
+        counts += &format!("{x},{count}\n");
+        classes += &format!(
+            "{x},{}\n",
+            if x + f64::from(i % 4) * 0.1 > 0.2 {
+                "warm"
+            } else {
+                "cold"
+            }
+        );
+    }
+    place.write("counts.csv", counts);
+    place.write("classes.csv", classes);
+}
+
+fn values(rows: &[Vec<String>], column: usize) -> Vec<f64> {
+    rows.iter()
+        .map(|row| row[column].parse().unwrap())
+        .collect()
+}
+
+/// Samples, and predicts with what was sampled; the metrics are those of the same test rows.
+fn sample_and_predict(
+    place: &Place,
+    flags: &str,
+    data: &str,
+) -> (serde_json::Value, Vec<String>, Vec<Vec<String>>) {
+    place.succeed(&format!(
+        "sample --data {data} {flags} {SHORT} --keep 30 --overwrite --out run"
+    ));
+    let (header, rows) = place.succeed(&format!("predict run --data {data}")).table();
+    (place.summary("run"), header, rows)
+}
+
+#[test]
+fn counts() {
+    let place = Place::new();
+    counts_and_classes(&place);
+    let (summary, header, rows) = sample_and_predict(
+        &place,
+        "--likelihood poisson --train 40 --test 20",
+        "counts.csv",
+    );
+    assert_eq!(summary["likelihood"], "poisson");
+    assert_eq!(summary["coordinates"], "repriorised");
+    assert!(
+        summary["metrics"]["nll"].as_f64().unwrap() < 2.6,
+        "{summary}"
+    );
+    assert_eq!(header, ["mean", "sd", "q05", "q50", "q95"]);
+    let (mean, low, high) = (values(&rows, 0), values(&rows, 2), values(&rows, 4));
+    for i in 0..20 {
+        assert!(low[i].fract() == 0.0 && high[i].fract() == 0.0 && low[i] <= high[i]);
+    }
+    // the first row has x = −1 and about one count, the twentieth x = 0.9 and about nine
+    assert!(mean[0] < 4.0 && mean[19] > 5.0, "{mean:?}");
+    let (_, plain) = place
+        .succeed("predict run --data counts.csv --no-noise")
+        .table();
+    assert!(values(&plain, 1)[0] < values(&rows, 1)[0]);
+}
+
+#[test]
+fn classes() {
+    let place = Place::new();
+    counts_and_classes(&place);
+    for likelihood in ["bernoulli", "categorical"] {
+        let flags = format!("--likelihood {likelihood} --train 40 --test 20");
+        let (summary, header, rows) = sample_and_predict(&place, &flags, "classes.csv");
+        assert!(
+            summary["metrics"]["accuracy"].as_f64().unwrap() > 0.7,
+            "{likelihood}: {summary}"
+        );
+        assert_eq!(
+            header,
+            ["p_cold", "p_warm", "label", "confidence", "entropy"]
+        );
+        let (cold, warm) = (values(&rows, 0), values(&rows, 1));
+        assert!(
+            cold.iter()
+                .zip(&warm)
+                .all(|(c, w)| (c + w - 1.0).abs() < 1e-6)
+        );
+        assert!(cold[0] > 0.6 && warm[19] > 0.6, "{likelihood}: {cold:?}");
+        assert!(!place.path("run/draws.zarr/predictions/sd").exists());
+        let refused = place.run("predict run --data classes.csv --no-noise");
+        refused.assert_error(2, &["--no-noise", likelihood]);
+    }
+}
+
+#[test]
+fn heavy_tails_and_learned_noise() {
+    let place = Place::new();
+    for flags in [
+        "--likelihood student-t --degrees-of-freedom 3",
+        "--likelihood student-t --noise learn",
+        "--noise learn",
+        "--noise learn-each --noise-median 0.5 --noise-spread 0.7",
+        "--noise learn --coordinates repriorised --regulariser 1n",
+        "--noise learn --coordinates standard --method pcn",
+    ] {
+        let flags = format!("{flags} --train 60 --test 30");
+        let (summary, header, rows) = sample_and_predict(&place, &flags, "friedman");
+        assert!(
+            summary["metrics"]["rmse"].as_f64().unwrap() < 6.0,
+            "{flags}: {summary}"
+        );
+        assert_eq!((header.len(), rows.len()), (5, 300));
+        let learned = summary["noise"].as_array().unwrap();
+        assert_eq!(
+            learned.len(),
+            usize::from(flags.contains("learn")),
+            "{flags}"
+        );
+        for noise in learned {
+            // the data have sd 5 and noise 1
+            let (low, high) = (
+                noise["q05"].as_f64().unwrap(),
+                noise["q95"].as_f64().unwrap(),
+            );
+            assert!(
+                low > 0.05 && high < 10.0 && low < high,
+                "{flags}: {summary}"
+            );
+        }
+    }
+}
+
+#[test]
+fn several_outputs_have_noise_of_their_own() {
+    let place = Place::new();
+    let mut text = String::from("x,calm,wild\n");
+    for i in 0..80 {
+        let x = f64::from(i % 20) / 10.0 - 1.0;
+        let jitter = f64::from((i * 7919) % 17) / 8.0 - 1.0;
+        text += &format!("{x},{},{}\n", x + 0.02 * jitter, x + jitter);
+    }
+    place.write("two.csv", text);
+    let flags = "--target calm,wild --noise learn-each --train 60 --test 20";
+    let (summary, header, _) = sample_and_predict(&place, flags, "two.csv");
+    assert_eq!(header[5..7], ["mean_wild", "sd_wild"]);
+    let mean = |at: usize| summary["noise"][at]["mean"].as_f64().unwrap();
+    assert!(mean(1) > 2.0 * mean(0), "{summary}");
+    sample_and_predict(&place, "--target calm,wild --noise 0.1,0.9", "two.csv");
+}
+
+/// With λ matched, given as a number and in the symmetric space, the posterior is the same: predictions agree.
+#[test]
+fn the_regulariser_changes_coordinates_only() {
+    let place = Place::new();
+    let mut all = Vec::new();
+    for flags in [
+        "--coordinates marginal",
+        "--coordinates repriorised --regulariser 0.02",
+        "--coordinates repriorised --space data-symmetric",
+    ] {
+        let flags = format!("{flags} --train 20 --test 10 --seed 3");
+        let flags = format!("{flags} --network fcn:12 --warmup 60 --draws 200 --chains 4 --quiet");
+        place.succeed(&format!(
+            "sample --data friedman {flags} --overwrite --out run"
+        ));
+        let (_, rows) = place.succeed("predict run --data friedman").table();
+        all.push((values(&rows, 0), values(&rows, 1)));
+    }
+    for (mean, sd) in &all[1..] {
+        for i in 0..10 {
+            let difference = (mean[i] - all[0].0[i]).abs();
+            assert!(difference < 0.4 * sd[i], "{i}: {difference} {}", sd[i]);
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_of_learned_noise_ends_with_the_same_bytes() {
+    let place = Place::new();
+    let flags = "--data friedman --likelihood student-t --noise learn --train 30 --test 5 --method langevin";
+    place.succeed(&format!(
+        "sample {flags} {SHORT} --seed 5 --threads 1 --out whole"
+    ));
+    place.succeed("sample --config whole/config.toml --quiet --threads 2 --out again");
+    let same = |name: &str| {
+        let mut tree = place.tree(name);
+        tree.retain(|path, _| path.starts_with("draws.zarr"));
+        tree
+    };
+    assert_same(&same("whole"), &same("again"));
+}
+
+#[test]
+fn wrong_requests_are_refused_with_a_way_out() {
+    let place = Place::new();
+    counts_and_classes(&place);
+    let cases: &[(&str, &str, &[&str])] = &[
+        (
+            "friedman",
+            "--likelihood binomial",
+            &["binomial", "poisson"],
+        ),
+        ("friedman", "--likelihood poisson", &["counts", "row 0"]),
+        (
+            "friedman",
+            "--likelihood categorical",
+            &["categorical", "--task classification"],
+        ),
+        (
+            "strokes",
+            "--likelihood bernoulli",
+            &["two classes", "10", "categorical"],
+        ),
+        (
+            "strokes",
+            "--likelihood student-t",
+            &["student-t", "gaussian or categorical"],
+        ),
+        (
+            "strokes",
+            "--likelihood categorical --noise 0.1",
+            &["no noise scale", "--noise"],
+        ),
+        ("strokes", "--noise learn-each", &["share one noise"]),
+        (
+            "strokes",
+            "--likelihood categorical --coordinates marginal",
+            &["repriorised or standard"],
+        ),
+        ("friedman", "--noise quiet", &["`quiet`", "learn"]),
+        (
+            "friedman",
+            "--noise 0.1,0.2",
+            &["2 noise scales", "1 outputs"],
+        ),
+        ("friedman", "--noise -1", &["-1", "positive"]),
+        ("friedman", "--noise-median 0.2", &["--noise learn"]),
+        (
+            "friedman",
+            "--noise learn --noise-spread 0",
+            &["--noise-spread", "positive"],
+        ),
+        ("friedman", "--degrees-of-freedom 3", &["student-t"]),
+        (
+            "friedman",
+            "--likelihood student-t --degrees-of-freedom 0",
+            &["--degrees-of-freedom", "positive"],
+        ),
+        (
+            "friedman",
+            "--regulariser 1n",
+            &["--coordinates repriorised"],
+        ),
+        (
+            "friedman",
+            "--coordinates repriorised --regulariser -1",
+            &["-1", "1n"],
+        ),
+        ("friedman", "--space data-symmetric", &["repriorised"]),
+    ];
+    for (data, flags, parts) in cases {
+        let refused = place.run(&format!("sample --data {data} {flags} --out refused"));
+        refused.assert_error(2, parts);
+        assert!(
+            !place.path("refused").exists(),
+            "{flags} left a folder behind"
+        );
+    }
+}

@@ -117,6 +117,7 @@ pub fn samplers(is_stiff: bool) -> Vec<SamplerSettings> {
             Method::Pcn => (0.6, 0.2),
             Method::Pcnl => (0.6, 0.3),
             Method::Rwm => (0.3, 0.1),
+            Method::Nuts => (0.3, 0.1),
             Method::Elliptical => return None,
             _ => (0.5, 0.2),
         };

@@ -1,16 +1,20 @@
 //! Targets with a fault on purpose, to see that it is found.
 
-use reprior::posterior::{EvaluationError, FeatureMap, NetworkPosterior, Recorder, Target};
+use std::sync::Arc;
 
-use crate::inverse::{affine, solve, theta};
-use crate::replicate::functions;
+use reprior::posterior::{
+    Coordinates, EvaluationError, FeatureMap, NetworkPosterior, Recorder, Target,
+};
+
+use crate::experiment::log_determinant;
+use crate::inverse::theta;
 
 /// What is wrong with ℓ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distortion {
     /// Nothing.
     None,
-    /// log|det ∂θ_out/∂φ_out| is missing.
+    /// log|det ∂θ_out/∂φ_out| is missing (λ matched).
     NoDeterminant,
     /// The densities of the targets lack their factor 1/σ.
     NoNormalisation,
@@ -22,7 +26,9 @@ pub enum Distortion {
 pub struct Distorted {
     pub posterior: NetworkPosterior<f64>,
     pub recorder: Recorder<f64>,
-    map: FeatureMap<f64>,
+    features: FeatureMap<f64>,
+    /// The log-likelihood of weights.
+    likelihood: NetworkPosterior<f64>,
     distortion: Distortion,
 }
 
@@ -32,8 +38,10 @@ impl Distorted {
         recorder: Recorder<f64>,
         distortion: Distortion,
     ) -> Self {
+        let model = Arc::clone(posterior.model());
         Self {
-            map: FeatureMap::new(posterior.model()),
+            likelihood: NetworkPosterior::new(model, Coordinates::Standard, None),
+            features: FeatureMap::new(posterior.model()),
             posterior,
             recorder,
             distortion,
@@ -49,15 +57,23 @@ impl Target for Distorted {
     }
 
     fn log_ratio(&mut self, z: &[f64]) -> Result<f64, EvaluationError> {
-        let model = self.posterior.model().clone();
-        let readout = z.len() - model.architecture.readout_parameters();
+        let model = Arc::clone(self.posterior.model());
         match self.distortion {
             Distortion::None => self.posterior.log_ratio(z),
             Distortion::NoDeterminant => {
-                let (_, maps) = affine(&mut self.posterior, &mut self.recorder, &z[..readout]);
-                let p = model.architecture.readout_rows();
-                let zeros = vec![0.0; p];
-                let log_determinant: f64 = maps.iter().map(|a| solve(a, &zeros).1).sum();
+                // of A with AAᵀ = (I + ΨᵀΨ/λ)⁻¹
+                self.features
+                    .evaluate(&model, &z[..model.inner_parameters()], false);
+                let h = self.features.features(&model);
+                let architecture = &model.architecture;
+                let (p, outputs) = (h.ncols(), architecture.outputs);
+                let scales = model.noise.typical(outputs);
+                let lambda = model
+                    .likelihood
+                    .approximation(&model.targets, &scales)
+                    .variance;
+                let factor = architecture.readout_scale.factor(p - 1).powi(2) / lambda;
+                let log_determinant = -0.5 * outputs as f64 * log_determinant(h, factor);
                 Ok(self.posterior.log_ratio(z)? - log_determinant)
             }
             Distortion::NoNormalisation => {
@@ -69,15 +85,9 @@ impl Target for Distorted {
                 Ok(self.posterior.log_ratio(z)? + model.rows() as f64 * logarithms)
             }
             Distortion::LikelihoodAlone => {
-                let inner = model.inner_parameters();
-                let weights = theta(&mut self.posterior, &mut self.recorder, z);
-                self.map.evaluate(&model, &z[..inner], false);
-                let f = functions(&model.architecture, self.map.features(&model), &weights);
-                let mut scales = vec![0.0; model.architecture.outputs];
-                model.noise.scales(&z[inner..readout], &mut scales);
-                Ok(model
-                    .likelihood
-                    .log_density(&model.targets, &f, &scales, None))
+                let theta = theta(&mut self.posterior, &mut self.recorder, z);
+                let start = z.len() - theta.len();
+                self.likelihood.log_ratio(&[&z[..start], &theta].concat())
             }
         }
     }

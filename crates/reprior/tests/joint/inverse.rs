@@ -17,7 +17,7 @@ pub fn theta(
 }
 
 /// μ, and A of every output (columns of p entries), at the inner weights and noise coordinates `start`.
-pub fn affine(
+fn affine(
     posterior: &mut NetworkPosterior<f64>,
     recorder: &mut Recorder<f64>,
     start: &[f64],

@@ -3,10 +3,10 @@
 use reprior::model::{InputReduction, Noise};
 use reprior::posterior::Coordinates;
 
-use crate::LIMIT;
 use crate::case::{Case, Frame, Kind, learned, samplers};
 use crate::distorted::Distortion;
 use crate::replicate::outcome;
+use crate::{LIMIT, MOST_SCORES};
 
 const REPLICATES: u64 = 2000;
 
@@ -34,6 +34,7 @@ fn check(kind: Kind, noise: &Noise, first: usize) {
         let found = outcome(&case, Distortion::None, &|| case.settings.sampler());
         let what = format!("{case:?} {found:?}");
         assert!(found.largest.z < LIMIT, "{what}");
+        assert!(found.largest.count <= MOST_SCORES, "{what}");
         assert!((0.1..0.99).contains(&found.acceptance_rate), "{what}");
     }
 }

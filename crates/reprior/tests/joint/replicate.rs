@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{Matrix, Purpose, Stream};
-use reprior::model::{Model, Noise};
-use reprior::network::{Activation, Architecture};
-use reprior::posterior::{DrawRecord, FeatureMap, NetworkPosterior, Projection, Recorder};
+use reprior::compute::{Purpose, Stream};
+use reprior::model::Noise;
+use reprior::posterior::{DrawRecord, Recorder};
 use reprior::sampler::Sampler;
 
 use crate::case::{Case, Kind};
 use crate::distorted::{Distorted, Distortion};
+use crate::experiment::{Experiment, OUTPUTS, ROWS, TEST, Truth};
 use crate::inverse::position;
 use crate::prior::{INPUTS, prior_covariance};
 use crate::statistics::{Largest, Statistics};
 
-const ROWS: usize = 4;
-const TEST: usize = 2;
-const OUTPUTS: usize = 2;
-const PROJECTIONS: usize = 5;
 const TRANSITIONS: u64 = 4;
 
 /// What came of a case.
@@ -28,86 +24,12 @@ pub struct Outcome {
     pub acceptance_rate: f64,
 }
 
-/// What all replicates of a case share.
-struct Experiment<'a> {
-    case: &'a Case,
-    x: Vec<f64>,
-    test: Vec<f64>,
-    /// The model without its data.
-    blank: Model<f64>,
-    map: FeatureMap<f64>,
+struct Replicates<'a> {
+    experiment: Experiment<'a>,
     statistics: Statistics,
 }
 
-/// A replicate's weights and data before the transitions.
-struct Truth {
-    model: Arc<Model<f64>>,
-    weights: Vec<f64>,
-    noise_coordinates: Vec<f64>,
-    projections: Vec<f64>,
-}
-
-fn noise(count: usize, index: u64) -> Vec<f64> {
-    let mut values = vec![0.0; count];
-    Stream::new(31, 0, Purpose::Initial, index).fill_normal(&mut values);
-    values
-}
-
-/// Function values (column-major) of the readout `weights` (column-major) at features.
-pub fn functions(
-    architecture: &Architecture,
-    features: Matrix<'_, f64>,
-    weights: &[f64],
-) -> Vec<f64> {
-    let p = architecture.readout_rows();
-    let factor = architecture.readout_scale.factor(p - 1);
-    let value = |w: &[f64], i| factor * (0..p).map(|k| features[(i, k)] * w[k]).sum::<f64>();
-    let column = |w| (0..features.nrows()).map(move |i| value(w, i));
-    weights.chunks(p).flat_map(column).collect()
-}
-
-impl Experiment<'_> {
-    /// Weights and noise from the prior, data from the likelihood.
-    fn truth(&mut self, stream: &mut Stream) -> (Truth, Projection<f64>) {
-        let (blank, architecture) = (&self.blank, &self.blank.architecture);
-        let inner = blank.inner_parameters();
-        let mut weights = vec![0.0; inner + architecture.readout_parameters()];
-        stream.fill_normal(&mut weights);
-        let mut noise_coordinates = vec![0.0; blank.noise_coordinates()];
-        stream.fill_normal(&mut noise_coordinates);
-        let mut scales = [0.0; OUTPUTS];
-        blank.noise.scales(&noise_coordinates, &mut scales);
-        self.map.evaluate(blank, &weights[..inner], false);
-        let f = functions(architecture, self.map.features(blank), &weights[inner..]);
-        let mut targets = vec![0.0; f.len()];
-        for row in 0..ROWS {
-            let mut y = [0.0; OUTPUTS];
-            let outputs: [f64; OUTPUTS] = std::array::from_fn(|j| f[j * ROWS + row]);
-            let likelihood = &blank.likelihood;
-            likelihood.simulate(&outputs, &scales, stream, &mut y);
-            (0..OUTPUTS).for_each(|j| targets[j * ROWS + row] = y[j]);
-        }
-        let model = Arc::new(Model {
-            architecture: architecture.clone(),
-            likelihood: Arc::clone(&blank.likelihood),
-            noise: blank.noise.clone(),
-            targets,
-            design: blank.design.clone(),
-            test_design: blank.test_design.clone(),
-        });
-        let mut projection = Projection::new(&model, PROJECTIONS, 7);
-        let mut projections = vec![0.0; PROJECTIONS];
-        let mut mean_squares = vec![0.0; self.case.hidden.len() + 1];
-        projection.project(&weights, stream, &mut projections, &mut mean_squares);
-        let truth = Truth {
-            model,
-            weights,
-            noise_coordinates,
-            projections,
-        };
-        (truth, projection)
-    }
-
+impl Replicates<'_> {
     /// Statistics of weights alone.
     fn add_weights(&mut self, truth: &Truth, record: &DrawRecord<f64>, noise: &[f64]) {
         let statistics = &mut self.statistics;
@@ -140,12 +62,10 @@ impl Experiment<'_> {
     /// Statistics of weights and data: residuals are 0 on average whatever the weights are.
     fn add_residuals(&mut self, truth: &Truth, record: &DrawRecord<f64>, noise: &[f64]) {
         let model = &truth.model;
-        let (inner, readout) = record.weights.split_at(model.inner_parameters());
-        self.map.evaluate(model, inner, false);
-        let fitted = functions(&model.architecture, self.map.features(model), readout);
+        let fitted = self.experiment.blank.outputs(&record.weights);
         let statistics = &mut self.statistics;
-        let is_shallow = self.case.hidden.len() == 1;
-        let kind = self.case.kind;
+        let is_shallow = self.experiment.case.hidden.len() == 1;
+        let kind = self.experiment.case.kind;
         let mut totals = [0.0; 3];
         for (at, f) in fitted.iter().enumerate() {
             let (output, row) = (at / ROWS, at % ROWS);
@@ -164,7 +84,7 @@ impl Experiment<'_> {
                 statistics.add(name, excess * u, 0.0);
             }
             if is_shallow {
-                let x = &self.x[row * INPUTS..(row + 1) * INPUTS];
+                let x = &self.experiment.x[row * INPUTS..(row + 1) * INPUTS];
                 let name = || format!("fit {at} squared");
                 statistics.add(name, f * f, prior_covariance(x, x));
             }
@@ -189,14 +109,14 @@ impl Experiment<'_> {
     /// Second moments of new function values with old ones, which the width does not change with one hidden layer.
     /// Under a Gaussian likelihood new values are drawn from their closed-form law and old ones are the targets.
     fn add_new_values(&mut self, truth: &Truth, record: &DrawRecord<f64>, fitted: &[f64]) {
-        let is_gaussian = self.case.kind == Kind::Gaussian;
+        let is_gaussian = self.experiment.case.kind == Kind::Gaussian;
         let old = if is_gaussian {
             &truth.model.targets
         } else {
             fitted
         };
         let mut stream = Stream::new(
-            self.case.seed,
+            self.experiment.case.seed,
             self.statistics.replicate(),
             Purpose::Prediction,
             0,
@@ -204,14 +124,14 @@ impl Experiment<'_> {
         for (index, mean) in record.mean.iter().enumerate() {
             let (output, t) = (index / TEST, index % TEST);
             let f = mean + record.variance[index].sqrt() * stream.normal();
-            let at = &self.test[t * INPUTS..(t + 1) * INPUTS];
+            let at = &self.experiment.test[t * INPUTS..(t + 1) * INPUTS];
             let (name, expected) = (
                 || format!("new value {index} squared"),
                 prior_covariance(at, at),
             );
             self.statistics.add(name, f * f, expected);
             for (i, old) in old.iter().enumerate() {
-                let row = &self.x[i % ROWS * INPUTS..(i % ROWS + 1) * INPUTS];
+                let row = &self.experiment.x[i % ROWS * INPUTS..(i % ROWS + 1) * INPUTS];
                 let is_same = i / ROWS == output;
                 let expected = if is_same {
                     prior_covariance(at, row)
@@ -231,38 +151,17 @@ pub fn outcome(
     distortion: Distortion,
     sampler: &dyn Fn() -> Box<dyn Sampler<f64>>,
 ) -> Outcome {
-    let architecture = Architecture::new(INPUTS, case.hidden, OUTPUTS, Activation::Gelu);
-    let mut x = noise(ROWS * INPUTS, 1);
-    x.copy_within(0..INPUTS, 2 * INPUTS); // an exactly repeated row
-    let test = [x[..INPUTS].to_vec(), noise(INPUTS, 2)].concat(); // a known input and a new one
-    let targets = vec![0.0; ROWS * OUTPUTS];
-    let blank = Model::new(
-        architecture,
-        case.noise.clone(),
-        &x,
-        targets,
-        &test,
-        case.reduction,
-    );
-    let blank = blank.unwrap().with_likelihood(case.kind.likelihood());
-    let mut experiment = Experiment {
-        case,
-        x,
-        test,
-        map: FeatureMap::new(&blank),
-        blank,
+    let mut replicates = Replicates {
+        experiment: Experiment::new(case),
         statistics: Statistics::default(),
     };
     let mut acceptance = 0.0;
     for replicate in 0..case.replicates {
         let mut stream = Stream::new(case.seed, replicate, Purpose::Initial, 0);
-        let (truth, projection) = experiment.truth(&mut stream);
+        let (truth, projection) = replicates.experiment.truth(&mut stream);
         let model = Arc::clone(&truth.model);
         let mut recorder = Recorder::new(Arc::clone(&model), projection);
-        let frame = case.frame;
-        let (space, regulariser) = (Some(frame.space), frame.regulariser);
-        let mut posterior =
-            NetworkPosterior::with_regulariser(model, frame.coordinates, space, regulariser);
+        let mut posterior = replicates.experiment.posterior(&model);
         let z = position(
             &mut posterior,
             &mut recorder,
@@ -283,12 +182,12 @@ pub fn outcome(
         let record = recorder.record(posterior, z, &mut stream).unwrap();
         let inner = truth.model.inner_parameters();
         let noise = &z[inner..inner + truth.noise_coordinates.len()];
-        experiment.add_weights(&truth, record, noise);
-        experiment.add_residuals(&truth, record, noise);
-        experiment.statistics.finish_replicate();
+        replicates.add_weights(&truth, record, noise);
+        replicates.add_residuals(&truth, record, noise);
+        replicates.statistics.finish_replicate();
     }
     Outcome {
-        largest: experiment.statistics.largest(),
+        largest: replicates.statistics.largest(),
         acceptance_rate: acceptance / (TRANSITIONS * case.replicates) as f64,
     }
 }

@@ -1,4 +1,7 @@
-//! Transitions allocate nothing once their buffers are there.
+//! Transitions allocate nothing once their buffers are there, nor does any evaluation of ℓ or its gradient.
+//!
+//! Two exceptions, both of them libraries': the crate that builds the trees of `nuts`, and the eigenvalue solver behind
+//! the symmetric root of the data space.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,9 +11,10 @@ use std::sync::Arc;
 
 use reprior::chain::{Chain, Collect, Schedule};
 use reprior::compute::{Purpose, Stream};
-use reprior::model::{InputReduction, Model};
+use reprior::model::likelihood::{Categorical, Gaussian, Likelihood, Poisson, StudentT};
+use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Space, Target};
+use reprior::posterior::{Coordinates, NetworkPosterior, Regulariser, Space, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
 /// Counts this thread's allocations.
@@ -39,15 +43,60 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// All methods but `nuts`: nuts-rs makes the points of each trajectory anew.
-fn without_allocations() -> impl Iterator<Item = Method> {
-    let all = Method::ALL.into_iter();
-    all.filter(|method| *method != Method::Nuts)
+fn without_nuts() -> impl Iterator<Item = Method> {
+    Method::ALL.into_iter().filter(|&m| m != Method::Nuts)
+}
+
+/// T at any λ, under likelihoods for which the readout cannot be integrated out, and under the Gaussian one.
+#[test]
+fn evaluations_of_the_general_map_do_not_allocate() {
+    let (rows, inputs, outputs) = (70, 90, 2);
+    let mut x = vec![0.0; rows * inputs];
+    Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
+    let likelihoods: [Arc<dyn Likelihood>; 4] = [
+        Arc::new(Categorical),
+        Arc::new(StudentT::new(4.0).unwrap()),
+        Arc::new(Poisson::new(vec![1.0; outputs]).unwrap()),
+        Arc::new(Gaussian),
+    ];
+    for (hidden, likelihood) in [vec![80], vec![40, 75], vec![30]]
+        .iter()
+        .flat_map(|hidden| likelihoods.iter().map(move |law| (hidden, law)))
+    {
+        let architecture = Architecture::new(inputs, hidden, outputs, Activation::Gelu);
+        let y = (0..rows * outputs).map(|at| f64::from(u8::from(at % rows % 2 == at / rows)));
+        let noise = Noise::Learned(NoisePrior::default());
+        let reduction = InputReduction::Auto;
+        let model = Model::<f32>::new(architecture, noise, &x, y.collect(), &[], reduction);
+        let model = Arc::new(model.unwrap().with_likelihood(Arc::clone(likelihood)));
+        for space in [Space::Feature, Space::Data] {
+            let mut target = NetworkPosterior::with_regulariser(
+                Arc::clone(&model),
+                Coordinates::Repriorised,
+                Some(space),
+                Regulariser::Value(0.05),
+            );
+            let mut z = vec![0.0; target.dim()];
+            let mut gradient = z.clone();
+            let mut evaluate = |index| {
+                Stream::new(2, 0, Purpose::Initial, index).fill_normal(&mut z);
+                let value = target.log_ratio(&z).unwrap();
+                let same = target.log_ratio_and_gradient(&z, &mut gradient).unwrap();
+                assert!(value.is_finite() && same.is_finite());
+            };
+            evaluate(0);
+            let before = COUNT.get();
+            (1..4).for_each(&mut evaluate);
+            let count = COUNT.get() - before;
+            assert_eq!(count, 0, "{likelihood:?} {hidden:?} {space}");
+        }
+    }
 }
 
 #[test]
 fn transitions_do_not_allocate() {
     let (rows, inputs, outputs) = (70, 90, 2);
-    let methods = without_allocations().map(|method| (method, None));
+    let methods = without_nuts().map(|method| (method, None));
     let with_memory = [(Method::HmcInfinite, Some(0.5))];
     let methods: Vec<_> = methods.chain(with_memory).collect();
     let mut x = vec![0.0; rows * inputs];
@@ -113,7 +162,7 @@ fn chains_allocate_only_where_the_sampler_changes() {
         thin: 10,
         seed: 4,
     };
-    for method in without_allocations() {
+    for method in without_nuts() {
         let settings = SamplerSettings {
             method,
             arrival: Some(15),

@@ -6,8 +6,11 @@
 //! of the identity for log det A. S is then applied in time proportional to its rank, and the whole costs what the inverse
 //! of A costs.
 
+use std::ops::Range;
+
 use super::cholesky::{Cholesky, multiply_transposed_lower};
-use super::{add_scaled, dot, simd};
+use super::matrix::STRIP;
+use super::{Matrix, add_scaled, dot, matrix, matrix_mut, multiply};
 
 /// S = symmetric with lower half `left`·`right`ᵀ, plus `shift`·I. Rows of `rank` numbers, one row after the other.
 #[derive(Debug, Clone, Copy)]
@@ -22,50 +25,81 @@ pub struct Semiseparable<'a> {
     pub shift: f64,
 }
 
-/// Σ_c x_c·y_c.
-#[inline(always)]
-fn inner(x: &[f64], y: &[f64]) -> f64 {
-    x.iter().zip(y).map(|(x, y)| x * y).sum()
-}
-
-/// sums ← sums + scale·x.
-#[inline(always)]
-fn add(sums: &mut [f64], scale: f64, x: &[f64]) {
-    for (sum, x) in sums.iter_mut().zip(x) {
-        *sum += scale * x;
-    }
-}
+/// Rows that are worked through at a time.
+const BLOCK: usize = 32;
 
 impl Semiseparable<'_> {
-    /// Writes the lower half of S·X for a lower-triangular X, zeros above it. `sums` has `rank` numbers.
-    fn multiply_lower(&self, out: &mut [f64], x: &[f64], size: usize, sums: &mut [f64]) {
-        let row = |k: usize| k * self.rank..(k + 1) * self.rank;
-        simd(
-            #[inline(always)]
-            || {
-                for j in 0..size {
-                    let column = &x[j * size..(j + 1) * size];
-                    let out = &mut out[j * size..(j + 1) * size];
-                    out[..j].fill(0.0);
-                    sums.fill(0.0);
-                    for k in j..size {
-                        add(sums, column[k], &self.right[row(k)]);
-                        out[k] = self.shift * column[k] + inner(&self.left[row(k)], sums);
-                    }
-                    sums.fill(0.0);
-                    for k in (j..size).rev() {
-                        out[k] += inner(&self.right[row(k)], sums);
-                        add(sums, column[k], &self.left[row(k)]);
-                    }
+    /// Rows `rows` of `values`, as a rank × rows matrix.
+    fn rows<'a>(&self, values: &'a [f64], rows: &Range<usize>) -> Matrix<'a, f64> {
+        let of_rows = &values[rows.start * self.rank..rows.end * self.rank];
+        matrix(of_rows, self.rank, rows.len())
+    }
+
+    /// Writes S·X on and below the diagonal for a lower-triangular X (zeros above the diagonal), and what is finite above.
+    ///
+    /// With rows in blocks I: (S·X)_I = S_II·X_I + a_I·(Σ_{J<I} b_Jᵀ·X_J) + b_I·(Σ_{J>I} a_Jᵀ·X_J). `sums` has
+    /// rank·size numbers, `square` at least BLOCK² or size², if that is less. (2·rank + BLOCK)·size² operations.
+    fn multiply_lower(
+        &self,
+        out: &mut [f64],
+        x: &[f64],
+        size: usize,
+        sums: &mut [f64],
+        square: &mut [f64],
+    ) {
+        let mut out = matrix_mut(out, size, size);
+        let x = matrix(x, size, size);
+        let block = |start: usize| start..(start + BLOCK).min(size);
+        // what later products take for zero times something reaches to the end of a strip
+        let reach = |rows: &Range<usize>| rows.end.next_multiple_of(STRIP).min(size);
+        let sums = &mut sums[..self.rank * size];
+        sums.fill(0.0);
+        for rows in (0..size).step_by(BLOCK).map(block) {
+            let (start, count, columns) = (rows.start, rows.len(), reach(&rows));
+            let [a, b] = [self.left, self.right].map(|values| self.rows(values, &rows));
+            let square = &mut square[..count * count];
+            multiply(
+                matrix_mut(square, count, count),
+                false,
+                1.0,
+                a.transpose(),
+                b,
+            );
+            for i in 0..count {
+                for j in i + 1..count {
+                    square[j * count + i] = square[i * count + j];
                 }
-            },
-        );
+                square[i * count + i] += self.shift;
+            }
+            let own = x.submatrix(start, 0, count, columns);
+            let mut into = out.as_mut().submatrix_mut(start, 0, count, columns);
+            multiply(into.as_mut(), false, 1.0, matrix(square, count, count), own);
+            if self.rank > 0 {
+                let before = matrix(&*sums, self.rank, size).subcols(0, start);
+                multiply(into.subcols_mut(0, start), true, 1.0, a.transpose(), before);
+                let sums = matrix_mut(sums, self.rank, size).subcols_mut(0, rows.end);
+                multiply(sums, true, 1.0, b, own.subcols(0, rows.end));
+            }
+        }
+        if self.rank == 0 {
+            return;
+        }
+        sums.fill(0.0);
+        for rows in (0..size).step_by(BLOCK).rev().map(block) {
+            let (start, count, columns) = (rows.start, rows.len(), reach(&rows));
+            let [a, b] = [self.left, self.right].map(|values| self.rows(values, &rows));
+            let after = matrix(&*sums, self.rank, size).subcols(0, columns);
+            let into = out.as_mut().submatrix_mut(start, 0, count, columns);
+            multiply(into, true, 1.0, b.transpose(), after);
+            let sums = matrix_mut(sums, self.rank, size).subcols_mut(0, rows.end);
+            multiply(sums, true, 1.0, a, x.submatrix(start, 0, count, rows.end));
+        }
     }
 }
 
 impl Cholesky {
     /// Writes the lower half of C⁻ᵀ S C⁻¹, twice the cotangent of A. `inverse_factor` and `product` are size × size work
-    /// space, `sums` has as many numbers as the rank. 2·size³/3 + 4·size²·rank operations.
+    /// space, `sums` has rank·size numbers. 2·size³/3 + 4·size²·rank operations.
     pub fn pull_back(
         &self,
         out: &mut [f64],
@@ -75,7 +109,7 @@ impl Cholesky {
         cotangent: Semiseparable<'_>,
     ) {
         self.invert_factor(inverse_factor);
-        cotangent.multiply_lower(product, inverse_factor, self.size(), sums);
+        cotangent.multiply_lower(product, inverse_factor, self.size(), sums, out);
         multiply_transposed_lower(out, inverse_factor, product, self.size());
     }
 
@@ -167,7 +201,13 @@ mod tests {
                 shift: kappa,
             };
             let (mut out, mut x, mut z) = (vec![0.0; n * n], vec![0.0; n * n], vec![0.0; n * n]);
-            cholesky.pull_back(&mut out, &mut x, &mut z, &mut vec![0.0; rank], cotangent);
+            cholesky.pull_back(
+                &mut out,
+                &mut x,
+                &mut z,
+                &mut vec![0.0; n * rank],
+                cotangent,
+            );
             let exact: f64 = (0..n * n)
                 .map(|at| (at % n, at / n))
                 .map(|(i, j)| 0.5 * out[i.min(j) * n + i.max(j)] * symmetric(i, j))

@@ -100,11 +100,39 @@ pub fn gram_of_columns<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
     gram_of_rows(out, a.transpose());
 }
 
-/// Copies the lower half of a square matrix to its upper half.
+/// Lower half of out ← out + scale·(a·bᵀ + b·aᵀ), for a and b of n × c. Above the block diagonal nothing is changed.
+pub fn add_symmetric_product<R: Real>(
+    mut out: MatrixMut<'_, R>,
+    scale: f64,
+    a: Matrix<'_, R>,
+    b: Matrix<'_, R>,
+) {
+    for start in (0..a.nrows()).step_by(STRIP) {
+        let rows = STRIP.min(a.nrows() - start);
+        for (a, b) in [(a, b), (b, a)] {
+            multiply(
+                out.as_mut().submatrix_mut(start, 0, rows, start + rows),
+                true,
+                scale,
+                a.subrows(start, rows),
+                b.subrows(0, start + rows).transpose(),
+            );
+        }
+    }
+}
+
+/// Copies the lower half of a square matrix to its upper half, tile by tile so that both stay in cache.
 pub fn mirror_lower<R: Real>(values: &mut [R], size: usize) {
-    for column in 0..size {
-        for row in column + 1..size {
-            values[row * size + column] = values[column * size + row];
+    const TILE: usize = 16;
+    for first_column in (0..size).step_by(TILE) {
+        let columns = first_column..(first_column + TILE).min(size);
+        for first_row in (first_column..size).step_by(TILE) {
+            let end = (first_row + TILE).min(size);
+            for column in columns.clone() {
+                for row in first_row.max(column + 1)..end {
+                    values[row * size + column] = values[column * size + row];
+                }
+            }
         }
     }
 }
@@ -156,6 +184,12 @@ mod tests {
             multiply_lower_trapezoidal_transposed(matrix_mut(&mut out, r, d), l, matrix(&g, n, d));
             prop_assert!(close(&out, &plain(l.transpose(), matrix(&g, n, d))));
             let a = matrix(&g, n, d);
+            let (other, mut out) = (noise(n * d, 4), vec![0.0; n * n]);
+            add_symmetric_product(matrix_mut(&mut out, n, n), -0.5, a, matrix(&other, n, d));
+            mirror_lower(&mut out, n);
+            let half = plain(a, matrix(&other, n, d).transpose());
+            let expected = |at: usize| -0.5 * (half[at] + half[at % n * n + at / n]);
+            prop_assert!(close(&out, &(0..n * n).map(expected).collect::<Vec<_>>()));
             let mut out = vec![0.0; n * n];
             gram_of_rows(matrix_mut(&mut out, n, n), a);
             mirror_lower(&mut out, n);

@@ -20,8 +20,8 @@ pub use cholesky_pull_back::Semiseparable;
 pub use eigen::{EigenFailed, symmetric_eigen};
 pub use lq::{Lq, lower_trapezoidal_factor};
 pub use matrix::{
-    Matrix, MatrixMut, gram_of_columns, gram_of_rows, matrix, matrix_mut, mirror_lower, multiply,
-    multiply_lower_trapezoidal, multiply_lower_trapezoidal_transposed,
+    Matrix, MatrixMut, add_symmetric_product, gram_of_columns, gram_of_rows, matrix, matrix_mut,
+    mirror_lower, multiply, multiply_lower_trapezoidal, multiply_lower_trapezoidal_transposed,
 };
 pub use real::Real;
 pub use stream::{Purpose, Stream};

@@ -10,10 +10,10 @@
 //!   f (Daleckii & Krein 1965).
 
 use super::super::EvaluationError;
-use super::{Sizes, by_rows, subtract_symmetric_product};
+use super::{Sizes, by_rows};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, Real, Semiseparable, gram_of_rows, matrix, matrix_mut,
-    mirror_lower, multiply, symmetric_eigen,
+    Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_rows, matrix,
+    matrix_mut, mirror_lower, multiply, symmetric_eigen,
 };
 
 pub(in crate::posterior) struct DataMap<R> {
@@ -67,7 +67,7 @@ impl<R: Real> DataMap<R> {
             squares: [Vec::new(), Vec::new(), Vec::new()],
             left: vec![0.0; 2 * n * c],
             right: vec![0.0; 2 * n * c],
-            sums: vec![0.0; 2 * c],
+            sums: vec![0.0; 2 * n * c],
             jitter_count: 0,
         }
     }
@@ -259,7 +259,8 @@ impl<R: Real> DataMap<R> {
         };
         self.cholesky
             .pull_back(twice, first, second, &mut self.sums, cotangent);
-        subtract_symmetric_product(twice, first, &self.h, &self.kappa, n);
+        let (h, kappa) = (matrix(&self.h, n, c), matrix(&self.kappa, n, c));
+        add_symmetric_product(matrix_mut(twice, n, n), -1.0, h, kappa);
     }
 
     /// The same for the symmetric root.

@@ -6,10 +6,10 @@
 //! * Ψ̄ = ỸHᵀ + 2ΨM̄.
 
 use super::super::EvaluationError;
-use super::{Sizes, by_rows, subtract_symmetric_product};
+use super::{Sizes, by_rows};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, Real, Semiseparable, gram_of_columns, matrix, matrix_mut,
-    mirror_lower, multiply,
+    Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_columns,
+    matrix, matrix_mut, mirror_lower, multiply,
 };
 
 pub(in crate::posterior) struct FeatureSpaceMap<R> {
@@ -43,7 +43,7 @@ impl<R: Real> FeatureSpaceMap<R> {
             squares: [Vec::new(), Vec::new(), Vec::new()],
             left: vec![0.0; p * c],
             right: vec![0.0; p * c],
-            sums: vec![0.0; c],
+            sums: vec![0.0; p * c],
             jitter_count: 0,
         }
     }
@@ -125,7 +125,8 @@ impl<R: Real> FeatureSpaceMap<R> {
             .pull_back(twice, first, second, &mut self.sums, cotangent);
         // H = C⁻ᵀv
         self.cholesky.solve_upper(&mut self.work, c);
-        subtract_symmetric_product(twice, first, &self.work, &self.mean, p);
+        let (h, mean) = (matrix(&self.work, p, c), matrix(&self.mean, p, c));
+        add_symmetric_product(matrix_mut(twice, p, p), -1.0, h, mean);
         for column in 0..p {
             let lower = column * p + column..(column + 1) * p;
             for (out, value) in self.gram[lower.clone()].iter_mut().zip(&twice[lower]) {

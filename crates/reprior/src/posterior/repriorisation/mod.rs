@@ -108,22 +108,3 @@ fn by_rows(out: &mut [f64], width: usize, start: usize, values: &[f64], size: us
         }
     }
 }
-
-/// `out` ← lower half of −(a·bᵀ + b·aᵀ) added, for size × columns matrices.
-fn subtract_symmetric_product(
-    out: &mut [f64],
-    work: &mut [f64],
-    a: &[f64],
-    b: &[f64],
-    size: usize,
-) {
-    use crate::compute::{matrix, matrix_mut, multiply};
-    let columns = a.len() / size.max(1);
-    let (a, b) = (matrix(a, size, columns), matrix(b, size, columns));
-    multiply(matrix_mut(work, size, size), false, 1.0, a, b.transpose());
-    for column in 0..size {
-        for row in column..size {
-            out[column * size + row] -= work[column * size + row] + work[row * size + column];
-        }
-    }
-}

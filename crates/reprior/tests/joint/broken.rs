@@ -35,7 +35,6 @@ fn is_found(outcome: &Outcome) -> bool {
 }
 
 fn check(what: &str, right: &Outcome, wrong: &Outcome) {
-    eprintln!("{what}: {right:?} {wrong:?}");
     assert!(!is_found(right), "{what}: {right:?}");
     assert!(is_found(wrong), "{what} is not found: {wrong:?}");
 }

@@ -1,4 +1,6 @@
-//! Every likelihood under every sampler, and every coordinate system under every sampler.
+//! Every likelihood under every sampler. Coordinate systems take turns such that every sampler meets `standard` and
+//! `marginal` coordinates and all regularisers, every likelihood but the Gaussian all coordinate systems in all spaces, and
+//! the Gaussian's four kinds of noise together all of theirs.
 
 use reprior::model::{InputReduction, Noise};
 use reprior::posterior::Coordinates;
@@ -46,45 +48,45 @@ fn gaussian() {
 
 #[test]
 fn gaussian_with_a_scale_for_each_output() {
-    check(Kind::Gaussian, &Noise::Known(vec![0.3, 0.6]), 10);
+    check(Kind::Gaussian, &Noise::Known(vec![0.3, 0.6]), 1);
 }
 
 #[test]
 fn gaussian_with_a_learned_scale() {
-    check(Kind::Gaussian, &learned(false), 7);
+    check(Kind::Gaussian, &learned(false), 11);
 }
 
 #[test]
 fn gaussian_with_a_learned_scale_for_each_output() {
-    check(Kind::Gaussian, &learned(true), 4);
+    check(Kind::Gaussian, &learned(true), 12);
 }
 
 #[test]
 fn student_t() {
-    check(Kind::StudentT, &Noise::Known(vec![0.3, 0.6]), 1);
+    check(Kind::StudentT, &Noise::Known(vec![0.3, 0.6]), 2);
 }
 
 #[test]
 fn student_t_with_a_learned_scale() {
-    check(Kind::StudentT, &learned(false), 4);
+    check(Kind::StudentT, &learned(false), 3);
 }
 
 #[test]
 fn student_t_with_a_learned_scale_for_each_output() {
-    check(Kind::StudentT, &learned(true), 8);
+    check(Kind::StudentT, &learned(true), 4);
 }
 
 #[test]
 fn categorical() {
-    check(Kind::Categorical, &Noise::from(1.0), 2);
+    check(Kind::Categorical, &Noise::from(1.0), 5);
 }
 
 #[test]
 fn bernoulli() {
-    check(Kind::Bernoulli, &Noise::from(1.0), 5);
+    check(Kind::Bernoulli, &Noise::from(1.0), 6);
 }
 
 #[test]
 fn poisson() {
-    check(Kind::Poisson, &Noise::from(1.0), 9);
+    check(Kind::Poisson, &Noise::from(1.0), 7);
 }

@@ -10,8 +10,9 @@
 //!
 //! Every likelihood comes with its own Gaussian approximation at f = 0, which is where the prior is centred: with g the
 //! gradient and w the Fisher information of log p(y | f) there, pseudo-targets g/w of variance 1/w (one step of Fisher
-//! scoring). The map T of the `repriorised` coordinates is built from these. They do not change the posterior, only how
-//! close it is to N(0, I) in those coordinates.
+//! scoring). Student-t and Poisson, for which that goes astray far from 0, take the mode of each target instead. The map T
+//! of the `repriorised` coordinates is built from these. They do not change the posterior, only how close it is to
+//! N(0, I) in those coordinates.
 
 mod bernoulli;
 mod categorical;

@@ -2,7 +2,7 @@
 //! centred at the data.
 //!
 //! log p = Σ y(f + log m) − m·e^f − log y!, gradient y − m·e^f. At f = 0 the Fisher information is m: pseudo-targets
-//! (y − m)/m of variance 1/m.
+//! log((y + ½)/(m + ½)) of variance 1/m.
 
 use rand_distr::{Distribution, Poisson as PoissonLaw};
 
@@ -57,10 +57,12 @@ impl Likelihood for Poisson {
         total
     }
 
-    /// One variance for all outputs: one over the mean of their information.
+    /// Targets log((y + ½)/(m + ½)), where the likelihood of one count has its mode but for the halves, rather than score
+    /// over information at 0: that grows with y itself, and e^f of it beyond every bound that a chain could come back
+    /// from. One variance for all outputs: one over the mean of their information.
     fn approximation(&self, targets: &[f64], _: &[f64]) -> Approximation {
         let rows = targets.len() / self.means.len();
-        let centred = |(at, y): (usize, &f64)| (y - self.means[at / rows]) / self.means[at / rows];
+        let centred = |(at, y): (usize, &f64)| ((y + 0.5) / (self.means[at / rows] + 0.5)).ln();
         let information = self.means.iter().sum::<f64>() / self.means.len() as f64;
         Approximation {
             targets: targets.iter().enumerate().map(centred).collect(),
@@ -96,6 +98,10 @@ mod tests {
         check::approximated(&Poisson::new(vec![2.5]).unwrap(), 1);
         assert!(Poisson::new(vec![0.0]).is_none());
         assert!(Poisson::of_counts(&[0.0; 4], 1).is_some());
+        // the outputs that large counts ask for are those that they have
+        let likely = law.approximation(&[0.0, 300.0], &[1.0; 2]).targets;
+        assert!(likely[1] > 0.9 * (300.0_f64 * 0.75).ln() && likely[1] < (300.0_f64 * 0.75).ln());
+        assert!(likely[0] < -1.0);
         // a rate that is too large to be a number is no density
         let value = law.log_density(&[1.0, 1.0], &[1e6, 0.0], &[1.0; 2], None);
         assert_eq!(value, f64::NEG_INFINITY);

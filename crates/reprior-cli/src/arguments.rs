@@ -230,7 +230,7 @@ pub struct SettingsArguments {
     )]
     pub target_acceptance: Option<f64>,
     /// Part of the momentum in (0, 1] that each transition of langevin or hmc-infinite refreshes [default: 0.03 for
-    /// langevin, 1 for hmc-infinite]
+    /// langevin, 0.5 for hmc-infinite]
     #[arg(
         long,
         value_name = "B",
@@ -241,7 +241,8 @@ pub struct SettingsArguments {
     /// Take every step of langevin: the law is then right only as far as the acceptance rate is near 1
     #[arg(long, help_heading = "Sampler")]
     pub no_metropolis: bool,
-    /// Mean length of a trajectory of hmc-infinite or hmc, from 0.01 to 10 [default: π/2]
+    /// Mean length of a trajectory of hmc-infinite or hmc, from 0.01 to 10 [default: 0.8 for hmc-infinite, π/2 for
+    /// hmc]
     #[arg(
         long,
         value_name = "LENGTH",
@@ -270,7 +271,7 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub chains: Option<usize>,
-    /// Transitions of each chain before its first draw [default: 100; 200 for hmc, 300 for nuts, 1000 for elliptical, 2000
+    /// Transitions of each chain before its first draw [default: 200 for hmc-infinite and hmc, 300 for nuts, 1000 for elliptical, 2000
     /// for pcnl, mala and langevin, 5000 for pcn and rwm]
     #[arg(
         long,
@@ -287,8 +288,8 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub draws: Option<u64>,
-    /// Transitions from one draw to the next [default: 1 for hmc-infinite and hmc, 25 for pcn and rwm, 10 for the
-    /// others]
+    /// Transitions from one draw to the next [default: 2 for hmc-infinite, 1 for hmc and nuts, 25 for pcn and
+    /// rwm, 10 for the others]
     #[arg(
         long,
         value_name = "N",

@@ -235,7 +235,7 @@ impl Settings {
     /// Numbers of chains, transitions and draws; the method's defaults where nothing was said.
     pub fn schedule(&self) -> Schedule {
         let (warmup, draws, thin) = match self.sampler.method {
-            Method::HmcInfinite => (100, 250, 1),
+            Method::HmcInfinite => (200, 250, 2),
             Method::Hmc => (200, 250, 1),
             Method::Nuts => (300, 250, 1),
             Method::Elliptical => (1000, 500, 10),
@@ -264,10 +264,11 @@ impl Settings {
             self.sampler.target_acceptance = self.sampler.method.default_target_acceptance();
         }
         let method = self.sampler.method;
-        let arrival = self.sampler_settings().arrival_transitions(schedule.warmup);
+        let in_use = self.sampler_settings();
+        let arrival = in_use.arrival_transitions(schedule.warmup);
         let sampler = &mut self.sampler;
-        sampler.damping = sampler.damping.or(method.default_damping());
-        sampler.trajectory = sampler.trajectory.or(method.default_trajectory());
+        sampler.damping = in_use.damping_in_use();
+        sampler.trajectory = in_use.trajectory_in_use();
         sampler.arrival = Some(arrival);
         if method.may_skip_metropolis() {
             sampler.metropolis.get_or_insert(true);

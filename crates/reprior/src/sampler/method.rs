@@ -104,8 +104,128 @@ impl Method {
             Self::HmcInfinite => {
                 let allowed = "the angle must lie in (0, π/2], and not below π/2048 (0.00154)";
                 Profile {
-                    damping: Some(1.0),
-                    trajectory: Some(QUARTER_TURN),
+                    damping: Some(hmc_infinite::DAMPING),
+                    trajectory: Some(hmc_infinite::ANGLE),
+                    ..plain(
+                        "hmc-infinite",
+                        true,
+                        step(0.1, hmc_infinite::SMALLEST, FRAC_PI_2, allowed, 0.8),
+                    )
+                }
+            }
+            Self::Hmc => Profile {
+                trajectory: Some(QUARTER_TURN),
+                ..plain(
+                    "hmc",
+                    true,
+                    step(0.1, hmc::SMALLEST, hmc::LARGEST, LEAPFROG, 0.8),
+                )
+            },
+            Self::Nuts => plain(
+                "nuts",
+                true,
+                step(0.1, nuts::SMALLEST, nuts::LARGEST, LEAPFROG, 0.8),
+            ),
+            Self::Pcn => plain("pcn", false, step(0.1, pcn::SMALLEST, 1.0, BETA, 0.3)),
+            Self::Pcnl => plain("pcnl", true, step(0.1, pcnl::SMALLEST, 1.0, BETA, 0.574)),
+            Self::Mala => plain(
+                "mala",
+                true,
+                step(0.1, mala::SMALLEST, mala::LARGEST, LEAPFROG, 0.574),
+            ),
+            Self::Langevin => Profile {
+                damping: Some(langevin::DAMPING),
+                may_skip_metropolis: true,
+                ..plain(
+                    "langevin",
+                    true,
+                    step(0.1, langevin::SMALLEST, langevin::LARGEST, LEAPFROG, 0.97),
+                )
+            },
+            Self::Elliptical => plain("elliptical", false, None),
+            Self::Rwm => {
+                let allowed = "the step must lie in (0, 10], and not below 1e-6";
+                plain(
+                    "rwm",
+                    false,
+                    step(0.1, rwm::SMALLEST, rwm::LARGEST, allowed, 0.234),
+                )
+            }
+        }
+    }
+
+    /// Whether ∇ℓ is needed.
+    pub fn needs_gradients(self) -> bool {
+        self.profile().needs_gradients
+    }
+
+    /// Acceptance rate that adaptation aims at unless told otherwise; `None` for methods without a step size.
+    pub fn default_target_acceptance(self) -> Option<f64> {
+        self.profile().step_size.map(|step| step.target_acceptance)
+    }
+
+    /// Whether the Metropolis correction can be left out.
+    pub may_skip_metropolis: bool,
+}
+
+/// Step sizes of a method.
+pub(super) struct StepSize {
+    /// Before adaptation.
+    pub initial: f64,
+    pub smallest: f64,
+    pub largest: f64,
+    /// Both of these in words.
+    pub allowed: &'static str,
+    /// Acceptance rate that adaptation aims at.
+    pub target_acceptance: f64,
+}
+
+const LEAPFROG: &str =
+    "the step must lie between 1e-6 and 1.9 (from 2 on the prior itself is unstable)";
+const BETA: &str = "β must lie in (0, 1], and not below 1e-6";
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Self; 9] = [
+        Self::HmcInfinite,
+        Self::Hmc,
+        Self::Nuts,
+        Self::Pcn,
+        Self::Pcnl,
+        Self::Mala,
+        Self::Langevin,
+        Self::Elliptical,
+        Self::Rwm,
+    ];
+
+    /// Every name, for messages.
+    pub const NAMES: &'static str =
+        "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm";
+
+    pub(super) fn profile(self) -> Profile {
+        let step = |initial, smallest, largest, allowed, target_acceptance| {
+            Some(StepSize {
+                initial,
+                smallest,
+                largest,
+                allowed,
+                target_acceptance,
+            })
+        };
+        let plain = |name, needs_gradients, step_size| Profile {
+            name,
+            needs_gradients,
+            step_size,
+            damping: None,
+            trajectory: None,
+            may_skip_metropolis: false,
+        };
+        match self {
+            Self::HmcInfinite => {
+                let allowed = "the angle must lie in (0, π/2], and not below π/2048 (0.00154)";
+                Profile {
+                    damping: Some(hmc_infinite::DAMPING),
+                    trajectory: Some(hmc_infinite::ANGLE),
                     ..plain(
                         "hmc-infinite",
                         true,

@@ -6,6 +6,7 @@ use super::{
     DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Method, Nuts, Pcn, Pcnl, Rwm,
     Sampler,
 };
+use super::trajectory::QUARTER_TURN;
 use crate::compute::Real;
 
 /// How to sample.
@@ -24,7 +25,7 @@ pub struct SamplerSettings {
     pub damping: Option<f64>,
     /// Whether proposals may be rejected; `false` only for `langevin`.
     pub metropolis: bool,
-    /// Mean length of a trajectory of `hmc-infinite` (an angle) or `hmc`, from 0.01 to 10; π/2 if `None`.
+    /// Mean length of a trajectory of `hmc-infinite` (an angle) or `hmc`, from 0.01 to 10; the method's default if `None`.
     pub trajectory: Option<f64>,
     /// How many of the first transitions of warm-up are made by `hmc-infinite`, with an adaptation of its own, before the
     /// method itself starts where they arrived; never more than the warm-up has. [`Method::default_arrival`] if `None`.
@@ -127,8 +128,8 @@ impl SamplerSettings {
         let profile = self.method.profile();
         let initial = profile.step_size.map_or(0.0, |step| step.initial);
         let step_size = self.step_size.unwrap_or(initial);
-        let damping = self.damping.or(profile.damping).unwrap_or(1.0);
-        let trajectory = self.trajectory.or(profile.trajectory).unwrap_or(0.0);
+        let damping = self.damping_in_use().unwrap_or(1.0);
+        let trajectory = self.trajectory_in_use().unwrap_or(0.0);
         match self.method {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, trajectory, damping)),
             Method::Hmc => Box::new(Hmc::new(step_size, trajectory)),
@@ -146,7 +147,7 @@ impl SamplerSettings {
     pub fn adaptation(&self) -> Option<DualAveraging> {
         let profile = self.method.profile();
         let step = profile.step_size.filter(|_| self.step_size.is_none())?;
-        let longest = self.trajectory.unwrap_or(f64::INFINITY);
+        let longest = self.trajectory_in_use().unwrap_or(f64::INFINITY);
         let target = self.target_acceptance.unwrap_or(step.target_acceptance);
         Some(DualAveraging::new(
             step.initial.min(longest),
@@ -155,11 +156,22 @@ impl SamplerSettings {
         ))
     }
 
+    /// The damping given, or the method's default; `None` for methods without.
+    pub fn damping_in_use(&self) -> Option<f64> {
+        self.damping.or(self.method.profile().damping)
+    }
+
+    /// The mean length of trajectories given, or the method's default, at least one fixed step; `None` for methods without.
+    pub fn trajectory_in_use(&self) -> Option<f64> {
+        let default = self.method.profile().trajectory?;
+        Some(self.trajectory.unwrap_or(default.max(self.step_size.unwrap_or(0.0))))
+    }
+
     /// Whether the method keeps a momentum from one transition to the next.
     pub fn keeps_momentum(&self) -> bool {
         match self.method {
             Method::Langevin => true,
-            Method::HmcInfinite => self.damping.is_some_and(|damping| damping < 1.0),
+            Method::HmcInfinite => self.damping_in_use().is_some_and(|damping| damping < 1.0),
             _ => false,
         }
     }
@@ -170,10 +182,12 @@ impl SamplerSettings {
         self.arrival.unwrap_or(default).min(warmup)
     }
 
-    /// How the transitions of arrival are made.
+    /// How the transitions of arrival are made: by long trajectories, each with a momentum of its own.
     pub fn arrival_settings() -> Self {
         Self {
             method: Method::HmcInfinite,
+            trajectory: Some(QUARTER_TURN),
+            damping: Some(1.0),
             arrival: Some(0),
             ..Self::default()
         }
@@ -298,7 +312,7 @@ mod tests {
     #[test]
     fn adaptation_starts_at_the_step_that_the_sampler_has() {
         for method in Method::ALL {
-            let trajectory = method.default_trajectory().map(|_| 0.05);
+            let trajectory = with(method).trajectory_in_use().map(|_| 0.05);
             let settings = SamplerSettings {
                 trajectory,
                 ..with(method)

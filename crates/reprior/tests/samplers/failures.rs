@@ -212,7 +212,7 @@ fn where_every_evaluation_fails_there_is_no_mass() {
         let base = fixed(method);
         let settings = SamplerSettings {
             step_size: base.step_size.map(|_| 0.15),
-            trajectory: method.default_trajectory().map(|_| 0.3),
+            trajectory: base.trajectory_in_use().map(|_| 0.3),
             ..base
         };
         let chains = sample(|| Half(failure), &settings, schedule, 2);

@@ -2,11 +2,11 @@
 
 use thiserror::Error;
 
+use super::trajectory::QUARTER_TURN;
 use super::{
     DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Method, Nuts, Pcn, Pcnl, Rwm,
     Sampler,
 };
-use super::trajectory::QUARTER_TURN;
 use crate::compute::Real;
 
 /// How to sample.
@@ -164,7 +164,10 @@ impl SamplerSettings {
     /// The mean length of trajectories given, or the method's default, at least one fixed step; `None` for methods without.
     pub fn trajectory_in_use(&self) -> Option<f64> {
         let default = self.method.profile().trajectory?;
-        Some(self.trajectory.unwrap_or(default.max(self.step_size.unwrap_or(0.0))))
+        Some(
+            self.trajectory
+                .unwrap_or(default.max(self.step_size.unwrap_or(0.0))),
+        )
     }
 
     /// Whether the method keeps a momentum from one transition to the next.

@@ -41,7 +41,8 @@ enum Way {
 /// Transitions after which little is left of where a chain was.
 fn thin(case: &Case) -> u64 {
     match case.settings.method {
-        Method::HmcInfinite | Method::Hmc | Method::Nuts => 4,
+        Method::HmcInfinite => 8,
+        Method::Hmc | Method::Nuts => 4,
         Method::Elliptical => 25,
         Method::Pcnl | Method::Mala | Method::Langevin => 40,
         Method::Pcn | Method::Rwm => 150,

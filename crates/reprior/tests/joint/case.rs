@@ -1,5 +1,6 @@
 //! What is sampled, and how.
 
+use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
 use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
@@ -130,8 +131,13 @@ pub fn samplers(is_stiff: bool) -> Vec<SamplerSettings> {
     };
     let mut all: Vec<SamplerSettings> = Method::ALL.map(settings).into();
     for settings in &mut all {
-        if settings.method == Method::Langevin {
-            settings.damping = Some(0.3);
+        match settings.method {
+            Method::Langevin => settings.damping = Some(0.3),
+            Method::HmcInfinite => {
+                settings.damping = Some(1.0);
+                settings.trajectory = Some(FRAC_PI_2);
+            }
+            _ => {}
         }
     }
     all.push(SamplerSettings {

@@ -139,9 +139,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!("     x   truth    mean      sd   ESS   R-hat   (of log μ)");
-    let mut estimator = Estimator::new();
     for (x, values) in test.iter().zip(&outputs) {
-        let s = estimator.summary(Draws::new(values, chains.len())?);
+        let s = Estimator::new().summary(Draws::new(values, chains.len())?);
         let (truth, ess) = (truth(*x), s.ess_bulk);
         let (mean, sd, rhat) = (s.mean, s.sd, s.rhat);
         println!("{x:>6}{truth:>8.2}{mean:>8.2}{sd:>8.2}{ess:>6.0}{rhat:>8.3}");

@@ -1,6 +1,8 @@
 //! Diagnostics and metrics of what a run recorded, read block by block.
 
-use reprior::diagnostics::{Draws, Estimator, Truncation, rhat_squared_hron, spread, summarise};
+use reprior::diagnostics::{
+    Draws, Estimator, Truncation, rhat_by_chance, rhat_squared_hron, spread, summarise,
+};
 use reprior::metrics::Family;
 use reprior::model::Targets;
 use reprior_io::run::{DrawReader, Selection};
@@ -44,6 +46,8 @@ pub struct Ess {
     /// As Hron et al. 2022: mean over variables and chains of TFP's single-chain ESS over draws.
     pub tfp_per_draw: f64,
     pub rhat_max: f64,
+    /// Variables whose R-hat is more than 1.01 and more than chance explains.
+    pub disagreeing: usize,
     /// Hron et al. 2022, eq. 6.
     pub rhat_squared_max: f64,
 }
@@ -63,6 +67,11 @@ pub struct Rates {
     pub gradients: f64,
     pub evaluations: f64,
     pub seconds: f64,
+}
+
+/// Whether chains disagree about a variable: R-hat above 1.01, and more than chance explains.
+pub fn disagrees(chains: usize, rhat: f64, ess: f64) -> bool {
+    rhat > rhat_by_chance(chains, ess).max(1.01)
 }
 
 /// Diagnostics of variables whose draws `read(variable, buffer)` writes chain by chain.
@@ -106,6 +115,11 @@ fn diagnose(
         per_second: bulk.mean / rates.seconds,
         tfp_per_draw: spread(tfp).mean / draws as f64,
         rhat_max: summaries.over(|s| s.rhat).max,
+        disagreeing: summaries
+            .variables
+            .iter()
+            .filter(|s| disagrees(chains, s.rhat, s.ess_bulk))
+            .count(),
         rhat_squared_max: spread(rhat_squared).max,
     }))
 }

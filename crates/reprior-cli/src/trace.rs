@@ -1,10 +1,10 @@
 //! Diagnostics of the sampler's own numbers: ℓ, energy errors, learned noise scales.
 
-use reprior::diagnostics::{Draws, Estimator, rhat_by_chance};
+use reprior::diagnostics::{Draws, Estimator};
 use reprior_io::run::DrawReader;
 use serde::Serialize;
 
-use crate::effective::first;
+use crate::effective::{disagrees, first};
 use crate::error::Failure;
 use crate::problem::DataDescription;
 use crate::schema::NOISE;
@@ -76,14 +76,14 @@ pub fn stationarity(reader: &DrawReader, draws: u64) -> Result<Option<Stationari
     let all = Draws::new(&values, chains).map_err(Failure::run)?;
     let mut estimator = Estimator::new();
     let (rhat, drift) = (estimator.rhat_rank(all), estimator.drift(all));
-    let bound = rhat_by_chance(chains, estimator.ess_bulk(all)).max(1.01);
+    let disagrees = disagrees(chains, rhat, estimator.ess_bulk(all));
     Ok(Some(Stationarity {
         log_ratio_mean,
         log_ratio_sd,
         rhat,
         drift,
-        // one chain has no R-hat
-        is_reached: (chains == 1 || rhat <= bound) && drift.abs() <= MOST_DRIFT,
+        // one chain has no R-hat, and does not disagree
+        is_reached: !disagrees && drift.abs() <= MOST_DRIFT,
     }))
 }
 

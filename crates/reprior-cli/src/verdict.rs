@@ -76,8 +76,7 @@ impl Summary {
             rows.push(row("variances clamped at 0", self.n_clamped.to_string()));
         }
         if let Some(energy) = &self.energy_error {
-            let value = format!("{} (largest {})", number(energy.sd), number(energy.max));
-            rows.push(row("energy error, sd", value));
+            rows.push(row("energy error, sd", number(energy.sd)));
         }
         if self.n_gradients > 0 {
             rows.push(row("gradient evaluations", self.n_gradients.to_string()));
@@ -86,20 +85,19 @@ impl Summary {
             rows.push(row("other evaluations", self.n_evaluations.to_string()));
         }
         rows.push(row("R-hat, largest", number(self.rhat_max)));
+        text += &format!("{}\n\n", align(&rows));
         if let Some(stationarity) = &self.stationarity {
             let verdict = if stationarity.is_reached {
-                "reached"
+                "has settled"
             } else {
-                "not reached"
+                "has not settled"
             };
-            let value = format!(
-                "{verdict} (log-density: R-hat {}, drift {:+.1} standard errors)",
+            text += &format!(
+                "the log-density {verdict}: R-hat {}, second halves {:+.1} standard errors from the first\n\n",
                 number(stationarity.rhat),
                 stationarity.drift
             );
-            rows.push(row("stationarity", value));
         }
-        text += &format!("{}\n\n", align(&rows));
         let mut rows: Vec<Vec<String>> = vec![
             [
                 "effective draws of",

@@ -1,9 +1,9 @@
 //! What a user should know before believing the draws, and what to try.
 
 use reprior::chain::Statistics;
-use reprior::diagnostics::rhat_by_chance;
 use reprior::sampler::Method;
 
+use crate::effective::disagrees;
 use crate::settings::Settings;
 use crate::summary::Summary;
 
@@ -50,13 +50,18 @@ impl Summary {
         let blocks = [&self.ess.prediction, &self.ess.weights]
             .into_iter()
             .flatten();
-        let rhats = blocks.map(|ess| (ess.rhat_max, ess.mean));
-        let rhats = rhats.chain(self.noise.iter().map(|noise| (noise.rhat, noise.ess)));
-        let disagreeing =
-            rhats.filter(|(rhat, ess)| *rhat > rhat_by_chance(self.chains, *ess).max(1.01));
-        if let Some((rhat, _)) = disagreeing.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        let noises = self.noise.iter();
+        let noises = noises.filter(|noise| disagrees(self.chains, noise.rhat, noise.ess));
+        let (variables, disagreeing) = blocks.fold((0, 0), |(all, some), ess| {
+            (all + ess.variables, some + ess.disagreeing)
+        });
+        let disagreeing = disagreeing + noises.count();
+        if disagreeing > 0 {
             warn(format!(
-                "R-hat reaches {rhat:.3}, more than chance explains: the chains do not agree yet; raise --warmup and --draws (or --thin){other}"
+                "R-hat reaches {:.3}, more than chance explains, and does for {disagreeing} of {} variables: \
+                 the chains do not agree yet; raise --warmup and --draws (or --thin){other}",
+                self.rhat_max,
+                variables + self.noise.len()
             ));
         }
         if let Some(ess) = &self.ess.prediction

@@ -251,7 +251,7 @@ fn one_training_point_agrees_with_quadrature_in(coordinates: Coordinates) {
         for method in Method::ALL {
             let make = || NetworkPosterior::new(Arc::clone(&model), coordinates, None);
             let is_slow = coordinates == Coordinates::Standard
-                && matches!(method, Method::Pcnl | Method::Mala);
+                && matches!(method, Method::Pcnl | Method::Mala | Method::Langevin);
             let schedule = Schedule {
                 chains: 4,
                 warmup: 300,

@@ -73,7 +73,11 @@ struct Line;
 fn gentle(method: Method) -> SamplerSettings {
     let drives = matches!(method, Method::Pcnl | Method::Mala | Method::Langevin);
     SamplerSettings {
-        damping: (method == Method::Langevin).then_some(0.3),
+        damping: match method {
+            Method::Langevin => Some(0.3),
+            Method::HmcInfinite => Some(1.0),
+            _ => None,
+        },
         target_acceptance: drives.then_some(0.8),
         ..settings(method)
     }

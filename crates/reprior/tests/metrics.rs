@@ -318,7 +318,7 @@ fn quantiles_of_heavy_tails_and_counts_invert_the_distribution_function() {
     for p in [1e-6, 0.05, 0.3, 0.5, 0.95, 0.999] {
         assert!((mixture.cdf(mixture.quantile(p)) - p).abs() < 1e-12, "{p}");
     }
-    assert!((mixture.variance() - (3.0 * 11.1 / 3.0 + 1123.166_666_666 / 3.0)).abs() < 1e-6);
+    assert!((mixture.variance() - (3.0 * 11.1 / 3.0 + 1_123.166_666_666 / 3.0)).abs() < 1e-6);
     let counts = Mixture::new(Family::Poisson, &[0.4, 30.0], &[1.0]).unwrap();
     for p in [1e-6, 0.05, 0.4, 0.5, 0.75, 0.95, 0.999_999] {
         let q = counts.quantile(p);

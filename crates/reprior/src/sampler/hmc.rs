@@ -41,7 +41,7 @@ impl<R: Real> Hmc<R> {
     }
 
     fn clamped(&self, step_size: f64) -> f64 {
-        step_size.clamp(SMALLEST, self.length.max(SMALLEST).min(LARGEST))
+        step_size.clamp(SMALLEST, self.length.clamp(SMALLEST, LARGEST))
     }
 }
 

@@ -52,7 +52,7 @@ impl<R: Real> HmcInfinite<R> {
     }
 
     fn clamped(&self, step_size: f64) -> f64 {
-        let largest = self.angle.max(SMALLEST).min(FRAC_PI_2);
+        let largest = self.angle.clamp(SMALLEST, FRAC_PI_2);
         step_size.clamp(SMALLEST, largest)
     }
 }

@@ -10,10 +10,10 @@
 //!   f (Daleckii & Krein 1965).
 
 use super::super::EvaluationError;
-use super::{Sizes, by_rows};
+use super::{Sizes, by_rows, narrow_symmetric};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_rows, matrix,
-    matrix_mut, mirror_lower, multiply, symmetric_eigen,
+    matrix_mut, multiply, symmetric_eigen,
 };
 
 pub(in crate::posterior) struct DataMap<R> {
@@ -199,12 +199,7 @@ impl<R: Real> DataMap<R> {
         } else {
             self.pull_back_triangular();
         }
-        for column in 0..n {
-            for at in column * n + column..(column + 1) * n {
-                self.gram[at] = R::from_f64(self.squares[0][at]);
-            }
-        }
-        mirror_lower(&mut self.gram, n);
+        narrow_symmetric(&mut self.gram, &self.squares[0], n);
         let h = features.subcols(0, p - 1);
         let kernel = matrix(&self.gram, n, n);
         multiply(out.as_mut(), true, factor * factor, kernel, h);

@@ -6,10 +6,10 @@
 //! * Ψ̄ = ỸHᵀ + 2ΨM̄.
 
 use super::super::EvaluationError;
-use super::{Sizes, by_rows};
+use super::{Sizes, by_rows, narrow_symmetric};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_columns,
-    matrix, matrix_mut, mirror_lower, multiply,
+    matrix, matrix_mut, multiply,
 };
 
 pub(in crate::posterior) struct FeatureSpaceMap<R> {
@@ -127,12 +127,7 @@ impl<R: Real> FeatureSpaceMap<R> {
         self.cholesky.solve_upper(&mut self.work, c);
         let (h, mean) = (matrix(&self.work, p, c), matrix(&self.mean, p, c));
         add_symmetric_product(matrix_mut(twice, p, p), -1.0, h, mean);
-        for column in 0..p {
-            for at in column * p + column..(column + 1) * p {
-                self.gram[at] = R::from_f64(twice[at]);
-            }
-        }
-        mirror_lower(&mut self.gram, p);
+        narrow_symmetric(&mut self.gram, twice, p);
         let twice = matrix(&self.gram, p, p).subcols(0, p - 1);
         multiply(out.as_mut(), true, factor * factor, features, twice);
         for (narrow, h) in self.narrow.iter_mut().zip(&self.work) {

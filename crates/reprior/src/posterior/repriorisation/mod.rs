@@ -14,7 +14,7 @@ mod data;
 mod feature;
 
 use super::{EvaluationError, Space};
-use crate::compute::{Matrix, MatrixMut, Real};
+use crate::compute::{Matrix, MatrixMut, Real, mirror_lower};
 use crate::model::Model;
 
 use data::DataMap;
@@ -107,4 +107,15 @@ fn by_rows(out: &mut [f64], width: usize, start: usize, values: &[f64], size: us
             out[row * width + start + column] = scale * value;
         }
     }
+}
+
+/// The symmetric matrix with the given lower half, in the network's precision.
+fn narrow_symmetric<R: Real>(out: &mut [R], lower: &[f64], size: usize) {
+    let columns = out.chunks_exact_mut(size).zip(lower.chunks_exact(size));
+    for (column, (out, lower)) in columns.enumerate() {
+        for (out, value) in out[column..].iter_mut().zip(&lower[column..]) {
+            *out = R::from_f64(*value);
+        }
+    }
+    mirror_lower(out, size);
 }

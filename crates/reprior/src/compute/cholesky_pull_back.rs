@@ -26,7 +26,7 @@ pub struct Semiseparable<'a> {
 }
 
 /// Rows that are worked through at a time.
-const BLOCK: usize = 16;
+const BLOCK: usize = 32;
 
 impl Semiseparable<'_> {
     /// Rows `rows` of `values`, as a rank × rows matrix.

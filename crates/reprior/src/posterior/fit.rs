@@ -58,6 +58,11 @@ impl<R: Real> Fit<R> {
         multiply(out, false, self.factor, features.transpose(), derivative);
     }
 
+    /// ∂f in the network's precision, n × C, after [`readout_cotangent`](Self::readout_cotangent).
+    pub fn output_cotangent(&self) -> &[R] {
+        &self.narrow
+    }
+
     /// Writes ∂/∂h = α·∂f·θᵀ, after [`readout_cotangent`](Self::readout_cotangent).
     pub fn feature_cotangent(&self, out: MatrixMut<'_, R>, theta: &[R]) {
         let (n, p) = (out.nrows(), out.ncols() + 1);

@@ -244,8 +244,10 @@ impl<R: Real> Target for NetworkPosterior<R> {
                 for (out, (derivative, theta)) in theta_cotangent.iter_mut().zip(pairs) {
                     *out = derivative.to_f64() - theta.to_f64();
                 }
-                features.backward(model, inner, inner_gradient, |mut out, h| {
-                    fit.feature_cotangent(out.as_mut(), theta);
+                features.backward(model, inner, inner_gradient, |out, h| {
+                    let (left, right) = map.own_term();
+                    left.copy_from_slice(fit.output_cotangent());
+                    right.copy_from_slice(theta);
                     map.pull_back(out, h, readout_weights, theta_cotangent, readout_gradient);
                 });
                 // and of ½‖φ‖²

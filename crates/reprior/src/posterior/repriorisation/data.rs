@@ -10,14 +10,16 @@
 //!   f (Daleckii & Krein 1965).
 
 use super::super::EvaluationError;
-use super::{Sizes, by_rows};
+use super::{Sizes, Terms, by_rows, narrow, narrow_symmetric};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_rows, matrix,
-    matrix_mut, mirror_lower, multiply, symmetric_eigen,
+    matrix_mut, multiply, symmetric_eigen,
 };
 
 pub(in crate::posterior) struct DataMap<R> {
-    sizes: Sizes,
+    pub(super) sizes: Sizes,
+    /// The caller's, (κ − Fb)Gᵀ and b̄φᵀ.
+    pub(super) terms: Terms<R>,
     is_symmetric: bool,
     pseudo_targets: Vec<f64>,
     gram: Vec<R>,
@@ -34,7 +36,6 @@ pub(in crate::posterior) struct DataMap<R> {
     b_cotangent: Vec<f64>,
     h: Vec<f64>,
     narrow: Vec<R>,
-    narrow_readout: Vec<R>,
     /// n × n work space; empty until needed.
     squares: [Vec<f64>; 3],
     left: Vec<f64>,
@@ -45,9 +46,10 @@ pub(in crate::posterior) struct DataMap<R> {
 
 impl<R: Real> DataMap<R> {
     pub(super) fn new(sizes: Sizes, pseudo_targets: Vec<f64>, is_symmetric: bool) -> Self {
-        let (n, p, c) = (sizes.rows, sizes.p, sizes.outputs);
+        let (n, c) = (sizes.rows, sizes.outputs);
         let small = || vec![0.0; n * c];
         Self {
+            terms: Terms::new(&sizes, 2),
             sizes,
             is_symmetric,
             pseudo_targets,
@@ -63,7 +65,6 @@ impl<R: Real> DataMap<R> {
             b_cotangent: small(),
             h: small(),
             narrow: vec![R::ZERO; n * c],
-            narrow_readout: vec![R::ZERO; p * c],
             squares: [Vec::new(), Vec::new(), Vec::new()],
             left: vec![0.0; 2 * n * c],
             right: vec![0.0; 2 * n * c],
@@ -188,10 +189,10 @@ impl<R: Real> DataMap<R> {
             factor,
             ..
         } = self.sizes;
-        narrow(&mut self.narrow_readout, theta_cotangent);
-        let g = matrix(&self.narrow_readout, p, c);
+        let (_, g) = self.terms.term(1, &self.sizes);
+        narrow(g, theta_cotangent);
         let a = matrix_mut(&mut self.narrow, n, c);
-        multiply(a, false, factor, features, g);
+        multiply(a, false, factor, features, matrix(g, p, c));
         widen(&mut self.q, &self.narrow);
         self.squares.iter_mut().for_each(|s| s.resize(n * n, 0.0));
         if self.is_symmetric {
@@ -199,31 +200,22 @@ impl<R: Real> DataMap<R> {
         } else {
             self.pull_back_triangular();
         }
-        for column in 0..n {
-            for at in column * n + column..(column + 1) * n {
-                self.gram[at] = R::from_f64(self.squares[0][at]);
-            }
-        }
-        mirror_lower(&mut self.gram, n);
+        narrow_symmetric(&mut self.gram, &self.squares[0], n);
         let h = features.subcols(0, p - 1);
         let kernel = matrix(&self.gram, n, n);
-        multiply(out.as_mut(), true, factor * factor, kernel, h);
-        // (κ − Fb)Gᵀ
-        for ((narrow, kappa), fb) in self.narrow.iter_mut().zip(&self.kappa).zip(&self.fb) {
+        multiply(out.as_mut(), false, factor * factor, kernel, h);
+        let (correction, _) = self.terms.term(1, &self.sizes);
+        for ((narrow, kappa), fb) in correction.iter_mut().zip(&self.kappa).zip(&self.fb) {
             *narrow = R::from_f64(kappa - fb);
         }
-        let g = matrix(&self.narrow_readout, p, c);
-        let upper = g.subrows(0, p - 1).transpose();
-        let correction = matrix(&self.narrow, n, c);
-        multiply(out.as_mut(), true, factor, correction, upper);
-        // b̄φᵀ, and φ̄ = G + Ψᵀb̄
-        narrow(&mut self.narrow, &self.b_cotangent);
-        let b = matrix(&self.narrow, n, c);
-        let upper = matrix(phi, p, c).subrows(0, p - 1).transpose();
-        multiply(out, true, factor, b, upper);
+        // b̄, and φ̄ = G + Ψᵀb̄
+        let (b, right) = self.terms.term(2, &self.sizes);
+        narrow(b, &self.b_cotangent);
+        right.copy_from_slice(phi);
         narrow(phi_cotangent, theta_cotangent);
         let into = matrix_mut(phi_cotangent, p, c);
-        multiply(into, true, factor, features.transpose(), b);
+        multiply(into, true, factor, features.transpose(), matrix(b, n, c));
+        self.terms.add_to(out, &self.sizes);
     }
 
     /// From a in `q`: b̄, and 2K̄ in the lower half of the first square.
@@ -338,11 +330,5 @@ fn scale_rows(values: &mut [f64], x: &[f64], factor: impl Fn(f64) -> f64) {
 fn widen<R: Real>(out: &mut [f64], values: &[R]) {
     for (wide, value) in out.iter_mut().zip(values) {
         *wide = value.to_f64();
-    }
-}
-
-fn narrow<R: Real>(out: &mut [R], values: &[f64]) {
-    for (narrow, value) in out.iter_mut().zip(values) {
-        *narrow = R::from_f64(*value);
     }
 }

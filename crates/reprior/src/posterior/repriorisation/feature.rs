@@ -6,15 +6,16 @@
 //! * Ψ̄ = ỸHᵀ + 2ΨM̄.
 
 use super::super::EvaluationError;
-use super::{Sizes, by_rows};
+use super::{Sizes, Terms, by_rows, narrow, narrow_symmetric};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_columns,
-    matrix, matrix_mut, mirror_lower, multiply,
+    matrix, matrix_mut, multiply,
 };
 
 pub(in crate::posterior) struct FeatureSpaceMap<R> {
-    sizes: Sizes,
-    pseudo_targets: Vec<R>,
+    pub(super) sizes: Sizes,
+    /// The caller's, and ỸHᵀ; the pseudo-targets Ỹ stay where they are.
+    pub(super) terms: Terms<R>,
     gram: Vec<R>,
     cholesky: Cholesky,
     /// μ and work of its size, p × C.
@@ -30,11 +31,13 @@ pub(in crate::posterior) struct FeatureSpaceMap<R> {
 }
 
 impl<R: Real> FeatureSpaceMap<R> {
-    pub(super) fn new(sizes: Sizes, pseudo_targets: Vec<f64>) -> Self {
+    pub(super) fn new(sizes: Sizes, pseudo_targets: &[f64]) -> Self {
         let (p, c) = (sizes.p, sizes.outputs);
+        let mut terms = Terms::new(&sizes, 1);
+        narrow(terms.term(1, &sizes).0, pseudo_targets);
         Self {
             sizes,
-            pseudo_targets: pseudo_targets.into_iter().map(R::from_f64).collect(),
+            terms,
             gram: vec![R::ZERO; p * p],
             cholesky: Cholesky::new(p),
             mean: vec![0.0; p * c],
@@ -68,7 +71,7 @@ impl<R: Real> FeatureSpaceMap<R> {
             scale * gram[column * p + row].to_f64() + ridge
         })?;
         self.jitter_count += u64::from(tries);
-        let targets = matrix(&self.pseudo_targets, n, c);
+        let targets = matrix(&self.terms.left[n * c..], n, c);
         let projected = matrix_mut(&mut self.narrow, p, c);
         multiply(projected, false, factor, features.transpose(), targets);
         for (mean, b) in self.mean.iter_mut().zip(&self.narrow) {
@@ -96,11 +99,11 @@ impl<R: Real> FeatureSpaceMap<R> {
         phi_cotangent: &mut [R],
     ) {
         let Sizes {
-            rows: n,
             p,
             outputs: c,
             factor,
             lambda,
+            ..
         } = self.sizes;
         self.squares.iter_mut().for_each(|s| s.resize(p * p, 0.0));
         let [twice, first, second] = &mut self.squares;
@@ -127,19 +130,10 @@ impl<R: Real> FeatureSpaceMap<R> {
         self.cholesky.solve_upper(&mut self.work, c);
         let (h, mean) = (matrix(&self.work, p, c), matrix(&self.mean, p, c));
         add_symmetric_product(matrix_mut(twice, p, p), -1.0, h, mean);
-        for column in 0..p {
-            let lower = column * p + column..(column + 1) * p;
-            for (out, value) in self.gram[lower.clone()].iter_mut().zip(&twice[lower]) {
-                *out = R::from_f64(*value);
-            }
-        }
-        mirror_lower(&mut self.gram, p);
+        narrow_symmetric(&mut self.gram, twice, p);
         let twice = matrix(&self.gram, p, p).subcols(0, p - 1);
-        multiply(out.as_mut(), true, factor * factor, features, twice);
-        for (narrow, h) in self.narrow.iter_mut().zip(&self.work) {
-            *narrow = R::from_f64(*h);
-        }
-        let h = matrix(&self.narrow, p, c).subrows(0, p - 1).transpose();
-        multiply(out, true, factor, matrix(&self.pseudo_targets, n, c), h);
+        multiply(out.as_mut(), false, factor * factor, features, twice);
+        narrow(self.terms.term(1, &self.sizes).1, &self.work);
+        self.terms.add_to(out, &self.sizes);
     }
 }

@@ -178,7 +178,7 @@ mod tests {
         let mut a = vec![0.0; n * rank];
         Stream::new(3, 0, Purpose::Initial, 0).fill_normal(&mut a);
         let mut k = vec![0.0; n * n];
-        gram_of_rows(matrix_mut(&mut k, n, n), matrix(&a, n, rank));
+        gram_of_rows(matrix_mut(&mut k, n, n), false, matrix(&a, n, rank));
         for i in 0..n {
             k[i * n + i] += ridge;
         }

@@ -1,6 +1,6 @@
-//! Products of column-major matrices that use what is known of their shape.
+//! Column-major matrices and their dense products.
 //!
-//! Triangles and symmetric halves are worked through in strips of [`STRIP`] rows, each strip one dense product of
+//! Symmetric halves are worked through in strips of [`STRIP`] rows, each strip one dense product of
 //! just the part that is needed: with s strips a triangle costs (s + 1)/2s of the full product.
 
 use faer::{MatMut, MatRef};
@@ -36,68 +36,6 @@ pub fn multiply<R: Real>(
     b: Matrix<'_, R>,
 ) {
     R::multiply(out, accumulate, scale, a, b);
-}
-
-/// The end of the columns that the strip of rows ending at `row_end` of a lower-trapezoidal matrix reaches.
-fn reach(row_end: usize, columns: usize) -> usize {
-    row_end.min(columns)
-}
-
-/// out ← l·b for a lower-trapezoidal l (entries above the diagonal are zero and never read as factors).
-pub fn multiply_lower_trapezoidal<R: Real>(
-    mut out: MatrixMut<'_, R>,
-    l: Matrix<'_, R>,
-    b: Matrix<'_, R>,
-) {
-    for start in (0..l.nrows()).step_by(STRIP) {
-        let rows = STRIP.min(l.nrows() - start);
-        let depth = reach(start + rows, l.ncols());
-        multiply(
-            out.as_mut().subrows_mut(start, rows),
-            false,
-            1.0,
-            l.submatrix(start, 0, rows, depth),
-            b.subrows(0, depth),
-        );
-    }
-}
-
-/// out ← lᵀ·b for a lower-trapezoidal l.
-pub fn multiply_lower_trapezoidal_transposed<R: Real>(
-    mut out: MatrixMut<'_, R>,
-    l: Matrix<'_, R>,
-    b: Matrix<'_, R>,
-) {
-    for start in (0..l.ncols()).step_by(STRIP) {
-        let columns = STRIP.min(l.ncols() - start);
-        let height = l.nrows() - start;
-        multiply(
-            out.as_mut().subrows_mut(start, columns),
-            false,
-            1.0,
-            l.submatrix(start, start, height, columns).transpose(),
-            b.subrows(start, height),
-        );
-    }
-}
-
-/// Lower half of a·aᵀ (n × n) for a of n × p. Entries above the block diagonal keep what they were.
-pub fn gram_of_rows<R: Real>(mut out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
-    for start in (0..a.nrows()).step_by(STRIP) {
-        let rows = STRIP.min(a.nrows() - start);
-        multiply(
-            out.as_mut().submatrix_mut(start, 0, rows, start + rows),
-            false,
-            1.0,
-            a.subrows(start, rows),
-            a.subrows(0, start + rows).transpose(),
-        );
-    }
-}
-
-/// Lower half of aᵀ·a (p × p) for a of n × p. Entries above the block diagonal keep what they were.
-pub fn gram_of_columns<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
-    gram_of_rows(out, a.transpose());
 }
 
 /// Lower half of out ← out + scale·(a·bᵀ + b·aᵀ), for a and b of n × c. Above the block diagonal nothing is changed.
@@ -169,20 +107,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn structured_products_agree_with_plain_ones(n in 1_usize..150, r in 1_usize..150, d in 1_usize..20) {
-            let r = r.min(n);
-            let mut l = noise(n * r, 1);
-            for column in 0..r {
-                l[column * n..column * n + column].fill(0.0);
-            }
-            let l = matrix(&l, n, r);
-            let (b, g) = (noise(r * d, 2), noise(n * d, 3));
-            let mut out = vec![f64::NAN; n * d];
-            multiply_lower_trapezoidal(matrix_mut(&mut out, n, d), l, matrix(&b, r, d));
-            prop_assert!(close(&out, &plain(l, matrix(&b, r, d))));
-            let mut out = vec![f64::NAN; r * d];
-            multiply_lower_trapezoidal_transposed(matrix_mut(&mut out, r, d), l, matrix(&g, n, d));
-            prop_assert!(close(&out, &plain(l.transpose(), matrix(&g, n, d))));
+        fn symmetric_products_agree_with_plain_ones(n in 1_usize..150, d in 1_usize..20) {
+            let g = noise(n * d, 3);
             let a = matrix(&g, n, d);
             let (other, mut out) = (noise(n * d, 4), vec![0.0; n * n]);
             add_symmetric_product(matrix_mut(&mut out, n, n), -0.5, a, matrix(&other, n, d));
@@ -190,14 +116,6 @@ mod tests {
             let half = plain(a, matrix(&other, n, d).transpose());
             let expected = |at: usize| -0.5 * (half[at] + half[at % n * n + at / n]);
             prop_assert!(close(&out, &(0..n * n).map(expected).collect::<Vec<_>>()));
-            let mut out = vec![0.0; n * n];
-            gram_of_rows(matrix_mut(&mut out, n, n), a);
-            mirror_lower(&mut out, n);
-            prop_assert!(close(&out, &plain(a, a.transpose())));
-            let mut out = vec![0.0; d * d];
-            gram_of_columns(matrix_mut(&mut out, d, d), a);
-            mirror_lower(&mut out, d);
-            prop_assert!(close(&out, &plain(a.transpose(), a)));
         }
     }
 }

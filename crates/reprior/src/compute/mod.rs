@@ -4,25 +4,31 @@
 //! ([`Matrix`], [`MatrixMut`]); every kernel writes into the caller's buffer, runs on the calling thread and
 //! gives the same bits whenever it is called with the same numbers on the same machine.
 
+mod chacha;
 mod cholesky;
 mod cholesky_pull_back;
 mod eigen;
+mod gram;
+mod lanes;
 mod lq;
 mod matrix;
 mod normal;
+mod packed;
 mod real;
 mod scalar;
 mod stream;
+mod tile;
 mod vector;
 
 pub use cholesky::{Cholesky, NotPositiveDefinite};
 pub use cholesky_pull_back::Semiseparable;
 pub use eigen::{EigenFailed, symmetric_eigen};
+pub use gram::{gram_of_columns, gram_of_rows};
 pub use lq::{Lq, lower_trapezoidal_factor};
 pub use matrix::{
-    Matrix, MatrixMut, add_symmetric_product, gram_of_columns, gram_of_rows, matrix, matrix_mut,
-    mirror_lower, multiply, multiply_lower_trapezoidal, multiply_lower_trapezoidal_transposed,
+    Matrix, MatrixMut, add_symmetric_product, matrix, matrix_mut, mirror_lower, multiply,
 };
+pub use packed::{Packed, Shape, multiply_packed};
 pub use real::Real;
 pub use stream::{Purpose, Stream};
 pub(crate) use vector::sum_fours;

@@ -11,19 +11,22 @@ pub fn f32_from_bits(bits: &[u32], values: &mut [f32]) {
     let half = bits.len() / 2;
     let (radius_bits, angle_bits) = bits.split_at(half);
     let (cosines, sines) = values.split_at_mut(half.min(values.len()));
+    let both = sines.len();
     simd(
         #[inline(always)]
         || {
-            for ((&r, &a), out) in radius_bits.iter().zip(angle_bits).zip(cosines.iter_mut()) {
-                let (_, cosine) = sin_cos_turn(a);
-                *out = radius(r) * cosine;
-            }
-            for ((&r, &a), out) in radius_bits.iter().zip(angle_bits).zip(sines.iter_mut()) {
-                let (sine, _) = sin_cos_turn(a);
-                *out = radius(r) * sine;
+            let pairs = radius_bits.iter().zip(angle_bits);
+            for ((&r, &a), (c, s)) in pairs.zip(cosines.iter_mut().zip(sines)) {
+                let (radius, (sine, cosine)) = (radius(r), sin_cos_turn(a));
+                (*c, *s) = (radius * cosine, radius * sine);
             }
         },
     );
+    // an odd tail has one number less of the second half
+    let rest = radius_bits.iter().zip(angle_bits).zip(cosines);
+    for ((&r, &a), c) in rest.skip(both) {
+        *c = radius(r) * sin_cos_turn(a).1;
+    }
 }
 
 /// √(−2 ln u) with u = (bits + ½)/2³².

@@ -11,7 +11,8 @@ use super::{Matrix, MatrixMut, scalar};
 
 /// `f32` or `f64`: the precision of weights and features. Factorisations and log-densities are always `f64`.
 pub trait Real:
-    Copy
+    super::lanes::Lanes
+    + Copy
     + Default
     + PartialOrd
     + Debug

@@ -2,12 +2,14 @@
 //!
 //! A stream is ChaCha8 with the key `seed ‖ chain ‖ purpose ‖ 0` (little-endian 64-bit words) and the nonce
 //! `index` (say, the number of the transition). Nothing has to be saved to go on after an interruption, and no
-//! stream depends on how many threads there are. The streams are part of the interface: a test guards their values.
+//! stream depends on how many threads there are. Single numbers come from the blocks counted from 0, noise by the vector
+//! from those counted from 2⁶³. The streams are part of the interface: a test guards their values.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
 use super::Real;
+use super::chacha::{BlockGenerator, WORDS};
 
 /// What a stream's numbers are for. The numbers in the key never change meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +29,13 @@ pub enum Purpose {
 
 /// A stream of random numbers.
 #[derive(Debug)]
-pub struct Stream(ChaCha8Rng);
+pub struct Stream {
+    numbers: ChaCha8Rng,
+    noise: BlockGenerator,
+}
 
 /// Words taken from the generator at a time when noise is made.
-const BLOCK: usize = 1024;
+const BLOCK: usize = 4 * WORDS;
 
 impl Stream {
     /// The stream for `(seed, chain, purpose, index)`.
@@ -41,12 +46,15 @@ impl Stream {
         key[16..24].copy_from_slice(&(purpose as u64).to_le_bytes());
         let mut generator = ChaCha8Rng::from_seed(key);
         generator.set_stream(index);
-        Self(generator)
+        Self {
+            numbers: generator,
+            noise: BlockGenerator::new(key, index),
+        }
     }
 
     /// A number uniform on (0, 1), a multiple of 2⁻⁵³ plus 2⁻⁵⁴: never 0, never 1.
     pub fn uniform(&mut self) -> f64 {
-        ((self.0.next_u64() >> 11) as f64 + 0.5) * 2.0_f64.powi(-53)
+        ((self.numbers.next_u64() >> 11) as f64 + 0.5) * 2.0_f64.powi(-53)
     }
 
     /// One standard normal in double precision.
@@ -63,18 +71,14 @@ impl Stream {
         for chunk in values.chunks_mut(BLOCK / R::WORDS_PER_NORMAL) {
             // pairs: an odd tail takes a whole pair's words
             let count = chunk.len().next_multiple_of(2) * R::WORDS_PER_NORMAL;
-            for word in words[..count].chunks_exact_mut(2) {
-                let bits = self.0.next_u64();
-                word[0] = bits as u32;
-                word[1] = (bits >> 32) as u32;
-            }
+            self.noise.fill(&mut words[..count.next_multiple_of(WORDS)]);
             R::normals_from_bits(&words[..count], chunk);
         }
     }
 
     /// The generator itself, for distributions of other crates.
     pub fn generator(&mut self) -> &mut impl Rng {
-        &mut self.0
+        &mut self.numbers
     }
 }
 
@@ -93,7 +97,7 @@ mod tests {
         let printed = format!("{uniform:.12} {single:.5?} {double:.10?}");
         assert_eq!(
             printed,
-            "0.472563240987 [-0.95942, -0.17253, -0.30672] [-0.2619753143, 0.0461625732, -0.5259682170]"
+            "0.472563240987 [-1.72761, -0.92170, 0.16781] [-0.6034772432, 2.1017442757, -0.3547461086]"
         );
     }
 

@@ -9,8 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{
-    Matrix, MatrixMut, Real, lower_trapezoidal_factor, matrix, multiply,
-    multiply_lower_trapezoidal, multiply_lower_trapezoidal_transposed,
+    Matrix, MatrixMut, Packed, Real, Shape, lower_trapezoidal_factor, matrix, multiply,
+    multiply_packed,
 };
 use crate::network::Architecture;
 
@@ -31,6 +31,8 @@ pub enum InputReduction {
 #[derive(Debug, Clone)]
 pub struct Design<R> {
     values: Vec<R>,
+    packed: Packed<R>,
+    packed_transposed: Packed<R>,
     rows: usize,
     columns: usize,
     whole_columns: usize,
@@ -106,13 +108,7 @@ pub(super) fn designs<R: Real>(
         let values = column_major(rows, whole_columns, |i, j| b[i * whole_columns + j]);
         let known = column_major(test_rows, whole_columns, |i, j| test[i * whole_columns + j]);
         return (
-            Design {
-                values,
-                rows,
-                columns: whole_columns,
-                whole_columns,
-                is_reduced,
-            },
+            Design::new(values, [rows, whole_columns], whole_columns, is_reduced),
             TestDesign {
                 known,
                 rows: test_rows,
@@ -161,13 +157,7 @@ fn stacked_designs<R: Real>(
         entry(rows + i, columns + j)
     });
     (
-        Design {
-            values,
-            rows,
-            columns,
-            whole_columns,
-            is_reduced: true,
-        },
+        Design::new(values, [rows, columns], whole_columns, true),
         TestDesign {
             known,
             rows: test_rows,
@@ -179,6 +169,31 @@ fn stacked_designs<R: Real>(
 }
 
 impl<R: Real> Design<R> {
+    fn new(
+        values: Vec<R>,
+        [rows, columns]: [usize; 2],
+        whole_columns: usize,
+        is_reduced: bool,
+    ) -> Self {
+        let view = matrix(&values, rows, columns);
+        let (shape, transposed) = if is_reduced {
+            (Shape::Lower, Shape::Upper)
+        } else {
+            (Shape::Full, Shape::Full)
+        };
+        let packed = Packed::new(view, shape);
+        let packed_transposed = Packed::new(view.transpose(), transposed);
+        Self {
+            values,
+            packed,
+            packed_transposed,
+            rows,
+            columns,
+            whole_columns,
+            is_reduced,
+        }
+    }
+
     /// Training rows n.
     pub fn rows(&self) -> usize {
         self.rows
@@ -206,20 +221,12 @@ impl<R: Real> Design<R> {
 
     /// out (n × width) ← L·V. n·r·width operations if reduced (half of a full product), twice that if not.
     pub fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>) {
-        if self.is_reduced {
-            multiply_lower_trapezoidal(out, self.matrix(), weights);
-        } else {
-            multiply(out, false, 1.0, self.matrix(), weights);
-        }
+        multiply_packed(out, false, &self.packed, weights);
     }
 
     /// gradient (r × width) ← Lᵀ·δ.
     pub fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>) {
-        if self.is_reduced {
-            multiply_lower_trapezoidal_transposed(gradient, self.matrix(), cotangent);
-        } else {
-            multiply(gradient, false, 1.0, self.matrix().transpose(), cotangent);
-        }
+        multiply_packed(gradient, false, &self.packed_transposed, cotangent);
     }
 }
 

@@ -1,13 +1,19 @@
 //! Everything below the readout, for a fixed set of inputs: first-layer pre-activations to last-layer features.
 //!
-//! The first layer's product is the caller's (its inputs may be reduced, see [`Design`](crate::model::Design)):
-//! [`Trunk::first_mut`] is where its pre-activations go, [`Trunk::propagate`] does the rest, [`Trunk::backward`]
-//! is the vjp back to them. Features come extended by the constant column of the readout's bias.
+//! The first layer's product is the caller's (its inputs may be reduced, see [`Design`](crate::model::Design)), who is
+//! asked for [`BLOCK`] units at a time, so that they are still in the cache when the activation is applied and, with one
+//! hidden layer, when the features are used. [`Trunk::backward`] is the vjp back to the first pre-activations. Features
+//! come extended by the constant column of the readout's bias.
 //!
 //! Memory: one n × width buffer per layer, a second one per layer once gradients are asked for.
 
+use std::ops::Range;
+
 use super::{Activation, Architecture, Dense, LayerScale};
 use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut};
+
+/// Units of the first layer at a time: as many as the packed product takes at once.
+const BLOCK: usize = 126;
 
 /// Buffers and shapes for evaluating a network's hidden layers on n inputs.
 pub struct Trunk<R> {
@@ -64,42 +70,50 @@ impl<R: Real> Trunk<R> {
         }
     }
 
-    /// Where the first layer's pre-activations (rows × width) are to be written before [`propagate`](Self::propagate).
-    pub fn first_mut(&mut self) -> MatrixMut<'_, R> {
-        let first = &mut self.layers[0];
-        matrix_mut(
-            &mut first.output[..self.rows * first.units],
-            self.rows,
-            first.units,
-        )
-    }
-
-    /// From the first pre-activations to the features. `weights` are the parameters of the layers above the first,
-    /// layer by layer, each column-major (fan-in + 1) × units. Keeps derivatives if `with_derivatives`.
-    pub fn propagate(&mut self, mut weights: &[R], with_derivatives: bool) {
-        let rows = self.rows;
-        for index in 0..self.layers.len() {
+    /// From the first pre-activations to the features. `first` writes those of a range of units (rows × units).
+    /// `weights` are the parameters of the layers above the first, layer by layer, each column-major (fan-in + 1) × units.
+    /// Keeps derivatives if `with_derivatives`. `visit` is shown the features block by block, the constant column last.
+    pub fn propagate(
+        &mut self,
+        mut first: impl FnMut(MatrixMut<'_, R>, Range<usize>),
+        mut weights: &[R],
+        with_derivatives: bool,
+        mut visit: impl FnMut(Matrix<'_, R>),
+    ) {
+        let (rows, count) = (self.rows, self.layers.len());
+        for index in 0..count {
             let (below, rest) = self.layers.split_at_mut(index);
             let layer = &mut rest[0];
-            let active = &mut layer.output[..rows * layer.units];
-            if let (Some(dense), Some(below)) = (layer.dense, below.last()) {
-                let (own, above) = weights.split_at(dense.rows() * dense.units);
-                weights = above;
-                dense.forward(
-                    matrix_mut(active, rows, layer.units),
-                    matrix(&below.output, rows, dense.rows()),
-                    matrix(own, dense.rows(), dense.units),
-                );
-            }
             if with_derivatives {
-                layer.derivative.resize(active.len(), R::ZERO);
-                layer.derivative.copy_from_slice(active);
-                self.activation
-                    .apply_with_derivative(&mut layer.derivative, active);
-            } else {
-                self.activation.apply(active);
+                layer.derivative.resize(rows * layer.units, R::ZERO);
+            }
+            let block = if index == 0 { BLOCK } else { layer.units };
+            for start in (0..layer.units).step_by(block) {
+                let units = start..layer.units.min(start + block);
+                let values = rows * start..rows * units.end;
+                let active = &mut layer.output[values.clone()];
+                let out = matrix_mut(active, rows, units.len());
+                if let (Some(dense), Some(below)) = (layer.dense, below.last()) {
+                    let (own, above) = weights.split_at(dense.rows() * dense.units);
+                    weights = above;
+                    let inputs = matrix(&below.output, rows, dense.rows());
+                    dense.forward(out, inputs, matrix(own, dense.rows(), dense.units));
+                } else {
+                    first(out, units.clone());
+                }
+                if with_derivatives {
+                    let derivative = &mut layer.derivative[values.clone()];
+                    derivative.copy_from_slice(active);
+                    self.activation.apply_with_derivative(derivative, active);
+                } else {
+                    self.activation.apply(active);
+                }
+                if index + 1 == count {
+                    visit(matrix(&layer.output[values], rows, units.len()));
+                }
             }
         }
+        visit(self.features().subcols(self.layers[count - 1].units, 1));
     }
 
     /// Features with the constant column, rows × (d_L + 1), of the last [`propagate`](Self::propagate).
@@ -218,8 +232,11 @@ mod tests {
                 (noise(rows * 5), noise(6 * 4 + 5 * 6), noise(rows * 6));
             let mut trunk = Trunk::<f64>::new(&architecture, rows);
             let mut value = |first: &[f64], weights: &[f64]| {
-                trunk.first_mut().copy_from(matrix(first, rows, 5));
-                trunk.propagate(weights, false);
+                let first = matrix(first, rows, 5);
+                let copy = |mut out: MatrixMut<'_, f64>, units: Range<usize>| {
+                    out.copy_from(first.subcols(units.start, units.len()));
+                };
+                trunk.propagate(copy, weights, false, |_| {});
                 let features = trunk.features();
                 let features: Vec<f64> = (0..6)
                     .flat_map(|j| features.col(j).iter().copied().collect::<Vec<_>>())
@@ -234,8 +251,15 @@ mod tests {
                 both[at] -= 2e-5;
                 numeric.push((up - value(&both[..first.len()], &both[first.len()..])) / 2e-5);
             }
-            trunk.first_mut().copy_from(matrix(&first, rows, 5));
-            trunk.propagate(&weights, true);
+            let view = matrix(&first, rows, 5);
+            let mut visited = 0;
+            trunk.propagate(
+                |mut out, units| out.copy_from(view.subcols(units.start, units.len())),
+                &weights,
+                true,
+                |block| visited += block.ncols(),
+            );
+            assert_eq!(visited, 7);
             let (mut into, _) = trunk.cotangent_and_features();
             into.copy_from(matrix(&cotangent, rows, 6));
             let mut gradient = vec![f64::NAN; weights.len()];

@@ -1,5 +1,7 @@
 //! From the chain's inner weights to last-layer features of the training inputs, and the vjp back.
 
+use std::ops::Range;
+
 use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut};
 use crate::model::Model;
 use crate::network::Trunk;
@@ -31,15 +33,26 @@ impl<R: Real> FeatureMap<R> {
         }
     }
 
-    /// Evaluates the features at the inner weights `z`: the first layer's r × width matrix, then the others'.
-    pub fn evaluate(&mut self, model: &Model<R>, z: &[R], with_derivatives: bool) {
+    /// Evaluates the features at the inner weights `z`: the first layer's r × width matrix, then the others'. `visit` is
+    /// shown them block by block of columns, in order, while they are in the cache.
+    pub fn evaluate(
+        &mut self,
+        model: &Model<R>,
+        z: &[R],
+        with_derivatives: bool,
+        mut visit: impl FnMut(Matrix<'_, R>),
+    ) {
         let (rows, units) = (model.design.columns(), self.first_units);
         if let Some(trunk) = &mut self.trunk {
             let (first, above) = z.split_at(rows * units);
-            model
-                .design
-                .forward(trunk.first_mut(), matrix(first, rows, units));
-            trunk.propagate(above, with_derivatives);
+            let first = matrix(first, rows, units);
+            let product = |out: MatrixMut<'_, R>, units: Range<usize>| {
+                let weights = first.subcols(units.start, units.len());
+                model.design.forward(out, weights);
+            };
+            trunk.propagate(product, above, with_derivatives, visit);
+        } else {
+            visit(model.design.matrix());
         }
     }
 
@@ -49,11 +62,14 @@ impl<R: Real> FeatureMap<R> {
         let (rows, units) = (model.design.columns(), self.first_units);
         if let Some(trunk) = &mut self.trunk {
             let (first, above) = z.split_at(rows * units);
+            let first = matrix(first, rows, units);
             let noise = matrix(noise, model.test_design.residual_columns(), units);
-            model
-                .test_design
-                .forward(trunk.first_mut(), matrix(first, rows, units), noise);
-            trunk.propagate(above, false);
+            let product = |out: MatrixMut<'_, R>, units: Range<usize>| {
+                let (start, count) = (units.start, units.len());
+                let (first, noise) = (first.subcols(start, count), noise.subcols(start, count));
+                model.test_design.forward(out, first, noise);
+            };
+            trunk.propagate(product, above, false, |_| {});
         }
     }
 

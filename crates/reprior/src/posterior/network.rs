@@ -143,6 +143,24 @@ impl<R: Real> NetworkPosterior<R> {
         }
     }
 
+    /// Evaluates the features at the inner weights; the readout takes them if it is to be solved for.
+    pub(super) fn evaluate_features(
+        &mut self,
+        inner: &[R],
+        with_derivatives: bool,
+        solves_readout: bool,
+    ) {
+        let (features, model) = (&mut self.features, &*self.model);
+        match &mut self.readout {
+            Some(readout) if solves_readout => {
+                features.evaluate(model, inner, with_derivatives, |columns| {
+                    readout.take(columns);
+                });
+            }
+            _ => features.evaluate(model, inner, with_derivatives, |_| {}),
+        }
+    }
+
     /// θ_out of the position at which the features were evaluated last (and, with a Gaussian likelihood, the readout was
     /// solved for), in place of its φ_out; nothing to do in other coordinates.
     pub(super) fn transform_readout(&mut self, weights: &mut [R]) -> Result<(), EvaluationError> {
@@ -172,7 +190,8 @@ impl<R: Real> Target for NetworkPosterior<R> {
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {
         let [inner, noise, readout_weights] = self.split(z);
         self.set_noise(noise);
-        self.features.evaluate(&self.model, inner, false);
+        let is_integrated = matches!(self.density, Density::Integrated);
+        self.evaluate_features(inner, false, is_integrated);
         let features = self.features.features(&self.model);
         match (&mut self.density, &mut self.readout) {
             (Density::Integrated, Some(readout)) => readout.log_ratio(features),
@@ -201,8 +220,9 @@ impl<R: Real> Target for NetworkPosterior<R> {
         let (inner_gradient, rest) = gradient.split_at_mut(inner.len());
         let (noise_gradient, readout_gradient) = rest.split_at_mut(noise.len());
         self.set_noise(noise);
+        let is_integrated = matches!(self.density, Density::Integrated);
+        self.evaluate_features(inner, true, is_integrated);
         let model = &*self.model;
-        self.features.evaluate(model, inner, true);
         let (scales, by_log_scale) = (&self.scales, &mut self.by_log_scale);
         let features = &mut self.features;
         let value = match (&mut self.density, &mut self.readout) {

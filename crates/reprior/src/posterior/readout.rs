@@ -35,6 +35,8 @@ pub struct Readout<R> {
     pub(super) targets_f64: Vec<f64>,
     /// n × n or p × p products in the network's precision.
     pub(super) gram: Vec<R>,
+    /// Columns of features that `gram` has so far.
+    columns_taken: usize,
     pub(super) groups: Vec<Group>,
     /// A = K_s⁻¹Y (n × C).
     pub(super) weighted_targets: Vec<f64>,
@@ -91,6 +93,7 @@ impl<R: Real> Readout<R> {
             targets: model.targets.iter().map(|&y| R::from_f64(y)).collect(),
             targets_f64: model.targets.clone(),
             gram: vec![R::ZERO; size * size],
+            columns_taken: 0,
             groups: groups(&model.noise, outputs)
                 .into_iter()
                 .map(group)
@@ -145,12 +148,27 @@ impl<R: Real> Readout<R> {
         size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES)
     }
 
-    /// ℓ at the given features.
+    /// Takes the next columns of the features, of n rows: all of them come before [`log_ratio`](Self::log_ratio), in order.
+    /// In data space their part of K is added up while they are in the cache.
+    pub fn take(&mut self, columns: Matrix<'_, R>) {
+        if self.columns_taken == self.p {
+            self.columns_taken = 0;
+        }
+        if self.space != Space::Feature {
+            let n = self.rows;
+            let gram = matrix_mut(&mut self.gram, n, n);
+            gram_of_rows(gram, self.columns_taken > 0, columns);
+        }
+        self.columns_taken += columns.ncols();
+    }
+
+    /// ℓ at the given features, whose columns were all [taken](Self::take).
     ///
     /// # Errors
     /// Recoverable, if the kernel matrix cannot be factorised (features not finite).
     pub fn log_ratio(&mut self, features: Matrix<'_, R>) -> Result<f64, EvaluationError> {
         let (n, p, c) = (self.rows, self.p, self.outputs);
+        debug_assert_eq!(self.columns_taken, p);
         let mut total = 0.0;
         if self.space == Space::Feature {
             gram_of_columns(matrix_mut(&mut self.gram, p, p), features);
@@ -178,7 +196,6 @@ impl<R: Real> Readout<R> {
                 total -= 0.5 * (quadratic + group.outputs.len() as f64 * log_determinant);
             }
         } else {
-            gram_of_rows(matrix_mut(&mut self.gram, n, n), features);
             self.weighted_targets.copy_from_slice(&self.targets_f64);
             for index in 0..self.groups.len() {
                 self.factorise(index, n)?;

@@ -80,7 +80,7 @@ impl<R: Real> Recorder<R> {
         let [inner, noise, rest] = posterior.split(z);
         posterior.set_noise(noise);
         self.record.noise.copy_from_slice(&posterior.scales);
-        posterior.features.evaluate(model, inner, false);
+        posterior.evaluate_features(inner, false, true);
         let features = posterior.features.features(model);
         let (inner_weights, readout_weights) = self.record.weights.split_at_mut(inner.len());
         inner_weights.copy_from_slice(inner);

@@ -63,7 +63,7 @@ impl Target for Distorted {
             Distortion::NoDeterminant => {
                 // of A with AAᵀ = (I + ΨᵀΨ/λ)⁻¹
                 self.features
-                    .evaluate(&model, &z[..model.inner_parameters()], false);
+                    .evaluate(&model, &z[..model.inner_parameters()], false, |_| {});
                 let h = self.features.features(&model);
                 let architecture = &model.architecture;
                 let (p, outputs) = (h.ncols(), architecture.outputs);

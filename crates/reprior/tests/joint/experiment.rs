@@ -75,7 +75,7 @@ impl Probe {
     /// Outputs at the inputs, column-major.
     pub fn outputs(&mut self, weights: &[f64]) -> Vec<f64> {
         let (inner, readout) = weights.split_at(self.model.inner_parameters());
-        self.map.evaluate(&self.model, inner, false);
+        self.map.evaluate(&self.model, inner, false, |_| {});
         let (architecture, features) = (&self.model.architecture, self.map.features(&self.model));
         let p = architecture.readout_rows();
         let factor = architecture.readout_scale.factor(p - 1);

@@ -87,7 +87,7 @@ fn accepts_with_the_metropolis_hastings_ratio(
     mut log_q: impl FnMut(&mut Spy, &[f64], &[f64]) -> f64,
 ) {
     let mut spy = Spy::new(&[4, 3], coordinates);
-    let start = normals(spy.dim(), 0);
+    let start = normals(spy.dim(), 2);
     let mut state = sampler.init(&mut spy, start).unwrap();
     let (mut accepted, mut rejected) = (0, 0);
     for transition in 0..300 {

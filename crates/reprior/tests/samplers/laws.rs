@@ -178,6 +178,8 @@ fn langevin_accepts_as_the_dimension_allows() {
     for h in [0.1, 0.2, 0.3] {
         let settings = SamplerSettings {
             step_size: Some(h),
+            // rates of neighbouring steps are as alike as their momenta are
+            damping: Some(0.5),
             ..settings(Method::Langevin)
         };
         let schedule = Schedule {

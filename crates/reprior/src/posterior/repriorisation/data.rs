@@ -86,7 +86,7 @@ impl<R: Real> DataMap<R> {
             factor,
             lambda,
         } = self.sizes;
-        gram_of_rows(matrix_mut(&mut self.gram, n, n), features);
+        gram_of_rows(matrix_mut(&mut self.gram, n, n), false, features);
         let b = matrix_mut(&mut self.narrow, n, c);
         multiply(b, false, factor, features, matrix(phi, p, c));
         widen(&mut self.b, &self.narrow);

@@ -1,0 +1,125 @@
+//! ChaCha8 (Bernstein 2008) for noise by the million: eight blocks at once, one in each lane of a vector.
+//!
+//! Same key and nonce as the generator of [`Stream`](super::Stream), with block counters from 2⁶³ on, which that one never
+//! reaches. The words of eight consecutive blocks come out interleaved: first word of each block, second word of each, …
+
+use super::vector::simd;
+
+/// Blocks made at a time.
+const LANES: usize = 8;
+/// Words made at a time.
+pub(super) const WORDS: usize = 16 * LANES;
+/// "expand 32-byte k".
+const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+
+type Lanes = [u32; LANES];
+
+/// Key, nonce and the number of words taken so far.
+#[derive(Debug, Clone)]
+pub(super) struct BlockGenerator {
+    key: [u32; 8],
+    nonce: u64,
+    counter: u64,
+}
+
+impl BlockGenerator {
+    pub fn new(key: [u8; 32], nonce: u64) -> Self {
+        let word = |i: usize| u32::from_le_bytes(std::array::from_fn(|j| key[4 * i + j]));
+        Self {
+            key: std::array::from_fn(word),
+            nonce,
+            counter: 1 << 63,
+        }
+    }
+
+    /// Overwrites `words`, whose number is a multiple of [`WORDS`].
+    pub fn fill(&mut self, words: &mut [u32]) {
+        debug_assert_eq!(words.len() % WORDS, 0);
+        simd(
+            #[inline(always)]
+            || {
+                for out in words.chunks_exact_mut(WORDS) {
+                    eight_blocks(&self.key, self.nonce, self.counter, out);
+                    self.counter += LANES as u64;
+                }
+            },
+        );
+    }
+}
+
+#[inline(always)]
+fn eight_blocks(key: &[u32; 8], nonce: u64, counter: u64, out: &mut [u32]) {
+    let mut first = [[0; LANES]; 16];
+    for i in 0..4 {
+        first[i] = [CONSTANTS[i]; LANES];
+    }
+    for i in 0..8 {
+        first[4 + i] = [key[i]; LANES];
+    }
+    for lane in 0..LANES {
+        let counter = counter + lane as u64;
+        first[12][lane] = counter as u32;
+        first[13][lane] = (counter >> 32) as u32;
+    }
+    first[14] = [nonce as u32; LANES];
+    first[15] = [(nonce >> 32) as u32; LANES];
+    let mut state = first;
+    for _ in 0..4 {
+        for i in 0..4 {
+            quarter_round(&mut state, [i, 4 + i, 8 + i, 12 + i]);
+        }
+        for i in 0..4 {
+            quarter_round(
+                &mut state,
+                [i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4],
+            );
+        }
+    }
+    for ((out, state), first) in out.chunks_exact_mut(LANES).zip(&state).zip(&first) {
+        for ((out, a), b) in out.iter_mut().zip(state).zip(first) {
+            *out = a.wrapping_add(*b);
+        }
+    }
+}
+
+#[inline(always)]
+fn quarter_round(state: &mut [Lanes; 16], [a, b, c, d]: [usize; 4]) {
+    let [mut va, mut vb, mut vc, mut vd] = [state[a], state[b], state[c], state[d]];
+    for (left, right) in [(16, 12), (8, 7)] {
+        for lane in 0..LANES {
+            va[lane] = va[lane].wrapping_add(vb[lane]);
+            vd[lane] = (vd[lane] ^ va[lane]).rotate_left(left);
+        }
+        for lane in 0..LANES {
+            vc[lane] = vc[lane].wrapping_add(vd[lane]);
+            vb[lane] = (vb[lane] ^ vc[lane]).rotate_left(right);
+        }
+    }
+    [state[a], state[b], state[c], state[d]] = [va, vb, vc, vd];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::ChaCha8Rng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn words_are_those_of_chacha8() {
+        let key: [u8; 32] = std::array::from_fn(|i| (7 * i + 3) as u8);
+        for nonce in [0, 5, u64::MAX] {
+            let mut words = [0; 3 * WORDS];
+            BlockGenerator::new(key, nonce).fill(&mut words);
+            let mut generator = ChaCha8Rng::from_seed(key);
+            generator.set_stream(nonce);
+            generator.set_word_pos(1 << 67);
+            for pass in words.chunks_exact(WORDS) {
+                for lane in 0..LANES {
+                    for word in 0..16 {
+                        assert_eq!(pass[word * LANES + lane], generator.next_u32());
+                    }
+                }
+            }
+        }
+    }
+}

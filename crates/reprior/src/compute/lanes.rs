@@ -1,0 +1,92 @@
+//! Numbers that are worked on a vector at a time, whatever the instruction set: what the kernels need of `pulp`.
+
+use std::cell::RefCell;
+
+use pulp::Simd;
+
+/// A number with vector instructions.
+pub trait Lanes: Copy + Default + Send + Sync + 'static {
+    /// A vector register of instruction set `S`.
+    type Vector<S: Simd>: Copy;
+
+    /// Numbers in a vector.
+    fn lanes<S: Simd>() -> usize {
+        size_of::<Self::Vector<S>>() / size_of::<Self>()
+    }
+    /// The same number in every lane.
+    fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
+    /// a·b + c.
+    fn multiply_add<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    /// a + b.
+    fn plus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// Lends `operation` this thread's scratch space of `length` numbers, whatever they are; it is made once.
+    fn with_scratch<T>(length: usize, operation: impl FnOnce(&mut [Self]) -> T) -> T;
+}
+
+/// The thread's scratch space in `cell`; a kernel that runs within another has one of its own.
+#[inline(always)]
+fn lend<N: Copy + Default, T>(
+    cell: &RefCell<Vec<N>>,
+    length: usize,
+    operation: impl FnOnce(&mut [N]) -> T,
+) -> T {
+    let mut space = cell.take();
+    if space.len() < length {
+        space.resize(length, N::default());
+    }
+    let result = operation(&mut space[..length]);
+    cell.replace(space);
+    result
+}
+
+thread_local! {
+    static SINGLE: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    static DOUBLE: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Lanes for f32 {
+    type Vector<S: Simd> = S::f32s;
+
+    #[inline(always)]
+    fn splat<S: Simd>(simd: S, value: Self) -> S::f32s {
+        simd.splat_f32s(value)
+    }
+    #[inline(always)]
+    fn multiply_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s {
+        simd.mul_add_f32s(a, b, c)
+    }
+    #[inline(always)]
+    fn plus<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
+        simd.add_f32s(a, b)
+    }
+    #[inline(always)]
+    fn with_scratch<T>(length: usize, operation: impl FnOnce(&mut [Self]) -> T) -> T {
+        SINGLE.with(|cell| lend(cell, length, operation))
+    }
+}
+
+impl Lanes for f64 {
+    type Vector<S: Simd> = S::f64s;
+
+    #[inline(always)]
+    fn splat<S: Simd>(simd: S, value: Self) -> S::f64s {
+        simd.splat_f64s(value)
+    }
+    #[inline(always)]
+    fn multiply_add<S: Simd>(simd: S, a: S::f64s, b: S::f64s, c: S::f64s) -> S::f64s {
+        simd.mul_add_f64s(a, b, c)
+    }
+    #[inline(always)]
+    fn plus<S: Simd>(simd: S, a: S::f64s, b: S::f64s) -> S::f64s {
+        simd.add_f64s(a, b)
+    }
+    #[inline(always)]
+    fn with_scratch<T>(length: usize, operation: impl FnOnce(&mut [Self]) -> T) -> T {
+        DOUBLE.with(|cell| lend(cell, length, operation))
+    }
+}

@@ -1,0 +1,284 @@
+//! Products whose left factor is packed once and used many times, at the processor's peak, with triangles left out.
+//!
+//! A panel of the left factor knows which of its columns are not zero: a triangle costs its half and the diagonal's tiles.
+//! The right factor is copied part by part to where its columns follow one another in the cache.
+//!
+//! The order of additions, and so every bit, depends on the shapes and the instruction set alone.
+#![allow(unsafe_code)] // the calls of `tile` and `Out::store`
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::tile::{Out, VECTORS, WIDTH, panel_rows, tile};
+use super::{Matrix, MatrixMut, Real};
+
+/// Columns of the left factor that are worked through at a time: that much of a panel stays in the nearest cache.
+const DEPTH: usize = 256;
+/// Columns of the right factor at a time, a multiple of [`WIDTH`]: with [`DEPTH`] rows, a part that stays in the second cache.
+const COLUMNS: usize = 126;
+/// Where the columns of that part begin: a line of cache further than their length.
+const STRIDE: usize = DEPTH + 16;
+
+/// Where a matrix is not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Everywhere.
+    Full,
+    /// On the diagonal and below: entry (i, j) for j ≤ i.
+    Lower,
+    /// On the diagonal and above: entry (i, j) for j ≥ i.
+    Upper,
+}
+
+/// A matrix in panels, the left factor of [`multiply_packed`].
+#[derive(Debug, Clone)]
+pub struct Packed<R> {
+    rows: usize,
+    columns: usize,
+    panels: Vec<Panel>,
+    values: Vec<R>,
+}
+
+#[derive(Debug, Clone)]
+struct Panel {
+    /// Columns that are not zero.
+    columns: Range<usize>,
+    /// Where its numbers begin.
+    offset: usize,
+}
+
+impl<R: Real> Packed<R> {
+    /// Packs `matrix`, of which only what `shape` leaves is read.
+    pub fn new(matrix: Matrix<'_, R>, shape: Shape) -> Self {
+        let (rows, columns, height) = (matrix.nrows(), matrix.ncols(), panel_rows::<R>());
+        let (mut panels, mut values) = (Vec::new(), Vec::new());
+        for first in (0..rows).step_by(height) {
+            let columns = match shape {
+                Shape::Full => 0..columns,
+                Shape::Lower => 0..columns.min(first + height),
+                Shape::Upper => first.min(columns)..columns,
+            };
+            let offset = values.len();
+            for column in columns.clone() {
+                values.extend((first..first + height).map(|row| {
+                    let is_kept = match shape {
+                        Shape::Full => true,
+                        Shape::Lower => column <= row,
+                        Shape::Upper => column >= row,
+                    };
+                    if row < rows && is_kept {
+                        matrix[(row, column)]
+                    } else {
+                        R::ZERO
+                    }
+                }));
+            }
+            panels.push(Panel { columns, offset });
+        }
+        Self {
+            rows,
+            columns,
+            panels,
+            values,
+        }
+    }
+
+    /// Bytes of a packed matrix, the padding of its last panel and of the diagonal left out.
+    pub fn bytes(rows: usize, columns: usize, shape: Shape) -> usize {
+        let triangle = rows.min(columns) * rows.min(columns) / 2;
+        let zeros = if shape == Shape::Full { 0 } else { triangle };
+        (rows * columns - zeros) * R::BYTES
+    }
+}
+
+/// out ← a·b, or out ← out + a·b if `accumulate`; 2·columns operations for each entry of `a` that is not zero. `out` must be
+/// column-major.
+pub fn multiply_packed<R: Real>(
+    mut out: MatrixMut<'_, R>,
+    accumulate: bool,
+    a: &Packed<R>,
+    b: Matrix<'_, R>,
+) {
+    assert_eq!(
+        (out.nrows(), out.ncols(), a.columns),
+        (a.rows, b.ncols(), b.nrows())
+    );
+    if !accumulate && a.columns == 0 {
+        out.fill(R::ZERO);
+        return;
+    }
+    R::with_scratch(COLUMNS * STRIDE, |part| {
+        Arch::new().dispatch(Multiply {
+            out: Out::new(out),
+            accumulate,
+            a,
+            b,
+            part,
+        });
+    });
+}
+
+struct Multiply<'a, R> {
+    out: Out<'a, R>,
+    accumulate: bool,
+    a: &'a Packed<R>,
+    b: Matrix<'a, R>,
+    part: &'a mut [R],
+}
+
+impl<R: Real> WithSimd for Multiply<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            out,
+            accumulate,
+            a,
+            b,
+            part,
+        } = self;
+        let height = VECTORS * R::lanes::<S>();
+        for first_column in (0..out.columns).step_by(COLUMNS) {
+            let columns = COLUMNS.min(out.columns - first_column);
+            for start in (0..a.columns).step_by(DEPTH) {
+                let depth = DEPTH.min(a.columns - start);
+                copy_part(part, b.submatrix(start, first_column, depth, columns));
+                for (index, panel) in a.panels.iter().enumerate() {
+                    let from = start.max(panel.columns.start);
+                    let to = (start + depth).min(panel.columns.end);
+                    if from >= to {
+                        continue;
+                    }
+                    let adds = accumulate || from > panel.columns.start;
+                    let begin = panel.offset + (from - panel.columns.start) * height;
+                    let left = a.values[begin..begin + (to - from) * height].as_ptr();
+                    for column in (0..columns).step_by(WIDTH) {
+                        // a tile that is cut off multiplies columns of an earlier part as well: COLUMNS is a
+                        // multiple of WIDTH
+                        let right = std::array::from_fn(|j| {
+                            part[(column + j) * STRIDE + from - start..].as_ptr()
+                        });
+                        // SAFETY: `left` has to − from columns of a panel, so many numbers follow in each column
+                        // of the part, and the tile begins within `out`
+                        unsafe {
+                            let tile = tile(simd, to - from, left, right, 1);
+                            let at = [index * height, first_column + column];
+                            out.store(simd, at, &tile, adds);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Copies a matrix of at most [`DEPTH`] × [`COLUMNS`] to columns [`STRIDE`] apart: in order, so that it is fetched ahead of
+/// time, and to where columns do not compete for the same places in the cache.
+#[inline(always)]
+fn copy_part<R: Real>(part: &mut [R], b: Matrix<'_, R>) {
+    for (column, out) in b.col_iter().zip(part.chunks_exact_mut(STRIDE)) {
+        match column.try_as_col_major() {
+            Some(column) => out[..b.nrows()].copy_from_slice(column.as_slice()),
+            None => {
+                for (out, &value) in out.iter_mut().zip(column.iter()) {
+                    *out = value;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
+    use proptest::prelude::*;
+
+    fn noise<R: Real>(n: usize, index: u64) -> Vec<R> {
+        let mut values = vec![R::ZERO; n];
+        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
+        values
+    }
+
+    fn shaped<R: Real>(shape: Shape, rows: usize, columns: usize) -> Vec<R> {
+        let mut values = noise(rows * columns, 1);
+        for column in 0..columns {
+            for row in 0..rows {
+                let is_zero = match shape {
+                    Shape::Full => false,
+                    Shape::Lower => column > row,
+                    Shape::Upper => column < row,
+                };
+                if is_zero {
+                    values[column * rows + row] = R::ZERO;
+                }
+            }
+        }
+        values
+    }
+
+    fn close<R: Real>(a: &[R], b: &[R], tolerance: f64) -> bool {
+        a.iter()
+            .zip(b)
+            .all(|(x, y)| (x.to_f64() - y.to_f64()).abs() < tolerance * (1.0 + y.to_f64().abs()))
+    }
+
+    /// Against faer's products, which are the safe twins of the unsafe tiles.
+    fn agree<R: Real>([n, k, d]: [usize; 3], shape: Shape, transposed: bool, tolerance: f64) {
+        let a: Vec<R> = shaped(shape, n, k);
+        let flipped: Vec<R> = (0..n * k).map(|at| a[at % k * n + at / k]).collect();
+        let (view, b) = (matrix(&a, n, k), noise(k * d, 2));
+        let source = if transposed {
+            matrix(&flipped, k, n).transpose()
+        } else {
+            view
+        };
+        let packed = Packed::new(source, shape);
+        let right = matrix(&b, k, d);
+        let (mut expected, mut out) = (noise(n * d, 3), noise(n * d, 3));
+        for accumulate in [true, false] {
+            multiply(
+                matrix_mut(&mut expected, n, d),
+                accumulate,
+                1.0,
+                view,
+                right,
+            );
+            multiply_packed(matrix_mut(&mut out, n, d), accumulate, &packed, right);
+            assert!(close(&out, &expected, tolerance), "{n} {k} {d} {shape:?}");
+        }
+        // a right factor whose rows are contiguous
+        let turned: Vec<R> = (0..k * d).map(|at| b[at % d * k + at / d]).collect();
+        let right = matrix(&turned, d, k).transpose();
+        multiply_packed(matrix_mut(&mut out, n, d), false, &packed, right);
+        assert!(close(&out, &expected, tolerance), "{n} {k} {d} {shape:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn packed_products_agree_with_plain_ones(
+            n in 1_usize..130, k in 1_usize..600, d in 1_usize..140, shape in 0..3, transposed: bool,
+        ) {
+            let shape = [Shape::Full, Shape::Lower, Shape::Upper][shape as usize];
+            let (n, k) = if shape == Shape::Upper && n > k { (k, n) } else { (n, k) };
+            agree::<f64>([n, k, d], shape, transposed, 1e-10);
+            agree::<f32>([n, k, d], shape, transposed, 2e-4);
+        }
+    }
+
+    #[test]
+    fn nothing_to_add_up_is_zero() {
+        let packed = Packed::<f64>::new(matrix(&[], 2, 0), Shape::Full);
+        let mut out = [1.0; 6];
+        multiply_packed(
+            matrix_mut(&mut out, 2, 3),
+            false,
+            &packed,
+            matrix(&[], 0, 3),
+        );
+        assert_eq!(out, [0.0; 6]);
+    }
+}

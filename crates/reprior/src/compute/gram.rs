@@ -63,7 +63,7 @@ impl<R: Real> WithSimd for Block<'_, R> {
         let length = height * depth;
         for (index, panel) in packed.chunks_exact_mut(length).enumerate() {
             let rows = height.min(a.nrows() - index * height);
-            pack_panel(panel, height, a.subrows(index * height, rows));
+            pack_panel::<R, S>(panel, a.subrows(index * height, rows));
         }
         for (index, panel) in packed.chunks_exact(length).enumerate() {
             for column in (0..out.columns.min((index + 1) * height)).step_by(WIDTH) {
@@ -82,28 +82,32 @@ impl<R: Real> WithSimd for Block<'_, R> {
     }
 }
 
-/// Copies at most `height` rows to a panel, column after column; rows that are not there are zeros.
+/// Copies at most a panel's rows to it, column after column; rows that are not there are zeros.
 #[inline(always)]
-fn pack_panel<R: Real>(panel: &mut [R], height: usize, a: Matrix<'_, R>) {
+fn pack_panel<R: Real, S: Simd>(panel: &mut [R], a: Matrix<'_, R>) {
+    let lanes = R::lanes::<S>();
+    let height = VECTORS * lanes;
     if a.nrows() < height {
         panel.fill(R::ZERO);
     }
-    if a.col_stride() == 1 {
-        for (row, source) in a.row_iter().enumerate() {
-            for (out, &value) in panel[row..].iter_mut().step_by(height).zip(source.iter()) {
-                *out = value;
+    if a.row_stride() == 1 && a.nrows() == height {
+        for (source, out) in a.col_iter().zip(panel.chunks_exact_mut(height)) {
+            let (from, to) = (source.as_ptr(), out.as_mut_ptr());
+            for i in 0..VECTORS {
+                // SAFETY: both have `height` numbers, one after the other
+                unsafe {
+                    let vector = from.add(i * lanes).cast::<R::Vector<S>>().read_unaligned();
+                    to.add(i * lanes)
+                        .cast::<R::Vector<S>>()
+                        .write_unaligned(vector);
+                }
             }
         }
         return;
     }
-    for (source, out) in a.col_iter().zip(panel.chunks_exact_mut(height)) {
-        match source.try_as_col_major() {
-            Some(source) if a.nrows() == height => out.copy_from_slice(source.as_slice()),
-            _ => {
-                for (out, &value) in out.iter_mut().zip(source.iter()) {
-                    *out = value;
-                }
-            }
+    for (row, source) in a.row_iter().enumerate() {
+        for (out, &value) in panel[row..].iter_mut().step_by(height).zip(source.iter()) {
+            *out = value;
         }
     }
 }

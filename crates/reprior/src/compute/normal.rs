@@ -11,21 +11,23 @@ pub fn f32_from_bits(bits: &[u32], values: &mut [f32]) {
     let half = bits.len() / 2;
     let (radius_bits, angle_bits) = bits.split_at(half);
     let (cosines, sines) = values.split_at_mut(half.min(values.len()));
-    let both = sines.len();
+    // two short loops: more of their iterations overlap than of one long loop's
     simd(
         #[inline(always)]
         || {
-            let pairs = radius_bits.iter().zip(angle_bits);
-            for ((&r, &a), (c, s)) in pairs.zip(cosines.iter_mut().zip(sines)) {
-                let (radius, (sine, cosine)) = (radius(r), sin_cos_turn(a));
+            for (&bits, radius) in radius_bits.iter().zip(cosines.iter_mut()) {
+                *radius = self::radius(bits);
+            }
+            for ((&bits, c), s) in angle_bits.iter().zip(cosines.iter_mut()).zip(&mut *sines) {
+                let (radius, (sine, cosine)) = (*c, sin_cos_turn(bits));
                 (*c, *s) = (radius * cosine, radius * sine);
             }
         },
     );
     // an odd tail has one number less of the second half
-    let rest = radius_bits.iter().zip(angle_bits).zip(cosines);
-    for ((&r, &a), c) in rest.skip(both) {
-        *c = radius(r) * sin_cos_turn(a).1;
+    let both = sines.len();
+    for (&bits, c) in angle_bits.iter().zip(cosines).skip(both) {
+        *c *= sin_cos_turn(bits).1;
     }
 }
 

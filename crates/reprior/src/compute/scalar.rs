@@ -31,25 +31,31 @@ pub fn exp(x: f32) -> f32 {
     if x < -87.3 { 0.0 } else { value }
 }
 
-/// (Φ(x), φ(x)) of the standard normal, relative error below 5e-7 + 4e-8 x². NaN gives NaN.
+/// (Φ(x), φ(x)) of the standard normal; Φ with an absolute error below 2e-7, and 0 below −5.29, φ with a relative error below
+/// 5e-7 + 4e-8 x². NaN gives NaN.
+///
+/// Φ(x) = ½(1 + erf(x/√2)) with erf as a ratio of polynomials: half of what a form with small relative errors in the lower tail
+/// would take. A feature x·Φ(x) is rounded to single precision when it is added to others in any case.
 #[inline(always)]
 pub fn normal_cdf_pdf(x: f32) -> (f32, f32) {
-    let a = x.abs();
-    let e = exp(-0.5 * a * a);
-    let t = 1.0 / a.mul_add(0.27, 1.0);
-    let p = 0.029_107_029_f32;
-    let p = p.mul_add(t, -0.127_242_12);
-    let p = p.mul_add(t, 0.171_444_69);
-    let p = p.mul_add(t, -0.071_213_92);
-    let p = p.mul_add(t, 0.109_277_21);
-    let p = p.mul_add(t, 0.071_406_06);
-    let p = p.mul_add(t, 0.101_980_366);
-    let p = p.mul_add(t, 0.107_518_6);
-    let p = p.mul_add(t, 0.107_722_09);
-    let tail = e * t * p;
-    let cdf = if x < 0.0 { tail } else { 1.0 - tail };
-    // a NaN must not become a number: the clamp inside exp keeps it, and so does t
-    (cdf, e * INV_SQRT_2PI)
+    const LIMIT: f32 = 3.743_921_2;
+    let y = (x * std::f32::consts::FRAC_1_SQRT_2).clamp(-LIMIT, LIMIT);
+    let s = y * y;
+    let p = 2.290_506_6e-4_f32;
+    let p = p.mul_add(s, 3.408_291e-3);
+    let p = p.mul_add(s, 5.095_569_5e-2);
+    let p = p.mul_add(s, 0.185_208_32);
+    let p = p.mul_add(s, 1.128_379_1);
+    let q = -1.179_160_3e-7_f32;
+    let q = q.mul_add(s, 2.354_796_6e-5);
+    let q = q.mul_add(s, 1.017_962_5e-3);
+    let q = q.mul_add(s, 1.407_047e-2);
+    let q = q.mul_add(s, 0.110_985_05);
+    let q = q.mul_add(s, 0.497_469_25);
+    let q = q.mul_add(s, 1.0);
+    let half = y * p / (q + q);
+    let cdf = if y <= -LIMIT { 0.0 } else { 0.5 + half };
+    (cdf, exp(-0.5 * x * x) * INV_SQRT_2PI)
 }
 
 /// tanh(x), relative error below 3e-7. NaN gives NaN.
@@ -87,16 +93,18 @@ mod tests {
     }
 
     #[test]
-    fn normal_distribution_keeps_relative_accuracy_in_the_lower_tail() {
+    fn normal_distribution_agrees_with_double_precision() {
+        let mut worst = 0.0_f64;
         for x in grid(12.0) {
             let exact = 0.5 * libm::erfc(-f64::from(x) * std::f64::consts::FRAC_1_SQRT_2);
             let (cdf, pdf) = normal_cdf_pdf(x);
+            worst = worst.max((f64::from(cdf) - exact).abs());
             // the argument −x²/2 of the exponential is itself rounded: its relative error grows with x²
             let bound = 5e-7 + 4e-8 * f64::from(x * x);
-            assert!((f64::from(cdf) / exact - 1.0).abs() < bound, "cdf({x})");
             let density = (-0.5 * f64::from(x).powi(2)).exp() / (2.0 * std::f64::consts::PI).sqrt();
             assert!((f64::from(pdf) / density - 1.0).abs() < bound, "pdf({x})");
         }
+        assert!(worst < 2e-7, "{worst}");
         let (cdf, pdf) = normal_cdf_pdf(f32::NAN);
         assert!(cdf.is_nan() && pdf.is_nan());
         assert_eq!(normal_cdf_pdf(f32::INFINITY).0, 1.0);

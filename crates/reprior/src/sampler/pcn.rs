@@ -13,6 +13,9 @@ pub struct Pcn<R> {
     proposal: Vec<R>,
 }
 
+/// Coordinates whose noise is made and used at a time, while it is in the cache: a multiple of what a stream makes at once.
+const PART: usize = 4096;
+
 /// The smallest β: below it, single precision would not notice a step.
 pub(super) const SMALLEST: f64 = 1e-6;
 
@@ -42,11 +45,14 @@ impl<R: Real> Sampler<R> for Pcn<R> {
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
         self.proposal.resize(state.position.len(), R::ZERO);
-        stream.fill_normal(&mut self.proposal);
         // √(1 − β²) = 1 − shrink
         let keep = ((1.0 - self.beta) * (1.0 + self.beta)).sqrt();
         let shrink = self.beta * self.beta / (1.0 + keep);
-        autoregress(&mut self.proposal, self.beta, shrink, &state.position);
+        let parts = self.proposal.chunks_mut(PART);
+        for (proposal, position) in parts.zip(state.position.chunks(PART)) {
+            stream.fill_normal(proposal);
+            autoregress(proposal, self.beta, shrink, position);
+        }
         let proposed = evaluate(target.log_ratio(&self.proposal))?;
         let log_acceptance = proposed - state.log_ratio;
         let (acceptance_rate, is_accepted) = metropolis(log_acceptance, stream);

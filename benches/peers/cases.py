@@ -6,7 +6,9 @@ NAMES = [
     "pcn", "pcn-full", "gradient", "elliptical", "nuts", "langevin", "pcnl", "deep", "feature",
     "effective", "diagnostics",
 ]  # fmt: skip
-BETA, NUTS_STEP, HMC_STEP = 0.05, 0.02, 0.13
+# With a step of 0.1, 64 leapfrogs would be a whole turn of the prior, which
+# NUTS takes for no U-turn.
+BETA, NUTS_STEP, HMC_STEP = 0.05, 0.07, 0.13
 # damping 0.01 and step 0.01 of langevin, β = 0.05 of pcnl: what a step costs does not depend on it
 LANGEVIN = ["--step-size", 0.01]
 # Released code of the wide-network experiments, milliseconds a step, 256 rows of CIFAR-10, a 2-core
@@ -72,7 +74,7 @@ def cases(names, widths, rows, chains_to_check=(4, 10_000, 1000)):
     add("elliptical", "elliptical slice", "BlackJAX", "step", "elliptical", warm_peer, slices)
     step = ("--step-size", NUTS_STEP)
     add("nuts", "NUTS", "BlackJAX", "evaluation", "nuts", (*step, *warm_peer, "--chunk", 1),
-        ("--method", "nuts", *step, *warm))  # fmt: skip
+        ("--method", "nuts", *step, "--warmup", 12, "--arrival", 6))  # fmt: skip
     add("langevin", "Langevin", "", "step", None, (), ("--method", "langevin", *LANGEVIN, *cold))
     add("pcnl", "pCNL", "", "step", None, (), ("--method", "pcnl", *beta, *cold))
     add("deep", "pCN, three layers", "JAX", "step", "pcn", beta, pcn, at=(1024,), depth=3)

@@ -6,9 +6,10 @@
     python benches/peers/compare.py --table-only
 
 Each measurement is a process of its own with all cores to itself: peer, reprior, peer, reprior, ...
-A JAX peer runs as one process with all cores or as one chain a core, whichever gave more steps a
-second before the first round. Results are appended to a file of JSON lines, from which the table can
-be written again; a case's rounds are those of its latest session.
+A JAX peer runs as one process with all cores (factorisations on all or on one) or as one chain a
+core, whichever gave more steps a second before the first round. Results are appended to a file of
+JSON lines, from which the table can be written again; a case's rounds are those of its latest
+session.
 """
 
 import argparse
@@ -130,6 +131,7 @@ class Comparison:
         cores = sorted(os.sched_getaffinity(0))
         layouts = {"one process": [[]]}
         if alone is not None and len(cores) > 1:
+            layouts["one process, BLAS on one thread"] = [["--blas-threads", 1]]
             layouts["a chain a core"] = [[*alone, "--core", c, "--seed", c] for c in cores]
         if case not in self.best:
             trials = {name: self.processes(command, each) for name, each in layouts.items()}

@@ -68,7 +68,7 @@ class Reprior:
     def step(self, flags):
         """Milliseconds per step and per evaluation, over all chains."""
         key = tuple(map(str, flags))
-        thin = self.lengths.get(key, 4)
+        thin = self.lengths.get(key, 1)
         while key not in self.lengths:
             seconds = self.difference(flags, thin)["seconds"]
             if seconds > self.seconds / 8 or thin >= MOST_THIN:

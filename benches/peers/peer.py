@@ -38,6 +38,7 @@ def arguments():
     parser.add_argument("--chunk", type=int, default=10, help="steps of a scan [10]")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long to time [5]")
     parser.add_argument("--core", type=int, help="run on this core alone")
+    parser.add_argument("--blas-threads", help="threads of the factorisation [all]")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
@@ -46,7 +47,9 @@ def main():
     options = arguments()
     if options.core is not None:
         os.sched_setaffinity(0, {options.core})
-    # JAX asks for the number of cores when it is imported
+    if options.blas_threads is not None:
+        os.environ["OPENBLAS_NUM_THREADS"] = options.blas_threads
+    # JAX and its BLAS ask for the number of cores when they are imported
     import jax
     import numpy as np
 

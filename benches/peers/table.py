@@ -106,5 +106,6 @@ def facts(rounds):
     data = "CIFAR-10" if rounds[0]["data"] == "folder" else "synthetic rows of CIFAR-10's shape"
     return (
         f"{rounds[0]['date']}; {machine['processor']}, {machine['cores']} cores; {versions}; "
-        f"{data}; {rounds[0]['chains']} chains of reprior; medians of {len(rounds)} rounds (least–most)."
+        f"{data}; {rounds[0]['chains']} chains of reprior; "
+        f"rounds: {len(rounds)} (medians, in brackets the least and the most)."
     )

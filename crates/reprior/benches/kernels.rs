@@ -1,116 +1,118 @@
-//! Rates of the dense kernels, one thread.
+//! Rates of the kernels that steps are made of, on one thread, in single precision (factorisations in double).
+//!
+//! ```text
+//! cargo bench -p reprior --bench kernels
+//! ```
+//!
+//! The shortest time of many counts, as other programs only ever make it longer. Operations are the necessary ones:
+//! triangles and symmetric halves once.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
-use reprior::compute::*;
+
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-fn best(mut f: impl FnMut()) -> f64 {
-    let start = Instant::now();
-    let mut least = f64::INFINITY;
-    while start.elapsed() < Duration::from_millis(300) {
-        let t = Instant::now();
-        f();
-        least = least.min(t.elapsed().as_secs_f64());
+use reprior::compute::{
+    Cholesky, Packed, Purpose, Shape, Stream, autoregress, gram_of_columns, gram_of_rows, matrix,
+    matrix_mut, multiply, multiply_packed,
+};
+use reprior::network::Activation;
+
+/// Time spent on each line.
+const BUDGET: Duration = Duration::from_millis(300);
+
+fn shortest(mut operation: impl FnMut()) -> f64 {
+    let (start, mut least) = (Instant::now(), f64::INFINITY);
+    while start.elapsed() < BUDGET {
+        let begin = Instant::now();
+        operation();
+        least = least.min(begin.elapsed().as_secs_f64());
     }
     least
 }
-fn noise(n: usize) -> Vec<f32> {
-    let mut v = vec![0.0_f32; n];
-    Stream::new(0, 0, Purpose::Initial, 0).fill_normal(&mut v);
-    v
+
+fn noise(count: usize) -> Vec<f32> {
+    let mut values = vec![0.0_f32; count];
+    Stream::new(0, 0, Purpose::Initial, 0).fill_normal(&mut values);
+    values
 }
-fn line(name: &str, seconds: f64, operations: f64) {
-    println!(
-        "{name:40} {:9.3} ms {:7.1} Gflop/s",
-        seconds * 1e3,
-        operations / seconds / 1e9
-    );
+
+fn rate(name: &str, operations: f64, operation: impl FnMut()) {
+    let seconds = shortest(operation);
+    let speed = operations / seconds / 1e9;
+    println!("{name:36} {:9.3} ms {speed:7.1} Gflop/s", seconds * 1e3);
 }
+
+fn each(name: &str, count: usize, operation: impl FnMut()) {
+    let seconds = shortest(operation);
+    println!("{name:36} {:9.3} ns each", seconds / count as f64 * 1e9);
+}
+
+fn products(n: usize, d: usize) {
+    println!("{n} rows, {d} units");
+    let (l, v, mut f) = (noise(n * n), noise(n * d), noise(n * d));
+    let (l, v) = (matrix(&l, n, n), matrix(&v, n, d));
+    let (rows, units) = (n as f64, d as f64);
+    let mut out = matrix_mut(&mut f, n, d);
+    let whole = 2.0 * rows * rows * units;
+    rate("dense product (faer)", whole, || {
+        multiply(out.as_mut(), false, 1.0, l, v);
+    });
+    let packed = Packed::new(l, Shape::Full);
+    rate("dense product, packed", whole, || {
+        multiply_packed(out.as_mut(), false, &packed, v);
+    });
+    let packed = Packed::new(l, Shape::Lower);
+    rate("triangular product, packed", whole / 2.0, || {
+        multiply_packed(out.as_mut(), false, &packed, v);
+    });
+    let mut k = vec![0.0_f32; n * n];
+    rate("Gram matrix of rows", whole / 2.0, || {
+        gram_of_rows(matrix_mut(&mut k, n, n), false, v);
+    });
+    if d <= n {
+        let mut k = vec![0.0_f32; d * d];
+        rate("Gram matrix of columns", units * units * rows, || {
+            gram_of_columns(matrix_mut(&mut k, d, d), v);
+        });
+    }
+    let cube = rows * rows * rows;
+    let mut cholesky = Cholesky::new(n);
+    rate("Cholesky factorisation (f64)", cube / 3.0, || {
+        let ridge = |i, j| if i == j { 10.0 } else { 0.0 };
+        let entry = |i, j| f64::from(k[j * n + i]) + ridge(i, j);
+        cholesky.factorise(entry).unwrap();
+    });
+    let (mut inverse, mut work) = (vec![0.0; n * n], vec![0.0; n * n]);
+    rate("inverse from the factor (f64)", 2.0 * cube / 3.0, || {
+        cholesky.inverse(&mut inverse, &mut work);
+    });
+}
+
+fn elementwise() {
+    let count = 1 << 18;
+    let (z, mut values, mut derivatives) = (noise(count), noise(count), noise(count));
+    println!("{count} numbers");
+    let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
+    each("normal numbers", count, || stream.fill_normal(&mut values));
+    each("autoregression", count, || {
+        autoregress(&mut values, 0.01, 1e-4, &z);
+    });
+    for activation in [Activation::Gelu, Activation::Relu, Activation::Tanh] {
+        each(&format!("{activation}, with a copy"), count, || {
+            values.copy_from_slice(&z);
+            activation.apply(&mut values);
+        });
+        each(&format!("{activation} and derivative"), count, || {
+            derivatives.copy_from_slice(&z);
+            activation.apply_with_derivative(&mut derivatives, &mut values);
+        });
+    }
+    black_box((values, derivatives));
+}
+
 fn main() {
     for (n, d) in [(256, 1024), (256, 4096), (1024, 512)] {
-        println!("n {n}, d {d}");
-        let (l, v, mut f) = (noise(n * n), noise(n * d), noise(n * d));
-        let (nf, df) = (n as f64, d as f64);
-        let a = matrix(&l, n, n);
-        let half = nf * (nf + 1.0) * df;
-        line(
-            "dense faer",
-            best(|| multiply(matrix_mut(&mut f, n, d), false, 1.0, a, matrix(&v, n, d))),
-            2.0 * nf * nf * df,
-        );
-        let full = Packed::new(a, Shape::Full);
-        line(
-            "dense packed",
-            best(|| multiply_packed(matrix_mut(&mut f, n, d), false, &full, matrix(&v, n, d))),
-            2.0 * nf * nf * df,
-        );
-        let lower = Packed::new(a, Shape::Lower);
-        line(
-            "lower packed",
-            best(|| multiply_packed(matrix_mut(&mut f, n, d), false, &lower, matrix(&v, n, d))),
-            half,
-        );
-        let mut k = noise(n * n);
-        let h = matrix(&v, n, d);
-        line(
-            "gram",
-            best(|| gram_of_rows(matrix_mut(&mut k, n, n), false, h)),
-            half,
-        );
-        let mut c = Cholesky::new(n);
-        for i in 0..n {
-            k[i * n + i] += 10.0
-        }
-        line(
-            "cholesky",
-            best(|| {
-                c.factorise(|i, j| f64::from(k[j * n + i])).unwrap();
-            }),
-            nf * nf * nf / 3.0,
-        );
-        let (mut inv, mut work) = (vec![0.0; n * n], vec![0.0; n * n]);
-        line(
-            "inverse",
-            best(|| c.inverse(&mut inv, &mut work)),
-            2.0 * nf * nf * nf / 3.0,
-        );
+        products(n, d);
     }
-    let n = 1 << 18;
-    let mut v = noise(n);
-    let per = |name: &str, s: f64| println!("{name:40} {:9.3} ns each", s / n as f64 * 1e9);
-    let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
-    per("normals", best(|| stream.fill_normal(&mut v)));
-    let mut words = 0_u64;
-    per(
-        "random words",
-        best(|| {
-            for _ in 0..n / 2 {
-                words ^= rand_word(&mut stream)
-            }
-        }),
-    );
-    println!("{words}");
-    let z = noise(n);
-    per("autoregress", best(|| autoregress(&mut v, 0.01, 1e-4, &z)));
-    let mut w = noise(n);
-    let gelu = reprior::network::Activation::Gelu;
-    per(
-        "gelu (with copy)",
-        best(|| {
-            w.copy_from_slice(&z);
-            gelu.apply(&mut w)
-        }),
-    );
-    let mut d = noise(n);
-    per(
-        "gelu derivative (with copy)",
-        best(|| {
-            d.copy_from_slice(&z);
-            gelu.apply_with_derivative(&mut d, &mut w)
-        }),
-    );
-    let s = best(|| v.iter_mut().for_each(|x| *x = *x * 0.999 + 0.001));
-    per("plain pass", s);
-}
-fn rand_word(stream: &mut Stream) -> u64 {
-    (stream.uniform() * 1e9) as u64
+    elementwise();
 }

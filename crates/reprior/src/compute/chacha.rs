@@ -56,11 +56,8 @@ fn eight_blocks(key: &[u32; 8], nonce: u64, counter: u64, out: &mut [u32]) {
     for i in 0..8 {
         first[4 + i] = [key[i]; LANES];
     }
-    for lane in 0..LANES {
-        let counter = counter + lane as u64;
-        first[12][lane] = counter as u32;
-        first[13][lane] = (counter >> 32) as u32;
-    }
+    first[12] = std::array::from_fn(|lane| (counter + lane as u64) as u32);
+    first[13] = std::array::from_fn(|lane| ((counter + lane as u64) >> 32) as u32);
     first[14] = [nonce as u32; LANES];
     first[15] = [(nonce >> 32) as u32; LANES];
     let mut state = first;

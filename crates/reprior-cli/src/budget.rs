@@ -205,7 +205,12 @@ impl Sizes {
             + residual * first_width * real
             + (inner + p * c) * (real + 16)
             + t * c * 32;
-        let chain = trunk(n, with_gradients) + readout + states * dimension * real + recording;
+        let ellipse = match self.method {
+            Method::Elliptical => 2 * n * first_width * real,
+            _ => 0,
+        };
+        let chain =
+            trunk(n, with_gradients) + ellipse + readout + states * dimension * real + recording;
         let shared = data + making + designs;
         let (value, gradient) = self.operations();
         Budget {

@@ -10,8 +10,8 @@ use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, P
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{
-    Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder, Regulariser, Space,
-    Target,
+    Coordinates, Ellipse, EvaluationError, NetworkPosterior, Projection, Recorder, Regulariser,
+    Space, Target,
 };
 
 const SPACES: [Space; 3] = [Space::Feature, Space::Data, Space::DataSymmetric];
@@ -150,6 +150,64 @@ fn gradients_agree_with_central_differences() {
                 }
                 for regulariser in REGULARISERS {
                     check(Coordinates::Repriorised, space, regulariser);
+                }
+            }
+        }
+    }
+}
+
+/// Layers that are worked through in more than one block of units.
+#[test]
+fn gradients_of_wide_layers_agree_with_central_differences() {
+    let likelihood: Arc<dyn Likelihood> = Arc::new(Gaussian);
+    for (hidden, rows) in [(&[300][..], 5), (&[131, 3], 5), (&[127], 200)] {
+        for noise_scale in [Noise::from(0.4), learned(true)] {
+            let model = model(hidden, rows, 2, &likelihood, &noise_scale);
+            for space in SPACES {
+                let mut target =
+                    NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, Some(space));
+                check_gradient(&mut target, &format!("{hidden:?} {space:?}"));
+            }
+        }
+    }
+}
+
+/// What elliptical slice sampling evaluates is what it moves to.
+#[test]
+fn points_of_ellipses_are_points() {
+    let likelihoods = likelihoods(2);
+    for hidden in [&[][..], &[4], &[130], &[4, 3]] {
+        for (likelihood, noise_scale) in &likelihoods {
+            let model = model(hidden, 6, 2, likelihood, noise_scale);
+            for coordinates in [
+                Coordinates::Marginal,
+                Coordinates::Repriorised,
+                Coordinates::Standard,
+            ] {
+                if coordinates == Coordinates::Marginal && !likelihood.is_gaussian() {
+                    continue;
+                }
+                let mut target = NetworkPosterior::new(Arc::clone(&model), coordinates, None);
+                let dim = target.dim();
+                let mut point = vec![f64::NAN; dim];
+                for pair in 0..2 {
+                    let (position, direction) = (noise(dim, 80 + pair), noise(dim, 90 + pair));
+                    for (trial, angle) in [0.3, -2.0, 1e-3].into_iter().enumerate() {
+                        let mut ellipse = Ellipse {
+                            position: &position,
+                            direction: &direction,
+                            point: &mut point,
+                            is_new: trial == 0,
+                        };
+                        ellipse.write_point(0, angle);
+                        let expected = target.log_ratio(ellipse.point).unwrap();
+                        ellipse.point.fill(f64::NAN);
+                        let value = target.log_ratio_on_ellipse(ellipse, angle).unwrap();
+                        assert!(
+                            relative(value, expected) < 1e-11,
+                            "{hidden:?} {coordinates} {likelihood:?}: {value} {expected}"
+                        );
+                    }
                 }
             }
         }

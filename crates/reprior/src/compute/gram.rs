@@ -6,7 +6,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::tile::{Out, VECTORS, WIDTH, panel_rows, tile};
+use super::tile::{Out, VECTORS, WIDTH, pack_panel, panel_rows, tile};
 use super::{Matrix, MatrixMut, Real};
 
 /// Columns of the factor at a time.
@@ -78,36 +78,6 @@ impl<R: Real> WithSimd for Block<'_, R> {
                     out.store(simd, [index * height, column], &tile, accumulate);
                 }
             }
-        }
-    }
-}
-
-/// Copies at most a panel's rows to it, column after column; rows that are not there are zeros.
-#[inline(always)]
-fn pack_panel<R: Real, S: Simd>(panel: &mut [R], a: Matrix<'_, R>) {
-    let lanes = R::lanes::<S>();
-    let height = VECTORS * lanes;
-    if a.nrows() < height {
-        panel.fill(R::ZERO);
-    }
-    if a.row_stride() == 1 && a.nrows() == height {
-        for (source, out) in a.col_iter().zip(panel.chunks_exact_mut(height)) {
-            let (from, to) = (source.as_ptr(), out.as_mut_ptr());
-            for i in 0..VECTORS {
-                // SAFETY: both have `height` numbers, one after the other
-                unsafe {
-                    let vector = from.add(i * lanes).cast::<R::Vector<S>>().read_unaligned();
-                    to.add(i * lanes)
-                        .cast::<R::Vector<S>>()
-                        .write_unaligned(vector);
-                }
-            }
-        }
-        return;
-    }
-    for (row, source) in a.row_iter().enumerate() {
-        for (out, &value) in panel[row..].iter_mut().step_by(height).zip(source.iter()) {
-            *out = value;
         }
     }
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::tile::{Out, VECTORS, WIDTH, panel_rows, tile};
+use super::tile::{Out, VECTORS, WIDTH, pack_panel, panel_rows, tile};
 use super::{Matrix, MatrixMut, Real};
 
 /// Columns of the left factor that are worked through at a time: that much of a panel stays in the nearest cache.
@@ -84,11 +84,45 @@ impl<R: Real> Packed<R> {
         }
     }
 
+    /// Packs another matrix of the same rows and columns, all of it, in place of the one before, which was of full shape.
+    pub fn repack(&mut self, matrix: Matrix<'_, R>) {
+        assert_eq!((matrix.nrows(), matrix.ncols()), (self.rows, self.columns));
+        assert!(
+            self.panels
+                .iter()
+                .all(|panel| panel.columns.len() == self.columns)
+        );
+        Arch::new().dispatch(Repack {
+            packed: self,
+            matrix,
+        });
+    }
+
     /// Bytes of a packed matrix, the padding of its last panel and of the diagonal left out.
     pub fn bytes(rows: usize, columns: usize, shape: Shape) -> usize {
         let triangle = rows.min(columns) * rows.min(columns) / 2;
         let zeros = if shape == Shape::Full { 0 } else { triangle };
         (rows * columns - zeros) * R::BYTES
+    }
+}
+
+struct Repack<'a, R> {
+    packed: &'a mut Packed<R>,
+    matrix: Matrix<'a, R>,
+}
+
+impl<R: Real> WithSimd for Repack<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { packed, matrix } = self;
+        let height = VECTORS * R::lanes::<S>();
+        let panels = packed.values.chunks_exact_mut(height * packed.columns);
+        for (panel, first) in panels.zip((0..packed.rows).step_by(height)) {
+            let rows = height.min(packed.rows - first);
+            pack_panel::<R, S>(panel, matrix.subrows(first, rows));
+        }
     }
 }
 
@@ -235,7 +269,11 @@ mod tests {
         } else {
             view
         };
-        let packed = Packed::new(source, shape);
+        let mut packed = Packed::new(source, shape);
+        if shape == Shape::Full {
+            packed = Packed::new(matrix(&vec![R::ONE; n * k], n, k), shape);
+            packed.repack(source);
+        }
         let right = matrix(&b, k, d);
         let (mut expected, mut out) = (noise(n * d, 3), noise(n * d, 3));
         for accumulate in [true, false] {

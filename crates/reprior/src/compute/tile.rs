@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::lanes::Lanes;
-use super::{MatrixMut, Real};
+use super::{Matrix, MatrixMut, Real};
 
 /// Vector registers of rows in a panel, and columns of a tile: 12 sums, 2 vectors of the left factor and one number of the
 /// right one leave one of AVX2's 16 registers, and twelve chains of additions hide their latency.
@@ -132,6 +132,36 @@ impl<'a, R: Real> Out<'a, R> {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Copies at most a panel's rows to it, column after column; rows that are not there are zeros.
+#[inline(always)]
+pub(super) fn pack_panel<R: Real, S: Simd>(panel: &mut [R], a: Matrix<'_, R>) {
+    let lanes = R::lanes::<S>();
+    let height = VECTORS * lanes;
+    if a.nrows() < height {
+        panel.fill(R::ZERO);
+    }
+    if a.row_stride() == 1 && a.nrows() == height {
+        for (source, out) in a.col_iter().zip(panel.chunks_exact_mut(height)) {
+            let (from, to) = (source.as_ptr(), out.as_mut_ptr());
+            for i in 0..VECTORS {
+                // SAFETY: both have `height` numbers, one after the other
+                unsafe {
+                    let vector = from.add(i * lanes).cast::<R::Vector<S>>().read_unaligned();
+                    to.add(i * lanes)
+                        .cast::<R::Vector<S>>()
+                        .write_unaligned(vector);
+                }
+            }
+        }
+        return;
+    }
+    for (row, source) in a.row_iter().enumerate() {
+        for (out, &value) in panel[row..].iter_mut().step_by(height).zip(source.iter()) {
+            *out = value;
         }
     }
 }

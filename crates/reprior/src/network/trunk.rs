@@ -181,6 +181,31 @@ impl<R: Real> Trunk<R> {
         matrix(&self.cotangent[..rows * first], rows, first)
     }
 
+    /// The vjp with one hidden layer, block by block of units: `cotangent` writes that of the features of a range of units,
+    /// `first` is given that of their pre-activations.
+    pub fn backward_in_blocks(
+        &mut self,
+        mut cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, Range<usize>),
+        mut first: impl FnMut(Matrix<'_, R>, Range<usize>),
+    ) {
+        let rows = self.rows;
+        let layer = &self.layers[self.layers.len() - 1];
+        let features = matrix(&layer.output, rows, layer.units + 1);
+        self.cotangent
+            .resize(rows * BLOCK.min(layer.units), R::ZERO);
+        for start in (0..layer.units).step_by(BLOCK) {
+            let units = start..layer.units.min(start + BLOCK);
+            let delta = &mut self.cotangent[..rows * units.len()];
+            cotangent(
+                matrix_mut(delta, rows, units.len()),
+                features,
+                units.clone(),
+            );
+            scale_by(delta, &layer.derivative[rows * start..rows * units.end]);
+            first(matrix(delta, rows, units.len()), units);
+        }
+    }
+
     /// Bytes that the buffers take, with or without those for gradients.
     pub fn bytes(architecture: &Architecture, rows: usize, with_gradients: bool) -> usize {
         let units: usize = architecture.hidden.iter().sum();

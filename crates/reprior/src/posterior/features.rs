@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut};
+use crate::compute::{Matrix, MatrixMut, Real, blend, matrix, matrix_mut, one_minus_cos};
 use crate::model::Model;
 use crate::network::Trunk;
 
@@ -12,6 +12,8 @@ use crate::network::Trunk;
 pub struct FeatureMap<R> {
     trunk: Option<Trunk<R>>,
     first_units: usize,
+    /// First pre-activations at the position and the direction of an ellipse; empty until one is asked for.
+    ellipse: [Vec<R>; 2],
     /// The cotangent that a linear model has no use for.
     unused: Vec<R>,
 }
@@ -29,6 +31,7 @@ impl<R: Real> FeatureMap<R> {
         Self {
             trunk,
             first_units: architecture.hidden.first().copied().unwrap_or(0),
+            ellipse: [Vec::new(), Vec::new()],
             unused: Vec::new(),
         }
     }
@@ -54,6 +57,50 @@ impl<R: Real> FeatureMap<R> {
         } else {
             visit(model.design.matrix());
         }
+    }
+
+    /// Inner weights of the first layer, with which its pre-activations are linear.
+    pub(super) fn first_parameters(&self, model: &Model<R>) -> usize {
+        model.design.columns() * self.first_units
+    }
+
+    /// Prepares [`evaluate_on_ellipse`](Self::evaluate_on_ellipse) for the points z cos α + ν sin α.
+    pub(super) fn prepare_ellipse(&mut self, model: &Model<R>, z: &[R], direction: &[R]) {
+        let (n, rows, units) = (model.rows(), model.design.columns(), self.first_units);
+        for (values, weights) in self.ellipse.iter_mut().zip([z, direction]) {
+            values.resize(n * units, R::ZERO);
+            let weights = matrix(&weights[..rows * units], rows, units);
+            model.design.forward(matrix_mut(values, n, units), weights);
+        }
+    }
+
+    /// As [`evaluate`](Self::evaluate) at the point of the prepared ellipse at `angle`, of which `z` has the inner weights
+    /// above the first layer in their places.
+    pub(super) fn evaluate_on_ellipse(
+        &mut self,
+        model: &Model<R>,
+        z: &[R],
+        angle: f64,
+        mut visit: impl FnMut(Matrix<'_, R>),
+    ) {
+        let first = self.first_parameters(model);
+        let Some(trunk) = &mut self.trunk else {
+            visit(model.design.matrix());
+            return;
+        };
+        let n = model.rows();
+        let [position, direction] = &self.ellipse;
+        let (shrink, sine) = (one_minus_cos(angle), angle.sin());
+        let combination = |mut out: MatrixMut<'_, R>, units: Range<usize>| {
+            for (unit, column) in units.zip(out.as_mut().col_iter_mut()) {
+                if let Some(column) = column.try_as_col_major_mut() {
+                    let rows = unit * n..(unit + 1) * n;
+                    let (x, y) = (&position[rows.clone()], &direction[rows]);
+                    blend(column.as_slice_mut(), shrink, x, sine, y);
+                }
+            }
+        };
+        trunk.propagate(combination, &z[first..], false, visit);
     }
 
     /// Evaluates the features of the model's test inputs with `noise` (residual columns × width) for the weights that
@@ -112,5 +159,30 @@ impl<R: Real> FeatureMap<R> {
         model
             .design
             .vjp_weights(matrix_mut(first, rows, units), delta);
+    }
+
+    /// As [`backward`](Self::backward), for a `cotangent` that can be had for ranges of units: with one hidden layer
+    /// block by block of units, each of which stays in the cache on its way.
+    pub fn backward_in_blocks(
+        &mut self,
+        model: &Model<R>,
+        z: &[R],
+        gradient: &mut [R],
+        mut cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, Range<usize>),
+    ) {
+        match &mut self.trunk {
+            Some(trunk) if model.architecture.hidden.len() == 1 => {
+                let rows = model.design.columns();
+                let mut gradient = matrix_mut(gradient, rows, self.first_units);
+                trunk.backward_in_blocks(cotangent, |delta, units| {
+                    let gradient = gradient.as_mut().subcols_mut(units.start, units.len());
+                    model.design.vjp_weights(gradient, delta);
+                });
+            }
+            _ => self.backward(model, z, gradient, |out, features| {
+                let units = 0..out.ncols();
+                cotangent(out, features, units);
+            }),
+        }
     }
 }

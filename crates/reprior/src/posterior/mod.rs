@@ -21,4 +21,4 @@ pub use network::NetworkPosterior;
 pub use projection::Projection;
 pub use readout::Readout;
 pub use recorder::{DrawRecord, Recorder};
-pub use target::{EvaluationError, Target};
+pub use target::{Ellipse, EvaluationError, Target};

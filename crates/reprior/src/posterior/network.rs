@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use super::fit::Fit;
 use super::repriorisation::Repriorisation;
-use super::{Coordinates, EvaluationError, FeatureMap, Readout, Regulariser, Space, Target};
+use super::{
+    Coordinates, Ellipse, EvaluationError, FeatureMap, Readout, Regulariser, Space, Target,
+};
 use crate::compute::{Real, difference_dot};
 use crate::model::Model;
 
@@ -161,6 +163,38 @@ impl<R: Real> NetworkPosterior<R> {
         }
     }
 
+    /// The same at a point of the ellipse that the features were prepared for.
+    fn evaluate_features_on_ellipse(&mut self, inner: &[R], angle: f64) {
+        let (features, model) = (&mut self.features, &*self.model);
+        match (&self.density, &mut self.readout) {
+            (Density::Integrated, Some(readout)) => {
+                features.evaluate_on_ellipse(model, inner, angle, |columns| readout.take(columns));
+            }
+            _ => features.evaluate_on_ellipse(model, inner, angle, |_| {}),
+        }
+    }
+
+    /// ℓ given the features that were evaluated last and σ.
+    fn log_ratio_of_features(&mut self, readout_weights: &[R]) -> Result<f64, EvaluationError> {
+        let features = self.features.features(&self.model);
+        match (&mut self.density, &mut self.readout) {
+            (Density::Integrated, Some(readout)) => readout.log_ratio(features),
+            (Density::Likelihood(fit), _) => {
+                Ok(fit.log_likelihood(&self.model, features, readout_weights, &self.scales, None))
+            }
+            (Density::Repriorised(density), _) => {
+                let Repriorised {
+                    fit, map, theta, ..
+                } = &mut **density;
+                let log_determinant = map.map(features, readout_weights, theta)?;
+                let value = fit.log_likelihood(&self.model, features, theta, &self.scales, None);
+                Ok(value - difference_dot(theta, readout_weights) + log_determinant)
+            }
+            (Density::Impossible(reason), _) => Err(EvaluationError::Fatal((*reason).to_owned())),
+            (Density::Integrated, None) => unreachable!("integrated out for Gaussians only"),
+        }
+    }
+
     /// θ_out of the position at which the features were evaluated last (and, with a Gaussian likelihood, the readout was
     /// solved for), in place of its φ_out; nothing to do in other coordinates.
     pub(super) fn transform_readout(&mut self, weights: &mut [R]) -> Result<(), EvaluationError> {
@@ -192,23 +226,25 @@ impl<R: Real> Target for NetworkPosterior<R> {
         self.set_noise(noise);
         let is_integrated = matches!(self.density, Density::Integrated);
         self.evaluate_features(inner, false, is_integrated);
-        let features = self.features.features(&self.model);
-        match (&mut self.density, &mut self.readout) {
-            (Density::Integrated, Some(readout)) => readout.log_ratio(features),
-            (Density::Likelihood(fit), _) => {
-                Ok(fit.log_likelihood(&self.model, features, readout_weights, &self.scales, None))
-            }
-            (Density::Repriorised(density), _) => {
-                let Repriorised {
-                    fit, map, theta, ..
-                } = &mut **density;
-                let log_determinant = map.map(features, readout_weights, theta)?;
-                let value = fit.log_likelihood(&self.model, features, theta, &self.scales, None);
-                Ok(value - difference_dot(theta, readout_weights) + log_determinant)
-            }
-            (Density::Impossible(reason), _) => Err(EvaluationError::Fatal((*reason).to_owned())),
-            (Density::Integrated, None) => unreachable!("integrated out for Gaussians only"),
+        self.log_ratio_of_features(readout_weights)
+    }
+
+    fn log_ratio_on_ellipse(
+        &mut self,
+        mut ellipse: Ellipse<'_, R>,
+        angle: f64,
+    ) -> Result<f64, EvaluationError> {
+        let first = self.features.first_parameters(&self.model);
+        if ellipse.is_new {
+            let (position, direction) = (ellipse.position, ellipse.direction);
+            self.features
+                .prepare_ellipse(&self.model, position, direction);
         }
+        ellipse.write_point(first, angle);
+        let [inner, noise, readout_weights] = self.split(ellipse.point);
+        self.set_noise(noise);
+        self.evaluate_features_on_ellipse(inner, angle);
+        self.log_ratio_of_features(readout_weights)
     }
 
     fn log_ratio_and_gradient(
@@ -230,8 +266,9 @@ impl<R: Real> Target for NetworkPosterior<R> {
                 let value = readout.log_ratio(features.features(model))?;
                 // at λ = σ² the density does not depend on φ_out
                 readout_gradient.fill(R::ZERO);
-                features.backward(model, inner, inner_gradient, |out, h| {
-                    readout.cotangent(out, h, by_log_scale);
+                readout.prepare_cotangent(by_log_scale);
+                features.backward_in_blocks(model, inner, inner_gradient, |out, h, units| {
+                    readout.cotangent(out, h, units);
                 });
                 value
             }

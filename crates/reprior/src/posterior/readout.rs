@@ -18,8 +18,8 @@ use std::ops::Range;
 
 use super::{EvaluationError, Space};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Real, gram_of_columns, gram_of_rows, matrix,
-    matrix_mut, mirror_lower, multiply, norm_squared,
+    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Packed, Real, Shape, gram_of_columns,
+    gram_of_rows, matrix, matrix_mut, mirror_lower, multiply, multiply_packed, norm_squared,
 };
 use crate::model::{Model, Noise};
 
@@ -50,6 +50,8 @@ pub struct Readout<R> {
     /// K_s⁻¹ or M⁻¹ and C⁻¹; empty until gradients are asked for.
     inverse: Vec<f64>,
     inverse_factor: Vec<f64>,
+    /// α²(AAᵀ − C·K_s⁻¹), the sum over groups; in data space, once gradients are asked for.
+    symmetric: Option<Packed<R>>,
     pub(super) jitter_count: u64,
     pub(super) clamp_count: u64,
 }
@@ -105,6 +107,7 @@ impl<R: Real> Readout<R> {
             narrow: vec![R::ZERO; rows.max(p) * outputs],
             inverse: Vec::new(),
             inverse_factor: Vec::new(),
+            symmetric: None,
             jitter_count: 0,
             clamp_count: 0,
         };
@@ -144,7 +147,8 @@ impl<R: Real> Readout<R> {
         groups: usize,
     ) -> usize {
         let size = if space == Space::Feature { p } else { rows };
-        let matrices = R::BYTES + 16 * groups + if with_gradients { 16 } else { 0 };
+        let gradients = if with_gradients { 16 + R::BYTES } else { 0 };
+        let matrices = R::BYTES + 16 * groups + gradients;
         size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES)
     }
 
@@ -239,20 +243,20 @@ impl<R: Real> Readout<R> {
         }
     }
 
-    /// Writes ∂ℓ/∂h (n × d_L) and ∂ℓ/∂ log σ of every output, after [`log_ratio`](Self::log_ratio) at the same
-    /// features. Outputs of one group: the first one's entry has the group's derivative, the others' are 0.
-    pub fn cotangent(
-        &mut self,
-        mut out: MatrixMut<'_, R>,
-        features: Matrix<'_, R>,
-        by_log_noise: &mut [f64],
-    ) {
-        let (n, p, c) = (self.rows, self.p, self.outputs);
+    /// Prepares [`cotangent`](Self::cotangent) and writes ∂ℓ/∂ log σ of every output, after
+    /// [`log_ratio`](Self::log_ratio). Outputs of one group: the first one's entry has the group's derivative, the others'
+    /// are 0.
+    pub fn prepare_cotangent(&mut self, by_log_noise: &mut [f64]) {
+        let (n, p) = (self.rows, self.p);
         let size = if self.space == Space::Feature { p } else { n };
         self.inverse.resize(size * size, 0.0);
         self.inverse_factor.resize(size * size, 0.0);
         by_log_noise.fill(0.0);
-        // Σ over groups of AAᵀ − C·K_s⁻¹ in data space, of C·M⁻¹ in feature space
+        // Σ over groups of α²(AAᵀ − C·K_s⁻¹) in data space, of C·M⁻¹ in feature space
+        let scale = match self.space {
+            Space::Feature => 1.0,
+            _ => self.factor * self.factor,
+        };
         for (index, group) in self.groups.iter().enumerate() {
             let (inverse, factor) = (&mut self.inverse, &mut self.inverse_factor);
             group.cholesky.inverse(inverse, factor);
@@ -274,7 +278,7 @@ impl<R: Real> Readout<R> {
                         Space::Feature => count * inverse[at],
                         _ => factor[at] - count * inverse[at],
                     };
-                    let value = R::from_f64(value);
+                    let value = R::from_f64(scale * value);
                     self.gram[at] = if index == 0 {
                         value
                     } else {
@@ -284,21 +288,43 @@ impl<R: Real> Readout<R> {
             }
         }
         mirror_lower(&mut self.gram, size);
-        let squared_factor = self.factor * self.factor;
-        let symmetric = matrix(&self.gram, size, size);
         if self.space != Space::Feature {
-            let h = features.subcols(0, p - 1);
-            multiply(out, false, squared_factor, symmetric, h);
+            let symmetric = matrix(&self.gram, n, n);
+            self.symmetric
+                .get_or_insert_with(|| Packed::new(symmetric, Shape::Full))
+                .repack(symmetric);
+        }
+    }
+
+    /// Writes ∂ℓ/∂h of a range of units (n × units) at the features of the last [`log_ratio`](Self::log_ratio), once
+    /// [prepared](Self::prepare_cotangent).
+    pub fn cotangent(
+        &mut self,
+        mut out: MatrixMut<'_, R>,
+        features: Matrix<'_, R>,
+        units: Range<usize>,
+    ) {
+        let (n, p, c) = (self.rows, self.p, self.outputs);
+        let (start, count) = (units.start, units.len());
+        let squared_factor = self.factor * self.factor;
+        let h = features.subcols(start, count);
+        if let Some(symmetric) = &self.symmetric {
+            multiply_packed(out, false, symmetric, h);
             return;
         }
         // K_s⁻¹Ψ = ΨM⁻¹
-        let inverse = symmetric.subcols(0, p - 1);
+        let inverse = matrix(&self.gram, p, p).subcols(start, count);
         multiply(out.as_mut(), false, -squared_factor, features, inverse);
         let weighted = matrix(narrow(&mut self.narrow, &self.weighted_targets), n, c);
-        let h = features.subcols(0, p - 1).transpose();
-        let small = &mut self.small[..(p - 1) * c];
-        multiply(matrix_mut(small, p - 1, c), false, 1.0, h, weighted);
-        let small = matrix(&self.small[..(p - 1) * c], p - 1, c);
+        let small = &mut self.small[..count * c];
+        multiply(
+            matrix_mut(small, count, c),
+            false,
+            1.0,
+            h.transpose(),
+            weighted,
+        );
+        let small = matrix(&self.small[..count * c], count, c);
         multiply(out, true, squared_factor, weighted, small.transpose());
     }
 }

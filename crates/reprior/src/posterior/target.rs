@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::compute::{NotPositiveDefinite, Real};
+use crate::compute::{NotPositiveDefinite, Real, blend, one_minus_cos};
 
 /// A density against the standard normal: π(z) ∝ N(z; 0, I)·exp ℓ(z).
 ///
@@ -53,6 +53,20 @@ pub trait Target: Send {
         gradient: &mut [Self::Real],
     ) -> Result<f64, EvaluationError>;
 
+    /// ℓ at a point of an ellipse (see [`Ellipse`]). Elliptical slice sampling asks for several points of one ellipse: a
+    /// target part of whose work is linear in the position can do that part once.
+    ///
+    /// # Errors
+    /// As for [`log_ratio`](Self::log_ratio).
+    fn log_ratio_on_ellipse(
+        &mut self,
+        mut ellipse: Ellipse<'_, Self::Real>,
+        angle: f64,
+    ) -> Result<f64, EvaluationError> {
+        ellipse.write_point(0, angle);
+        self.log_ratio(ellipse.point)
+    }
+
     /// How many numerical corrections (jitter on a diagonal) evaluations have needed since the target was made.
     fn corrections(&self) -> u64 {
         0
@@ -74,8 +88,41 @@ impl<T: Target + ?Sized> Target for Box<T> {
     ) -> Result<f64, EvaluationError> {
         (**self).log_ratio_and_gradient(z, gradient)
     }
+    fn log_ratio_on_ellipse(
+        &mut self,
+        ellipse: Ellipse<'_, Self::Real>,
+        angle: f64,
+    ) -> Result<f64, EvaluationError> {
+        (**self).log_ratio_on_ellipse(ellipse, angle)
+    }
     fn corrections(&self) -> u64 {
         (**self).corrections()
+    }
+}
+
+/// The ellipse z cos α + ν sin α through a position z and a direction ν.
+#[derive(Debug)]
+pub struct Ellipse<'a, R> {
+    /// z.
+    pub position: &'a [R],
+    /// ν.
+    pub direction: &'a [R],
+    /// Work space for a point, as long as the others.
+    pub point: &'a mut [R],
+    /// Whether this is another ellipse than in the call before.
+    pub is_new: bool,
+}
+
+impl<R: Real> Ellipse<'_, R> {
+    /// Writes the point at `angle` to the work space, from coordinate `from` on.
+    pub fn write_point(&mut self, from: usize, angle: f64) {
+        blend(
+            &mut self.point[from..],
+            one_minus_cos(angle),
+            &self.position[from..],
+            angle.sin(),
+            &self.direction[from..],
+        );
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! A slice log u below ℓ(z) is drawn, then points z cos θ + ν sin θ of the ellipse through z and ν ~ N(0, I) are tried,
 //! the bracket of angles shrinking towards θ = 0, until one lies on the slice. No step size, and it always moves.
+//!
+//! A network's first pre-activations move along an ellipse as its weights do: see [`Target::log_ratio_on_ellipse`].
 
 use std::f64::consts::TAU;
 
 use super::{Fatal, Info, Sampler, State, evaluate, start};
-use crate::compute::{Real, Stream, blend, one_minus_cos};
-use crate::posterior::{EvaluationError, Target};
+use crate::compute::{Real, Stream};
+use crate::posterior::{Ellipse, EvaluationError, Target};
 
 /// The elliptical slice kernel.
 #[derive(Debug, Clone, Default)]
@@ -53,18 +55,23 @@ impl<R: Real> Sampler<R> for Elliptical<R> {
         let (mut low, mut high) = (angle - TAU, angle);
         let mut failed = false;
         for point in 1..=MAX_POINTS {
-            let shrink = one_minus_cos(angle);
-            blend(
-                &mut self.proposal,
-                shrink,
-                &state.position,
-                angle.sin(),
-                &self.direction,
-            );
-            let proposed = evaluate(target.log_ratio(&self.proposal))?;
+            let ellipse = Ellipse {
+                position: &state.position,
+                direction: &self.direction,
+                point: &mut self.proposal,
+                is_new: point == 1,
+            };
+            let proposed = evaluate(target.log_ratio_on_ellipse(ellipse, angle))?;
             failed |= proposed == f64::NEG_INFINITY;
             let change = proposed - state.log_ratio;
             if change > slice {
+                let mut ellipse = Ellipse {
+                    position: &state.position,
+                    direction: &self.direction,
+                    point: &mut self.proposal,
+                    is_new: false,
+                };
+                ellipse.write_point(0, angle);
                 std::mem::swap(&mut state.position, &mut self.proposal);
                 state.log_ratio = proposed;
                 return Ok(Info {

@@ -60,6 +60,11 @@ Example:
         after_help = "Example:\n  reprior plan --data cifar10/ --train 2000 --network fcn:4096"
     )]
     Plan(PlanArguments),
+    /// Where the time of a step goes on this machine, part by part, and how near that is to the processor's peak
+    #[command(
+        after_help = "Example:\n  reprior bench --data cifar10/ --train 256 --network fcn:1024"
+    )]
+    Bench(BenchArguments),
 }
 
 /// What to sample; `sample` and `plan` share it. Flags override the configuration file.
@@ -413,6 +418,23 @@ pub struct PlanArguments {
     /// Threads that would be used [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub threads: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    #[command(flatten)]
+    pub settings: SettingsArguments,
+    /// Seconds for the timing of each part
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = 0.5,
+        allow_negative_numbers = true
+    )]
+    pub seconds: f64,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -135,7 +135,8 @@ impl Sizes {
         Self::new(settings, architecture, self.rows, self.test_rows)
     }
 
-    fn is_reduced(&self) -> bool {
+    /// Whether the first layer's inputs are reduced.
+    pub fn is_reduced(&self) -> bool {
         !self.architecture.hidden.is_empty() && self.first_rows < self.architecture.inputs + 1
     }
 

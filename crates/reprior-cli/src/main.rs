@@ -4,6 +4,7 @@
 //! [`session`] drives chains into a run folder, [`summary`] and [`predict`] read it.
 
 mod arguments;
+mod bench;
 mod budget;
 mod chain_state;
 mod effective;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Summary(arguments) => summary::command(&arguments),
         Command::Predict(arguments) => predict::command(&arguments),
         Command::Plan(arguments) => plan::command(&arguments),
+        Command::Bench(arguments) => bench::command(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

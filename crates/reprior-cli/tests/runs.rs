@@ -409,3 +409,50 @@ fn the_same_bytes_on_any_number_of_threads_and_from_the_written_configuration() 
         "the seed changes nothing"
     );
 }
+
+#[test]
+fn bench_accounts_for_a_step() {
+    let place = Place::new();
+    for (flags, names) in [
+        (
+            "--network fcn:20,10 --coordinates marginal",
+            &[
+                "first layer",
+                "layers above",
+                "kernel matrix",
+                "factorisation (f64)",
+            ][..],
+        ),
+        (
+            "--network fcn:20 --coordinates standard --precision f64",
+            &["first layer"],
+        ),
+        (
+            "--network linear --coordinates repriorised",
+            &["kernel matrix"],
+        ),
+    ] {
+        let flags = format!("bench --data friedman --train 40 --test 5 --seconds 0.001 {flags}");
+        let text = place.succeed(&flags).stdout;
+        assert!(text.contains("a step of pcn"), "{text}");
+        let json = place.succeed(&format!("{flags} --json")).stdout;
+        let document: Value = serde_json::from_str(&json).unwrap();
+        let parts = document["parts"].as_array().unwrap();
+        for name in names.iter().chain(&["normal numbers"]) {
+            let part = parts.iter().find(|part| part["name"] == *name);
+            let part = part.unwrap_or_else(|| panic!("{name}: {json}"));
+            assert!(part["seconds"].as_f64().unwrap() > 0.0);
+        }
+        for name in [
+            "peak",
+            "peak_double",
+            "seconds_per_step",
+            "seconds_per_gradient",
+        ] {
+            assert!(document[name].as_f64().unwrap() > 0.0, "{name}");
+        }
+    }
+    let refused = place.run("bench --data friedman --network fcn:4 --seconds 0");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("--seconds"), "{refused:?}");
+}

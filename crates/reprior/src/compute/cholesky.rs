@@ -10,7 +10,7 @@ use faer::{MatMut, Par};
 use thiserror::Error;
 
 use super::matrix::STRIP;
-use super::{matrix, matrix_mut, multiply};
+use super::{Operations, matrix, matrix_mut, multiply};
 
 /// The matrix is not positive definite, even after raising its diagonal.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
@@ -94,6 +94,7 @@ impl Cholesky {
 
     fn factor_in_place(&mut self) -> bool {
         let n = self.size;
+        Operations::factorisation(n * n * n / 3);
         let view = MatMut::from_column_major_slice_mut(&mut self.factor, n, n);
         let done = cholesky_in_place(
             view,
@@ -122,12 +123,14 @@ impl Cholesky {
 
     /// b ← C⁻¹b for `columns` right-hand sides, column-major; size²·columns operations.
     pub fn solve_lower(&self, b: &mut [f64], columns: usize) {
+        Operations::solution(self.size * self.size * columns);
         let c = matrix(&self.factor, self.size, self.size);
         solve_lower_triangular_in_place(c, matrix_mut(b, self.size, columns), Par::Seq);
     }
 
     /// b ← C⁻ᵀb for `columns` right-hand sides, column-major; size²·columns operations.
     pub fn solve_upper(&self, b: &mut [f64], columns: usize) {
+        Operations::solution(self.size * self.size * columns);
         let c = matrix(&self.factor, self.size, self.size).transpose();
         solve_upper_triangular_in_place(c, matrix_mut(b, self.size, columns), Par::Seq);
     }
@@ -146,6 +149,7 @@ impl Cholesky {
     /// Writes C⁻¹, zeros above the diagonal included.
     pub(super) fn invert_factor(&self, out: &mut [f64]) {
         let n = self.size;
+        Operations::factorisation(n * n * n / 3);
         out.fill(0.0);
         invert_lower_triangular(matrix_mut(out, n, n), matrix(&self.factor, n, n), Par::Seq);
     }

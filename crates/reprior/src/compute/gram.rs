@@ -7,7 +7,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use super::tile::{Out, VECTORS, WIDTH, pack_panel, panel_rows, tile};
-use super::{Matrix, MatrixMut, Real};
+use super::{Matrix, MatrixMut, Operations, Real};
 
 /// Columns of the factor at a time.
 const DEPTH: usize = 128;
@@ -22,6 +22,10 @@ pub fn gram_of_rows<R: Real>(mut out: MatrixMut<'_, R>, accumulate: bool, a: Mat
     }
     let height = panel_rows::<R>();
     let panels = n.div_ceil(height);
+    let entries: usize = (1..=panels)
+        .map(|panel| height * n.min(panel * height))
+        .sum();
+    Operations::product(2 * entries * p);
     R::with_scratch(panels * height * DEPTH.min(p), |packed| {
         for first in (0..p).step_by(DEPTH) {
             let depth = DEPTH.min(p - first);

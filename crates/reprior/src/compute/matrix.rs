@@ -5,7 +5,7 @@
 
 use faer::{MatMut, MatRef};
 
-use super::Real;
+use super::{Operations, Real};
 
 /// A column-major matrix that is read.
 pub type Matrix<'a, R> = MatRef<'a, R>;
@@ -35,6 +35,7 @@ pub fn multiply<R: Real>(
     a: Matrix<'_, R>,
     b: Matrix<'_, R>,
 ) {
+    Operations::product(2 * a.nrows() * a.ncols() * b.ncols());
     R::multiply(out, accumulate, scale, a, b);
 }
 

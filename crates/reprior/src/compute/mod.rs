@@ -13,6 +13,7 @@ mod lanes;
 mod lq;
 mod matrix;
 mod normal;
+mod operations;
 mod packed;
 mod real;
 mod scalar;
@@ -28,6 +29,7 @@ pub use lq::{Lq, lower_trapezoidal_factor};
 pub use matrix::{
     Matrix, MatrixMut, add_symmetric_product, matrix, matrix_mut, mirror_lower, multiply,
 };
+pub use operations::Operations;
 pub use packed::{Packed, Shape, multiply_packed};
 pub use real::Real;
 pub use stream::{Purpose, Stream};

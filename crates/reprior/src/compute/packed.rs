@@ -11,7 +11,7 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::tile::{Out, VECTORS, WIDTH, pack_panel, panel_rows, tile};
-use super::{Matrix, MatrixMut, Real};
+use super::{Matrix, MatrixMut, Operations, Real};
 
 /// Columns of the left factor that are worked through at a time: that much of a panel stays in the nearest cache.
 const DEPTH: usize = 256;
@@ -142,6 +142,7 @@ pub fn multiply_packed<R: Real>(
         out.fill(R::ZERO);
         return;
     }
+    Operations::product(2 * a.values.len() * b.ncols());
     R::with_scratch(COLUMNS * STRIDE, |part| {
         Arch::new().dispatch(Multiply {
             out: Out::new(out),

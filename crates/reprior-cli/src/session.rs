@@ -171,7 +171,7 @@ fn drive_in<R: Stored>(
         if !driving.quiet {
             to_stderr("This run is complete; there is nothing to go on with.");
         }
-        write_moments(&chains, &store)?;
+        write_moments(chains, &store)?;
         return summary::write_and_print(folder, driving.json);
     }
     // a second Ctrl-C ends at once; files are whole at any moment
@@ -193,7 +193,7 @@ fn drive_in<R: Stored>(
     display.finish();
     match outcome {
         Ok(Outcome::Complete) => {
-            write_moments(&chains, &store)?;
+            write_moments(chains, &store)?;
             summary::write_and_print(folder, driving.json)
         }
         Ok(Outcome::Stopped) => {
@@ -302,21 +302,17 @@ fn write_targets(problem: &Problem, store: &DrawStore) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Running moments of all chains, once they are complete.
-fn write_moments<R: Stored>(chains: &Chains<R>, store: &DrawStore) -> Result<(), Failure> {
-    let all = |values: &dyn Fn(&Moments) -> Vec<f64>| -> Vec<f32> {
-        chains
-            .iter()
-            .flat_map(|(_, recording)| values(&recording.moments))
-            .map(|x| x as f32)
-            .collect()
+/// Running moments of all chains, once they are complete; nothing else of the chains is needed any more.
+fn write_moments<R: Stored>(chains: Chains<R>, store: &DrawStore) -> Result<(), Failure> {
+    let moments = chains.into_iter().map(|(_, recording)| recording.moments);
+    let moments: Vec<Moments> = moments.collect();
+    let write = |name, values: &[f32]| {
+        store
+            .write_static(MOMENTS, name, Values::F32(values))
+            .map_err(Failure::run)
     };
-    let mean = all(&|moments| moments.mean.clone());
-    store
-        .write_static(MOMENTS, "mean", Values::F32(&mean))
-        .map_err(Failure::run)?;
-    let variance = all(&Moments::variance);
-    store
-        .write_static(MOMENTS, "variance", Values::F32(&variance))
-        .map_err(Failure::run)
+    let means = moments.iter().flat_map(|moments| &moments.mean);
+    write("mean", &means.map(|&x| x as f32).collect::<Vec<_>>())?;
+    let variances = moments.iter().flat_map(Moments::variance);
+    write("variance", &variances.map(|x| x as f32).collect::<Vec<_>>())
 }

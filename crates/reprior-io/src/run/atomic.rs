@@ -26,10 +26,21 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// # Errors
 /// [`RunError::Io`] names `path` and the cause; `path` then still holds what it held before.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    replace(path, bytes).map_err(RunError::io("write", path))
+    write_with(path, |file| file.write_all(bytes))
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// As [`write()`], with what `contents` writes: a large file need not be in memory as a whole.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_with(
+    path: &Path,
+    contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), RunError> {
+    replace(path, contents).map_err(RunError::io("write", path))
+}
+
+fn replace(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
@@ -41,7 +52,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         COUNT.fetch_add(1, Ordering::Relaxed)
     ));
     let temporary = path.with_file_name(temporary_name);
-    let written = write_and_sync(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    let written = write_and_sync(&temporary, contents).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // The first error is the one to report.
         let _ = fs::remove_file(&temporary);
@@ -50,13 +61,16 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
-fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_and_sync(
+    path: &Path,
+    contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .open(path)?;
-    file.write_all(bytes)?;
+    contents(&mut file)?;
     file.sync_all()
 }
 

@@ -12,12 +12,14 @@ use super::values::{DataType, Values, decode};
 use super::writer::Cursor;
 use super::{RunError, atomic};
 use flate2::Crc;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The name of the folder in a run folder.
@@ -43,6 +45,7 @@ pub struct Checkpoint {
     path: PathBuf,
     cursor: Cursor,
     document: Value,
+    file: Vec<u8>,
     tensors: BTreeMap<String, StoredTensor>,
 }
 
@@ -50,7 +53,8 @@ pub struct Checkpoint {
 struct StoredTensor {
     data_type: DataType,
     shape: Vec<usize>,
-    bytes: Vec<u8>,
+    /// Its bytes in the file.
+    place: Range<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -87,21 +91,18 @@ pub(crate) fn save(
     for tensor in tensors {
         let data_type = tensor.values.data_type();
         let elements = tensor.shape.iter().copied().try_fold(1, usize::checked_mul);
-        if dtype(data_type).is_none() || elements != Some(tensor.values.len()) {
-            return Err(RunError::request(format!(
+        let dtype = dtype(data_type).filter(|_| elements == Some(tensor.values.len()));
+        let dtype = dtype.ok_or_else(|| {
+            RunError::request(format!(
                 "the tensor {:?} of a checkpoint cannot have the shape {:?}, {} values and the type {}",
                 tensor.name,
                 tensor.shape,
                 tensor.values.len(),
                 data_type.name()
-            )));
-        }
-        let value = StoredTensor {
-            data_type,
-            shape: tensor.shape.to_vec(),
-            bytes: tensor.values.to_bytes(),
-        };
-        if tensor.name == "__metadata__" || stored.insert(tensor.name.into(), value).is_some() {
+            ))
+        })?;
+        let is_first = stored.insert(tensor.name, (tensor, dtype)).is_none();
+        if tensor.name == "__metadata__" || !is_first {
             return Err(RunError::request(format!(
                 "a checkpoint cannot have a tensor {:?}, or not two of them",
                 tensor.name
@@ -117,27 +118,56 @@ pub(crate) fn save(
         RunError::request(format!("cannot form a checkpoint: {error}"))
     };
     let body = serde_json::to_string(&body).map_err(|error| unwritable(&error))?;
+    let mut crc = Crc::new();
+    crc.update(body.as_bytes());
+    for (name, (tensor, _)) in &stored {
+        update_with_name(&mut crc, name, tensor.values.data_type(), tensor.shape);
+        tensor.values.pieces(|bytes| crc.update(bytes));
+    }
     let header = Header {
         format: FORMAT,
-        crc32: checksum(&body, &stored),
+        crc32: crc.sum(),
         body,
     };
     let header = serde_json::to_string(&header).map_err(|error| unwritable(&error))?;
-    let mut views = Vec::new();
-    for (name, tensor) in &stored {
-        let dtype = dtype(tensor.data_type).unwrap_or(Dtype::U64);
-        let view = TensorView::new(dtype, tensor.shape.clone(), &tensor.bytes)
-            .map_err(|error| unwritable(&error))?;
-        views.push((name, view));
-    }
-    let bytes = serialize(views, Some(HashMap::from([(KEY.into(), header)])))
-        .map_err(|error| unwritable(&error))?;
-    atomic::write(&path, &bytes)
+    // larger elements first, so that all are aligned
+    let mut ordered: Vec<_> = stored.into_values().collect();
+    ordered.sort_by_key(|&(tensor, dtype)| (Reverse(dtype), tensor.name));
+    let mut end = 0;
+    let information = ordered.iter().map(|(tensor, dtype)| {
+        let start = end;
+        end += tensor.values.len() * tensor.values.data_type().size();
+        let information = TensorInfo {
+            dtype: *dtype,
+            shape: tensor.shape.to_vec(),
+            data_offsets: (start, end),
+        };
+        (tensor.name.to_owned(), information)
+    });
+    let document = HashMap::from([(KEY.into(), header)]);
+    let metadata =
+        Metadata::new(Some(document), information.collect()).map_err(|error| unwritable(&error))?;
+    let mut metadata = serde_json::to_vec(&metadata).map_err(|error| unwritable(&error))?;
+    metadata.resize(metadata.len().next_multiple_of(8), b' ');
+    atomic::write_with(&path, |file| {
+        file.write_all(&(metadata.len() as u64).to_le_bytes())?;
+        file.write_all(&metadata)?;
+        for (tensor, _) in &ordered {
+            let mut written = Ok(());
+            tensor.values.pieces(|bytes| {
+                if written.is_ok() {
+                    written = file.write_all(bytes);
+                }
+            });
+            written?;
+        }
+        Ok(())
+    })
 }
 
 /// Reads the checkpoint of a chain; `None` where the chain has none yet.
 ///
-/// Memory: twice the file for a moment.
+/// Memory: the file.
 ///
 /// # Errors
 /// [`RunError::Damaged`] when the file is truncated, is not a checkpoint, has another version, belongs to another chain
@@ -153,7 +183,8 @@ pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
     let unreadable = |error: &dyn std::fmt::Display| {
         damaged(format!("is not a whole safetensors file: {error}"))
     };
-    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|error| unreadable(&error))?;
+    let (metadata_length, metadata) =
+        SafeTensors::read_metadata(&bytes).map_err(|error| unreadable(&error))?;
     let header = metadata
         .metadata()
         .as_ref()
@@ -167,10 +198,12 @@ pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
             header.format
         )));
     }
-    let file = SafeTensors::deserialize(&bytes).map_err(|error| unreadable(&error))?;
+    SafeTensors::deserialize(&bytes).map_err(|error| unreadable(&error))?;
+    // a length of eight bytes, the metadata, then what offsets are counted from
+    let first = 8 + metadata_length;
     let mut tensors = BTreeMap::new();
-    for (name, view) in file.iter() {
-        let data_type = match view.dtype() {
+    for (name, information) in metadata.tensors() {
+        let data_type = match information.dtype {
             Dtype::F32 => DataType::F32,
             Dtype::F64 => DataType::F64,
             Dtype::U64 => DataType::U64,
@@ -182,12 +215,18 @@ pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
         };
         let tensor = StoredTensor {
             data_type,
-            shape: view.shape().to_vec(),
-            bytes: view.data().to_vec(),
+            shape: information.shape.clone(),
+            place: first + information.data_offsets.0..first + information.data_offsets.1,
         };
-        tensors.insert(name.to_owned(), tensor);
+        tensors.insert(name, tensor);
     }
-    if checksum(&header.body, &tensors) != header.crc32 {
+    let mut crc = Crc::new();
+    crc.update(header.body.as_bytes());
+    for (name, tensor) in &tensors {
+        update_with_name(&mut crc, name, tensor.data_type, &tensor.shape);
+        crc.update(&bytes[tensor.place.clone()]);
+    }
+    if crc.sum() != header.crc32 {
         return Err(damaged("fails its checksum: the file is damaged".into()));
     }
     let body: Body = serde_json::from_str(&header.body)
@@ -199,6 +238,7 @@ pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
         path,
         cursor: body.cursor,
         document: body.document,
+        file: bytes,
         tensors,
     }))
 }
@@ -267,8 +307,9 @@ impl Checkpoint {
                 ),
             ));
         }
-        let mut values = Vec::with_capacity(tensor.bytes.len() / SIZE);
-        decode(&tensor.bytes, &mut values, from_bytes);
+        let bytes = &self.file[tensor.place.clone()];
+        let mut values = Vec::with_capacity(bytes.len() / SIZE);
+        decode(bytes, &mut values, from_bytes);
         Ok(values)
     }
 }
@@ -282,13 +323,8 @@ fn dtype(data_type: DataType) -> Option<Dtype> {
     }
 }
 
-fn checksum(body: &str, tensors: &BTreeMap<String, StoredTensor>) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(body.as_bytes());
-    for (name, tensor) in tensors {
-        crc.update(name.as_bytes());
-        crc.update(format!("{}{:?}", tensor.data_type.name(), tensor.shape).as_bytes());
-        crc.update(&tensor.bytes);
-    }
-    crc.sum()
+/// What comes before a tensor's bytes in the checksum.
+fn update_with_name(crc: &mut Crc, name: &str, data_type: DataType, shape: &[usize]) {
+    crc.update(name.as_bytes());
+    crc.update(format!("{}{shape:?}", data_type.name()).as_bytes());
 }

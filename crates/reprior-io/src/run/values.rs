@@ -1,6 +1,7 @@
 //! Numbers on their way to and from disk: little endian, C order.
 
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The type of an array's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,6 +121,29 @@ impl Values<'_> {
             Self::U32(values) => encode(bytes, values, |value| value.to_le_bytes()),
             Self::U64(values) => encode(bytes, values, |value| value.to_le_bytes()),
             Self::Bool(values) => encode(bytes, values, |value| [u8::from(value)]),
+        }
+    }
+
+    /// Gives the elements as bytes, piece by piece in order: memory does not grow with their number.
+    pub(crate) fn pieces(&self, mut take: impl FnMut(&[u8])) {
+        const ELEMENTS: usize = 1 << 13;
+        let mut bytes = vec![0; ELEMENTS.min(self.len()) * self.data_type().size()];
+        for start in (0..self.len()).step_by(ELEMENTS) {
+            let piece = self.range(start..self.len().min(start + ELEMENTS));
+            let bytes = &mut bytes[..piece.len() * piece.data_type().size()];
+            piece.encode(bytes);
+            take(bytes);
+        }
+    }
+
+    fn range(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::F32(values) => Self::F32(&values[range]),
+            Self::F64(values) => Self::F64(&values[range]),
+            Self::I64(values) => Self::I64(&values[range]),
+            Self::U32(values) => Self::U32(&values[range]),
+            Self::U64(values) => Self::U64(&values[range]),
+            Self::Bool(values) => Self::Bool(&values[range]),
         }
     }
 

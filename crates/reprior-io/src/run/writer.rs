@@ -177,7 +177,7 @@ impl DrawWriter {
     /// `document`, the `tensors` and the cursor from which [`writer_at`](super::DrawStore::writer_at) goes on.
     ///
     /// JSON has no infinities and no NaN: numbers of `document` that may be such belong into a tensor. All others come
-    /// back bit for bit. Cost: that of [`flush`](Self::flush), and twice the bytes of the tensors in memory.
+    /// back bit for bit. Cost: that of [`flush`](Self::flush).
     ///
     /// # Errors
     /// [`RunError::Request`] for two tensors of one name or a shape that contradicts the values; [`RunError::Io`].

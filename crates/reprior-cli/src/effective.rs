@@ -1,7 +1,8 @@
 //! Diagnostics and metrics of what a run recorded, read block by block.
 
 use reprior::diagnostics::{
-    Draws, Estimator, Truncation, rhat_by_chance, rhat_squared_hron, spread, summarise,
+    Draws, Estimator, Summaries, Truncation, map_variables, rhat_by_chance, rhat_squared_hron,
+    spread,
 };
 use reprior::metrics::Family;
 use reprior::model::Targets;
@@ -80,27 +81,27 @@ fn diagnose(
     chains: usize,
     draws: usize,
     rates: &Rates,
-    read: impl Fn(usize, &mut [f64]),
+    read: impl Fn(usize, &mut [f64]) + Sync,
 ) -> Result<Option<Ess>, Failure> {
     if variables == 0 || draws == 0 {
         return Ok(None);
     }
-    let mut estimator = Estimator::new();
-    let summaries =
-        summarise(&mut estimator, variables, chains, draws, &read).map_err(Failure::run)?;
-    let mut buffer = vec![0.0; chains * draws];
-    let (mut tfp, mut rhat_squared) = (Vec::new(), Vec::new());
-    for variable in 0..variables {
-        read(variable, &mut buffer);
-        tfp.extend(
-            buffer
-                .chunks_exact(draws)
-                .map(|chain| estimator.ess_tfp(chain, Truncation::FirstNegative)),
-        );
-        rhat_squared.push(rhat_squared_hron(
-            Draws::new(&buffer, chains).map_err(Failure::run)?,
-        ));
-    }
+    let of_variable = |estimator: &mut Estimator, of_variable: Draws<'_>| {
+        let of_chain = |chain| estimator.ess_tfp(chain, Truncation::FirstNegative);
+        let tfp: Vec<f64> = of_variable.iter().map(of_chain).collect();
+        (
+            estimator.summary(of_variable),
+            tfp,
+            rhat_squared_hron(of_variable),
+        )
+    };
+    let all = map_variables(variables, chains, draws, read, of_variable).map_err(Failure::run)?;
+    let tfp = all.iter().flat_map(|(_, tfp, _)| tfp).copied();
+    let tfp_per_draw = spread(tfp).mean / draws as f64;
+    let rhat_squared_max = spread(all.iter().map(|(_, _, squared)| *squared)).max;
+    let summaries = Summaries {
+        variables: all.into_iter().map(|(summary, ..)| summary).collect(),
+    };
     let bulk = summaries.over(|s| s.ess_bulk);
     Ok(Some(Ess {
         variables,
@@ -113,14 +114,14 @@ fn diagnose(
         per_gradient: (rates.gradients > 0.0).then(|| bulk.mean / rates.gradients),
         per_evaluation: bulk.mean / rates.evaluations,
         per_second: bulk.mean / rates.seconds,
-        tfp_per_draw: spread(tfp).mean / draws as f64,
+        tfp_per_draw,
         rhat_max: summaries.over(|s| s.rhat).max,
         disagreeing: summaries
             .variables
             .iter()
             .filter(|s| disagrees(chains, s.rhat, s.ess_bulk))
             .count(),
-        rhat_squared_max: spread(rhat_squared).max,
+        rhat_squared_max,
     }))
 }
 

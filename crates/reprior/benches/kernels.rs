@@ -1,34 +1,20 @@
 //! Rates of the kernels that steps are made of, on one thread, in single precision (factorisations in double).
 //!
 //! ```text
-//! cargo bench -p reprior --bench kernels
+//! cargo bench -p reprior --bench kernels [-- FILTER]
 //! ```
 //!
-//! The shortest time of many counts, as other programs only ever make it longer. Operations are the necessary ones:
-//! triangles and symmetric halves once.
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
+//! "elem/s" are necessary operations a second (triangles and symmetric halves once), or numbers a second where elements are
+//! worked on one by one.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
-
+use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
+use criterion::{criterion_group, criterion_main};
 use reprior::compute::{
     Cholesky, Packed, Purpose, Shape, Stream, autoregress, gram_of_columns, gram_of_rows, matrix,
     matrix_mut, multiply, multiply_packed,
 };
 use reprior::network::Activation;
-
-/// Time spent on each line.
-const BUDGET: Duration = Duration::from_millis(300);
-
-fn shortest(mut operation: impl FnMut()) -> f64 {
-    let (start, mut least) = (Instant::now(), f64::INFINITY);
-    while start.elapsed() < BUDGET {
-        let begin = Instant::now();
-        operation();
-        least = least.min(begin.elapsed().as_secs_f64());
-    }
-    least
-}
 
 fn noise(count: usize) -> Vec<f32> {
     let mut values = vec![0.0_f32; count];
@@ -36,83 +22,89 @@ fn noise(count: usize) -> Vec<f32> {
     values
 }
 
-fn rate(name: &str, operations: f64, operation: impl FnMut()) {
-    let seconds = shortest(operation);
-    let speed = operations / seconds / 1e9;
-    println!("{name:36} {:9.3} ms {speed:7.1} Gflop/s", seconds * 1e3);
+fn rate(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    operations: usize,
+    mut operation: impl FnMut(),
+) {
+    group.throughput(Throughput::Elements(operations as u64));
+    group.bench_function(name, |bencher| bencher.iter(&mut operation));
 }
 
-fn each(name: &str, count: usize, operation: impl FnMut()) {
-    let seconds = shortest(operation);
-    println!("{name:36} {:9.3} ns each", seconds / count as f64 * 1e9);
-}
-
-fn products(n: usize, d: usize) {
-    println!("{n} rows, {d} units");
-    let (l, v, mut f) = (noise(n * n), noise(n * d), noise(n * d));
-    let (l, v) = (matrix(&l, n, n), matrix(&v, n, d));
-    let (rows, units) = (n as f64, d as f64);
-    let mut out = matrix_mut(&mut f, n, d);
-    let whole = 2.0 * rows * rows * units;
-    rate("dense product (faer)", whole, || {
-        multiply(out.as_mut(), false, 1.0, l, v);
-    });
-    let packed = Packed::new(l, Shape::Full);
-    rate("dense product, packed", whole, || {
-        multiply_packed(out.as_mut(), false, &packed, v);
-    });
-    let packed = Packed::new(l, Shape::Lower);
-    rate("triangular product, packed", whole / 2.0, || {
-        multiply_packed(out.as_mut(), false, &packed, v);
-    });
-    let mut k = vec![0.0_f32; n * n];
-    rate("Gram matrix of rows", whole / 2.0, || {
-        gram_of_rows(matrix_mut(&mut k, n, n), false, v);
-    });
-    if d <= n {
-        let mut k = vec![0.0_f32; d * d];
-        rate("Gram matrix of columns", units * units * rows, || {
-            gram_of_columns(matrix_mut(&mut k, d, d), v);
+fn products(criterion: &mut Criterion) {
+    for (n, d) in [(256, 1024), (256, 4096), (1024, 512)] {
+        let mut group = criterion.benchmark_group(format!("{n} rows, {d} units"));
+        let (l, v, mut f) = (noise(n * n), noise(n * d), noise(n * d));
+        let (l, v) = (matrix(&l, n, n), matrix(&v, n, d));
+        let mut out = matrix_mut(&mut f, n, d);
+        let whole = 2 * n * n * d;
+        rate(&mut group, "dense product (faer)", whole, || {
+            multiply(out.as_mut(), false, 1.0, l, v);
         });
+        let packed = Packed::new(l, Shape::Full);
+        rate(&mut group, "dense product, packed", whole, || {
+            multiply_packed(out.as_mut(), false, &packed, v);
+        });
+        let packed = Packed::new(l, Shape::Lower);
+        rate(&mut group, "triangular product", whole / 2, || {
+            multiply_packed(out.as_mut(), false, &packed, v);
+        });
+        let mut k = vec![0.0_f32; n * n];
+        rate(&mut group, "Gram matrix of rows", whole / 2, || {
+            gram_of_rows(matrix_mut(&mut k, n, n), false, v);
+        });
+        if d <= n {
+            let mut k = vec![0.0_f32; d * d];
+            rate(&mut group, "Gram matrix of columns", d * d * n, || {
+                gram_of_columns(matrix_mut(&mut k, d, d), v);
+            });
+        }
+        let cube = n * n * n;
+        let mut cholesky = Cholesky::new(n);
+        rate(&mut group, "Cholesky factorisation (f64)", cube / 3, || {
+            let ridge = |i, j| if i == j { 10.0 } else { 0.0 };
+            let entry = |i, j| f64::from(k[j * n + i]) + ridge(i, j);
+            cholesky.factorise(entry).unwrap();
+        });
+        let (mut inverse, mut work) = (vec![0.0; n * n], vec![0.0; n * n]);
+        let operations = 2 * cube / 3;
+        rate(&mut group, "inverse (f64)", operations, || {
+            cholesky.inverse(&mut inverse, &mut work);
+        });
+        group.finish();
     }
-    let cube = rows * rows * rows;
-    let mut cholesky = Cholesky::new(n);
-    rate("Cholesky factorisation (f64)", cube / 3.0, || {
-        let ridge = |i, j| if i == j { 10.0 } else { 0.0 };
-        let entry = |i, j| f64::from(k[j * n + i]) + ridge(i, j);
-        cholesky.factorise(entry).unwrap();
-    });
-    let (mut inverse, mut work) = (vec![0.0; n * n], vec![0.0; n * n]);
-    rate("inverse from the factor (f64)", 2.0 * cube / 3.0, || {
-        cholesky.inverse(&mut inverse, &mut work);
-    });
 }
 
-fn elementwise() {
+fn elementwise(criterion: &mut Criterion) {
     let count = 1 << 18;
     let (z, mut values, mut derivatives) = (noise(count), noise(count), noise(count));
-    println!("{count} numbers");
+    let mut group = criterion.benchmark_group(format!("{count} numbers"));
     let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
-    each("normal numbers", count, || stream.fill_normal(&mut values));
-    each("autoregression", count, || {
+    rate(&mut group, "normal numbers", count, || {
+        stream.fill_normal(&mut values);
+    });
+    rate(&mut group, "autoregression", count, || {
         autoregress(&mut values, 0.01, 1e-4, &z);
     });
     for activation in [Activation::Gelu, Activation::Relu, Activation::Tanh] {
-        each(&format!("{activation}, with a copy"), count, || {
-            values.copy_from_slice(&z);
-            activation.apply(&mut values);
-        });
-        each(&format!("{activation} and derivative"), count, || {
+        rate(
+            &mut group,
+            &format!("{activation}, with a copy"),
+            count,
+            || {
+                values.copy_from_slice(&z);
+                activation.apply(&mut values);
+            },
+        );
+        let name = format!("{activation} and derivative");
+        rate(&mut group, &name, count, || {
             derivatives.copy_from_slice(&z);
             activation.apply_with_derivative(&mut derivatives, &mut values);
         });
     }
-    black_box((values, derivatives));
+    group.finish();
 }
 
-fn main() {
-    for (n, d) in [(256, 1024), (256, 4096), (1024, 512)] {
-        products(n, d);
-    }
-    elementwise();
-}
+criterion_group!(benches, products, elementwise);
+criterion_main!(benches);

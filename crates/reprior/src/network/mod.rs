@@ -5,10 +5,13 @@
 
 mod activation;
 mod architecture;
+mod composition;
 mod dense;
+pub mod layer;
 mod trunk;
 
 pub use activation::Activation;
 pub use architecture::{Architecture, ArchitectureError, LayerScale};
+pub use composition::Composition;
 pub use dense::Dense;
 pub use trunk::Trunk;

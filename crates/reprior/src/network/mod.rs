@@ -7,11 +7,14 @@ mod activation;
 mod architecture;
 mod composition;
 mod dense;
+mod executor;
 pub mod layer;
+mod operation;
 mod trunk;
 
 pub use activation::Activation;
 pub use architecture::{Architecture, ArchitectureError, LayerScale};
 pub use composition::Composition;
 pub use dense::Dense;
+pub use executor::{Curvature, Executor, Loss, categorical_curvature, gaussian_curvature};
 pub use trunk::Trunk;

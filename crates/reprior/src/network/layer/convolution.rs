@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::linear::Linear;
 use super::{Shape, Window};
+use crate::compute::Real;
 use crate::network::LayerScale;
 
 /// A convolution.
@@ -42,5 +44,10 @@ impl Convolution {
 
     pub(super) fn parameter_rows(&self, input: Shape) -> usize {
         self.fan_in(input) + usize::from(self.scale.bias > 0.0)
+    }
+
+    pub(crate) fn operation<R: Real>(&self, input: Shape) -> Linear<R> {
+        let has_bias = self.scale.bias > 0.0;
+        Linear::new(input, &self.window, self.channels, &self.scale, has_bias)
     }
 }

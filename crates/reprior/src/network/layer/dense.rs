@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Shape;
+use super::linear::Linear;
+use super::{Shape, Window};
+use crate::compute::Real;
 use crate::network::LayerScale;
 
 /// A dense layer.
@@ -27,5 +29,15 @@ impl Dense {
 
     pub(super) fn parameter_rows(&self, input: Shape) -> usize {
         input.channels + usize::from(self.scale.bias > 0.0)
+    }
+
+    /// A convolution whose window is one pixel.
+    pub(crate) fn operation<R: Real>(&self, input: Shape) -> Linear<R> {
+        self.with_bias_row(input, self.scale.bias > 0.0)
+    }
+
+    /// As [`operation`](Self::operation), but the parameters have a row for the bias even where σ_b is 0: readouts do.
+    pub(crate) fn with_bias_row<R: Real>(&self, input: Shape, has_bias: bool) -> Linear<R> {
+        Linear::new(input, &Window::pixel(), self.units, &self.scale, has_bias)
     }
 }

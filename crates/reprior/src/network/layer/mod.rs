@@ -3,13 +3,14 @@
 //! All are in the NTK parametrisation: every parameter is N(0, 1) a priori. A layer with parameters has one matrix of
 //! them, column-major, (fan-in + 1) × units, the bias in the last row; with σ_b = 0 that row is not there.
 
-mod activation;
-mod batch_norm;
+pub(crate) mod activation;
+pub(crate) mod batch_norm;
 mod convolution;
 mod dense;
 mod flatten;
-mod parallel;
-mod pooling;
+mod linear;
+pub(crate) mod parallel;
+pub(crate) mod pooling;
 mod shape;
 mod window;
 

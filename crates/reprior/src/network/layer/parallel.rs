@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Layer, Shape, ShapeError, output_shape};
+use crate::compute::{Real, panel_rows};
+use crate::network::operation::{Direction, Keeps, Operation, Point, no_tangent, scale};
 
 /// One branch of a [`Parallel`] layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,5 +96,75 @@ impl Parallel {
             }
         }
         shapes
+    }
+}
+
+/// One branch's part of the combination, as an operation: its factor times its output goes to some channels of the result.
+#[derive(Debug)]
+pub(crate) struct Merge {
+    /// In front of the branch's output.
+    pub factor: f64,
+    /// Channels of the branch's output and of the result.
+    pub channels: [usize; 2],
+    /// The first of the result.
+    pub first: usize,
+    /// Whether another branch has written to these channels before.
+    pub adds: bool,
+}
+
+impl Merge {
+    /// Ranges of the branch's numbers and of the result's that belong together, for each pixel.
+    fn pieces<R: Real>(&self, length: usize) -> impl Iterator<Item = [std::ops::Range<usize>; 2]> {
+        let height = panel_rows::<R>();
+        let [own, all] = self.channels.map(|channels| channels * height);
+        // channels of the same number follow one another without gaps: one piece
+        let (own, all) = if own == all {
+            (length, length)
+        } else {
+            (own, all)
+        };
+        let first = self.first * height;
+        let count = length.checked_div(own).unwrap_or(0);
+        (0..count).map(move |piece| {
+            let to = piece * all + first;
+            [piece * own..(piece + 1) * own, to..to + own]
+        })
+    }
+
+    fn add<R: Real>(&self, input: &[R], output: &mut [R]) {
+        let factor = R::from_f64(self.factor);
+        for [from, to] in self.pieces::<R>(input.len()) {
+            scale(&mut output[to], self.adds, factor, &input[from]);
+        }
+    }
+}
+
+impl<R: Real> Operation<R> for Merge {
+    fn keeps(&self) -> Keeps {
+        Keeps::default()
+    }
+
+    fn forward(&self, _: &[R], _: usize, input: &[R], output: &mut [R]) {
+        self.add(input, output);
+    }
+
+    fn jvp(&self, _: Point<'_, R>, along: Direction<'_, R>, out: &mut [R]) {
+        match along.input {
+            Some(tangent) => self.add(tangent, out),
+            None if self.channels[0] == self.channels[1] => no_tangent(self.adds, out),
+            None => {
+                let length = out.len() / self.channels[1] * self.channels[0];
+                for [_, to] in self.pieces::<R>(length) {
+                    no_tangent(self.adds, &mut out[to]);
+                }
+            }
+        }
+    }
+
+    fn vjp_input(&self, _: Point<'_, R>, cotangent: &[R], accumulate: bool, out: &mut [R]) {
+        let factor = R::from_f64(self.factor);
+        for [to, from] in self.pieces::<R>(out.len()) {
+            scale(&mut out[to], accumulate, factor, &cotangent[from]);
+        }
     }
 }

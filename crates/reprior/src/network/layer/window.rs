@@ -35,6 +35,15 @@ impl Window {
         [1, 1]
     }
 
+    /// The window of one pixel, at every pixel.
+    pub(super) fn pixel() -> Self {
+        Self {
+            size: [1, 1],
+            stride: [1, 1],
+            padding: Padding::Valid,
+        }
+    }
+
     /// Pixels of the window.
     pub fn pixels(&self) -> usize {
         self.size[0] * self.size[1]

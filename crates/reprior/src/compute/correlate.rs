@@ -247,12 +247,13 @@ impl<R: Real> Kernel<'_, R> {
                     unsafe { add::<R, S, M, N>(simd, sums, pair, [left, right], vector) };
                 }
             }
-            for i in 0..M {
-                for j in 0..N {
+            let [own, other] = sums;
+            for (i, (own, other)) in own.iter().zip(&other).enumerate() {
+                for (j, (&own, &other)) in own.iter().zip(other).enumerate() {
                     let sum = if M == 1 {
-                        R::plus(simd, sums[0][i][j], sums[1][i][j])
+                        R::plus(simd, own, other)
                     } else {
-                        sums[0][i][j]
+                        own
                     };
                     let at = (place.column + j) * rows + place.row + i;
                     self.gradient[at] += factor * R::total(simd, sum);

@@ -67,11 +67,6 @@ impl Gather {
     pub fn positions(&self) -> usize {
         self.starts.len() - 1
     }
-
-    /// Numbers multiplied for one output of one sample, over all positions.
-    pub fn terms(&self) -> usize {
-        self.runs.iter().map(|run| run.depth as usize).sum()
-    }
 }
 
 /// The right factor: columns of weights with the factor in front of their products, and a bias.
@@ -322,6 +317,6 @@ mod tests {
             vec![run(7, 9, 1)],
         ]);
         assert_eq!(gather.runs, [run(0, 1, 6), run(6, 8, 1), run(7, 9, 1)]);
-        assert_eq!((gather.positions(), gather.terms()), (2, 8));
+        assert_eq!(gather.positions(), 2);
     }
 }

@@ -35,6 +35,20 @@ impl Composition {
         }
         Ok(shapes)
     }
+
+    /// All parameters, the readout's (d_L + 1)·C included.
+    ///
+    /// # Errors
+    /// The first layer that does not fit.
+    pub fn parameters(&self) -> Result<usize, ShapeError> {
+        let shapes = self.shapes()?;
+        let of_layer = |(layer, &shape): (&Layer, &Shape)| -> usize {
+            let matrices = layer.parameter_shapes(shape);
+            matrices.iter().map(|[rows, columns]| rows * columns).sum()
+        };
+        let inner: usize = self.layers.iter().zip(&shapes).map(of_layer).sum();
+        Ok(inner + (shapes[self.layers.len()].features() + 1) * self.outputs)
+    }
 }
 
 #[cfg(test)]

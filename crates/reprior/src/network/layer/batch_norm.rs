@@ -27,8 +27,11 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
+    /// ε unless given.
+    pub const EPSILON: f64 = 1e-5;
+
     fn epsilon() -> f64 {
-        1e-5
+        Self::EPSILON
     }
 
     pub(super) fn output_shape(&self, input: Shape) -> Result<Shape, String> {

@@ -24,6 +24,8 @@ pub trait Lanes: Copy + Default + Send + Sync + 'static {
     ) -> Self::Vector<S>;
     /// a + b.
     fn plus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// The sum of a vector's numbers.
+    fn total<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
     /// Lends `operation` this thread's scratch space of `length` numbers, whatever they are; it is made once.
     fn with_scratch<T>(length: usize, operation: impl FnOnce(&mut [Self]) -> T) -> T;
 }
@@ -65,6 +67,10 @@ impl Lanes for f32 {
         simd.add_f32s(a, b)
     }
     #[inline(always)]
+    fn total<S: Simd>(simd: S, a: S::f32s) -> Self {
+        simd.reduce_sum_f32s(a)
+    }
+    #[inline(always)]
     fn with_scratch<T>(length: usize, operation: impl FnOnce(&mut [Self]) -> T) -> T {
         SINGLE.with(|cell| lend(cell, length, operation))
     }
@@ -84,6 +90,10 @@ impl Lanes for f64 {
     #[inline(always)]
     fn plus<S: Simd>(simd: S, a: S::f64s, b: S::f64s) -> S::f64s {
         simd.add_f64s(a, b)
+    }
+    #[inline(always)]
+    fn total<S: Simd>(simd: S, a: S::f64s) -> Self {
+        simd.reduce_sum_f64s(a)
     }
     #[inline(always)]
     fn with_scratch<T>(length: usize, operation: impl FnOnce(&mut [Self]) -> T) -> T {

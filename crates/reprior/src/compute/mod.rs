@@ -7,7 +7,9 @@
 mod chacha;
 mod cholesky;
 mod cholesky_pull_back;
+mod correlate;
 mod eigen;
+mod gather;
 mod gram;
 mod lanes;
 mod lq;
@@ -23,7 +25,9 @@ mod vector;
 
 pub use cholesky::{Cholesky, NotPositiveDefinite};
 pub use cholesky_pull_back::Semiseparable;
+pub(crate) use correlate::{Correlation, Outer, correlate, outer_product};
 pub use eigen::{EigenFailed, symmetric_eigen};
+pub(crate) use gather::{Columns, Gather, Run, gather_product};
 pub use gram::{gram_of_columns, gram_of_rows};
 pub use lq::{Lq, lower_trapezoidal_factor};
 pub use matrix::{
@@ -33,6 +37,7 @@ pub use operations::Operations;
 pub use packed::{Packed, Shape, multiply_packed};
 pub use real::Real;
 pub use stream::{Purpose, Stream};
+pub(crate) use tile::panel_rows;
 pub(crate) use vector::sum_fours;
 pub use vector::{
     add_scaled, all_finite, autoregress, autoregress_about, blend, chi_squared, difference_dot,

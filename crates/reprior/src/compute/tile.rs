@@ -17,10 +17,10 @@ use super::{Matrix, MatrixMut, Real};
 pub(super) const VECTORS: usize = 2;
 pub(super) const WIDTH: usize = 6;
 /// The most rows of a panel: 2 vectors of 16 numbers.
-const MOST_ROWS: usize = 32;
+pub(super) const MOST_ROWS: usize = 32;
 
 /// Rows of a panel on this processor.
-pub(super) fn panel_rows<R: Real>() -> usize {
+pub(crate) fn panel_rows<R: Real>() -> usize {
     struct PanelRows<R>(PhantomData<R>);
     impl<R: Lanes> WithSimd for PanelRows<R> {
         type Output = usize;

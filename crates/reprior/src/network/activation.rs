@@ -1,4 +1,5 @@
-//! Activation functions, elementwise: forward, and forward with the derivative (which is the vjp's factor).
+//! Activation functions, elementwise: forward, forward with the derivative (which is the vjp's factor), and with the second
+//! derivative (which Hessian-vector products need).
 
 use std::fmt;
 use std::str::FromStr;
@@ -53,6 +54,38 @@ impl Activation {
         }
     }
 
+    /// out ← f(values), second ← f''(values), values ← f'(values). Where f' jumps, f'' is 0.
+    pub fn apply_with_derivatives<R: Real>(
+        self,
+        values: &mut [R],
+        out: &mut [R],
+        second: &mut [R],
+    ) {
+        debug_assert_eq!(values.len(), out.len());
+        debug_assert_eq!(values.len(), second.len());
+        match self {
+            Self::Gelu => triples(values, out, second, |x| (gelu(x), gelu_second(x))),
+            Self::Relu => triples(values, out, second, |x| (relu(x), R::ZERO)),
+            Self::Erf => triples(values, out, second, |x| {
+                let (y, slope) = erf(x);
+                ((y, slope), -(x + x) * slope)
+            }),
+            Self::Tanh => triples(values, out, second, |x| {
+                let (y, slope) = tanh(x);
+                ((y, slope), -(y + y) * slope)
+            }),
+            Self::Identity => triples(values, out, second, |x| ((x, R::ONE), R::ZERO)),
+            Self::LeakyRelu(a) => {
+                let a = R::from_f64(a);
+                triples(values, out, second, |x| (leaky_relu(x, a), R::ZERO));
+            }
+            Self::Sin => triples(values, out, second, |x| {
+                let (y, slope) = sin(x);
+                ((y, slope), -y)
+            }),
+        }
+    }
+
     fn visit<R: Real>(self, values: &mut [R], store: impl Fn(&mut R, (R, R)) + Copy) {
         match self {
             Self::Gelu => each(values, |x| store(x, gelu(*x))),
@@ -89,12 +122,36 @@ fn pairs<R: Real>(values: &mut [R], out: &mut [R], f: impl Fn(R) -> (R, R)) {
     );
 }
 
+#[inline(always)]
+fn triples<R: Real>(
+    values: &mut [R],
+    out: &mut [R],
+    second: &mut [R],
+    f: impl Fn(R) -> ((R, R), R),
+) {
+    simd(
+        #[inline(always)]
+        || {
+            for ((x, y), second) in values.iter_mut().zip(out).zip(second) {
+                ((*y, *x), *second) = f(*x);
+            }
+        },
+    );
+}
+
 // Each of these returns (f(x), f'(x)); what is not used is not computed once inlined.
 
 #[inline(always)]
 fn gelu<R: Real>(x: R) -> (R, R) {
     let (cdf, pdf) = x.normal_cdf_pdf();
     (x * cdf, cdf + x * pdf)
+}
+
+/// f''(x) = φ(x)·(2 − x²).
+#[inline(always)]
+fn gelu_second<R: Real>(x: R) -> R {
+    let (_, pdf) = x.normal_cdf_pdf();
+    pdf * (R::from_f64(2.0) - x * x)
 }
 
 #[inline(always)]
@@ -209,6 +266,19 @@ mod tests {
                     "{activation} at {x}"
                 );
                 assert_eq!(out[0], value(x));
+                let slope = |x: f64| {
+                    let (mut derivative, mut out) = ([x], [0.0]);
+                    activation.apply_with_derivative(&mut derivative, &mut out);
+                    derivative[0]
+                };
+                let (mut first, mut out, mut second) = ([x], [0.0], [0.0]);
+                activation.apply_with_derivatives(&mut first, &mut out, &mut second);
+                assert_eq!([out[0], first[0]], [value(x), slope(x)]);
+                let difference = (slope(x + 1e-5) - slope(x - 1e-5)) / 2e-5;
+                assert!(
+                    (second[0] - difference).abs() < 1e-8,
+                    "{activation}'' at {x}"
+                );
             }
         }
     }

@@ -26,6 +26,16 @@ impl LayerScale {
         bias: 0.1,
     };
 
+    /// [`READOUT`](Self::READOUT), as a function.
+    pub(super) fn readout() -> Self {
+        Self::READOUT
+    }
+
+    /// [`HIDDEN`](Self::HIDDEN), as a function.
+    pub(super) fn hidden() -> Self {
+        Self::HIDDEN
+    }
+
     /// σ_w/√fan_in, the factor in front of the weights.
     pub fn factor(&self, fan_in: usize) -> f64 {
         self.weight / (fan_in as f64).sqrt()

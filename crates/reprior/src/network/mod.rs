@@ -1,14 +1,24 @@
-//! Fully connected networks in the NTK parametrisation: every weight and bias is N(0, 1) a priori, and a layer is
+//! Networks in the NTK parametrisation: every weight and bias is N(0, 1) a priori, and a layer is
 //! z = (σ_w/√fan_in)·h·W + σ_b·b.
 //!
-//! [`Architecture`] says what a network is; [`Trunk`] evaluates everything below the readout, and its vjp.
+//! Fully connected ones: [`Architecture`] says what a network is; [`Trunk`] evaluates everything below the readout, and its
+//! vjp. Networks of any layers: [`Composition`] says what a network is, [`Named`] makes those that have names, and
+//! [`Executor`] evaluates and differentiates them.
 
 mod activation;
 mod architecture;
+mod composition;
 mod dense;
+mod executor;
+pub mod layer;
+mod named;
+mod operation;
 mod trunk;
 
 pub use activation::Activation;
 pub use architecture::{Architecture, ArchitectureError, LayerScale};
+pub use composition::Composition;
 pub use dense::Dense;
+pub use executor::{Curvature, Executor, Loss, categorical_curvature, gaussian_curvature};
+pub use named::{NETWORKS, Named, Scaling};
 pub use trunk::Trunk;

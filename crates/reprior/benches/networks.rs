@@ -1,0 +1,169 @@
+//! Times of general networks, in single precision: outputs, gradients, Gauss-Newton and Hessian products.
+//!
+//! ```text
+//! cargo bench -p reprior --bench networks [-- lenet]
+//! ```
+//!
+//! The shortest of several times, as other programs only ever make it longer. Operations are those of the products alone
+//! (2 for each weight and position forward, the first layer's cotangents of the inputs left out): activations count nothing.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
+
+use std::time::{Duration, Instant};
+
+use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::network::layer::{Layer, Shape};
+use reprior::network::{
+    Activation, Composition, Executor, LayerScale, Named, categorical_curvature,
+};
+
+/// Time spent on each line.
+const BUDGET: Duration = Duration::from_secs(2);
+
+fn shortest(mut operation: impl FnMut()) -> f64 {
+    let (start, mut least) = (Instant::now(), f64::INFINITY);
+    while start.elapsed() < BUDGET {
+        let begin = Instant::now();
+        operation();
+        least = least.min(begin.elapsed().as_secs_f64());
+    }
+    least
+}
+
+fn noise(count: usize) -> Vec<f32> {
+    let mut values = vec![0.0_f32; count];
+    Stream::new(0, 0, Purpose::Initial, 0).fill_normal(&mut values);
+    values
+}
+
+/// Multiplications of a sample's forward pass: of all layers, and of those that read the input.
+fn multiplications(layers: &[Layer], mut shape: Shape, reads_input: bool) -> [f64; 2] {
+    let (mut all, mut first, mut reads_input) = (0.0, 0.0, reads_input);
+    for layer in layers {
+        let network = Composition {
+            input: shape,
+            layers: vec![layer.clone()],
+            outputs: 1,
+            readout_scale: LayerScale::READOUT,
+        };
+        let after = network.shapes().unwrap()[1];
+        if let Layer::Parallel(parallel) = layer {
+            for branch in &parallel.branches {
+                let [inner, own] = multiplications(&branch.layers, shape, reads_input);
+                (all, first) = (all + inner, first + own);
+            }
+        } else if let Layer::Dense(_) | Layer::Convolution(_) = layer {
+            let weights: usize = layer
+                .parameter_shapes(shape)
+                .iter()
+                .map(|[r, c]| r * c)
+                .sum();
+            let own = (weights * after.pixels()) as f64;
+            all += own;
+            first += if reads_input { own } else { 0.0 };
+        }
+        reads_input &= matches!(layer, Layer::Flatten);
+        shape = after;
+    }
+    [all, first]
+}
+
+fn line(name: &str, rows: usize, operations: f64, operation: impl FnMut()) {
+    let seconds = shortest(operation);
+    let rate = operations * rows as f64 / seconds / 1e9;
+    let each = seconds / rows as f64 * 1e6;
+    println!(
+        "{name:34} {rows:6} {:9.2} ms {each:8.2} µs each {rate:7.1} Gflop/s",
+        seconds * 1e3
+    );
+}
+
+fn measure(name: &str, input: [usize; 3], batches: &[usize], threads: usize) {
+    let named: Named = name.parse().unwrap();
+    let scale = LayerScale::HIDDEN;
+    let network = named
+        .network(Shape::from(input), 10, Activation::Gelu, scale)
+        .unwrap();
+    let mut executor = Executor::<f32>::new(&network)
+        .unwrap()
+        .with_threads(threads);
+    let count = executor.parameters();
+    println!(
+        "{name}, {count} parameters, {threads} threads, blocks of {}",
+        executor.block_rows()
+    );
+    let [mut all, mut first] = multiplications(&network.layers, network.input, true);
+    let readout = executor.readout_parameters() as f64;
+    all += readout;
+    first += if network.layers.is_empty() {
+        readout
+    } else {
+        0.0
+    };
+    let (weights, direction) = (noise(count), noise(count));
+    let mut gradient = vec![0.0; count];
+    for &rows in batches {
+        let inputs = noise(rows * network.input.features());
+        let inputs = matrix(&inputs, rows, network.input.features());
+        let cotangent = noise(rows * 10);
+        let cotangent = matrix(&cotangent, rows, 10);
+        let mut out = vec![0.0; rows * 10];
+        line("outputs", rows, 2.0 * all, || {
+            executor.outputs(&weights, inputs, matrix_mut(&mut out, rows, 10));
+        });
+        line(
+            "outputs and gradient",
+            rows,
+            6.0 * all - 2.0 * first,
+            || {
+                executor.vjp(&weights, inputs, cotangent, &mut gradient, None);
+            },
+        );
+        let curvature = categorical_curvature();
+        line(
+            "Gauss-Newton product",
+            rows,
+            10.0 * all - 4.0 * first,
+            || {
+                let out = &mut gradient;
+                executor.gauss_newton_product(&weights, inputs, &curvature, &direction, out);
+            },
+        );
+        line("Hessian product", rows, 18.0 * all - 10.0 * first, || {
+            executor.hessian_product(&weights, inputs, cotangent, &direction, &mut gradient);
+        });
+    }
+    println!(
+        "{:.1} MiB of buffers",
+        executor.bytes() as f64 / f64::from(1 << 20)
+    );
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|name| !name.starts_with('-'))
+        .collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (mnist, cifar) = ([28, 28, 1], [32, 32, 3]);
+    let cases: [(&str, [usize; 3], &[usize]); 4] = [
+        ("lenet", mnist, &[128, 1000, 10_000]),
+        ("fcn:1024,1024", cifar, &[256]),
+        ("resnet-small", cifar, &[128]),
+        ("resnet:8,width=64", cifar, &[32]),
+    ];
+    for (name, input, batches) in cases {
+        if wanted.is_empty()
+            || wanted
+                .iter()
+                .any(|wanted| name.starts_with(wanted.as_str()))
+        {
+            for threads in if threads > 1 {
+                vec![1, threads]
+            } else {
+                vec![1]
+            } {
+                measure(name, input, batches, threads);
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Networks of any layers, evaluated and differentiated over many samples: outputs, jvp, vjp, Hessian- and
+//! Gauss-Newton-vector products, gradients of single samples.
+//!
+//! Samples go through the whole network block by block, so that a block's numbers stay in the cache and memory does not grow
+//! with the data. Within a block the sample runs fastest: vector registers hold the same feature of different samples, which
+//! makes a convolution a product without a copy of its windows (see `compute::gather`). Blocks are shared among threads;
+//! results do not depend on how many there are.
+//!
+//! Parameters are one vector: layer after layer, branches of parallel layers in order, each column-major with the bias in the
+//! last row; then the readout, (d_L + 1) × C, whose last row is its bias. Inputs, outputs and cotangents are n × features
+//! matrices (views of any strides; column-major is fastest), features in the order of
+//! [`Shape`](crate::network::layer::Shape).
+//!
+//! Cost, in units of a forward pass: jvp 3 (2 of the layers above the first), vjp 3, Gauss-Newton product 4 to 5, Hessian
+//! product 7 to 8. Memory of a thread: two to four times a block's features, besides the gradients of at most 16 shares.
+//! Lengths that do not agree are panics.
+
+mod curvature;
+mod derivatives;
+mod program;
+mod shares;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod workspace;
+
+use std::ops::Range;
+
+use super::Composition;
+use super::layer::ShapeError;
+use crate::compute::{Matrix, MatrixMut, Real, add_scaled, panel_rows};
+use program::Program;
+use shares::{blocks, distribute, shares, split_rows};
+use workspace::Workspace;
+
+pub use curvature::{categorical_curvature, gaussian_curvature};
+
+/// The most panels of a block: beyond that, weights are used often enough for each time that they are read.
+const MOST_PANELS: usize = 8;
+
+/// Multiplies a tangent of one sample's outputs by a symmetric matrix, in place: (sample, outputs, tangent).
+pub type Curvature<'a, R> = dyn Fn(usize, &[R], &mut [R]) + Sync + 'a;
+
+/// The value of one sample's loss, whose derivative in the outputs is to be written: (sample, outputs, derivative).
+pub type Loss<'a, R> = dyn Fn(usize, &[R], &mut [R]) -> f64 + Sync + 'a;
+
+/// A network with everything that evaluating it takes.
+#[derive(Debug)]
+pub struct Executor<R> {
+    program: Program<R>,
+    /// Panels of a block.
+    panels: usize,
+    /// One for each thread.
+    workspaces: Vec<Workspace<R>>,
+    turned: Vec<R>,
+    turned_direction: Vec<R>,
+    /// Sums of each share.
+    sums: Vec<Vec<R>>,
+}
+
+/// A share's rows, its part of a result and its sums.
+struct Part<'a, R> {
+    rows: Range<usize>,
+    out: Option<MatrixMut<'a, R>>,
+    sums: &'a mut Vec<R>,
+    value: &'a mut f64,
+}
+
+impl<R: Real> Part<'_, R> {
+    /// The rows of `out` that are `rows` of the data.
+    fn rows_of_out(&mut self, rows: &Range<usize>) -> Option<MatrixMut<'_, R>> {
+        let first = rows.start - self.rows.start;
+        let out = self.out.as_mut()?;
+        Some(out.as_mut().subrows_mut(first, rows.len()))
+    }
+}
+
+impl<R: Real> Executor<R> {
+    /// Everything but the buffers, which are made when they are first used. One thread.
+    ///
+    /// # Errors
+    /// The first layer that does not fit.
+    pub fn new(network: &Composition) -> Result<Self, ShapeError> {
+        let program = Program::new(network)?;
+        let features = program.memory.values.total() + program.memory.cotangents.total();
+        // many parameters and few features: weights are fetched from further away than features
+        let panels = 2 * program.parameters / (features * panel_rows::<R>()).max(1);
+        Ok(Self {
+            program,
+            panels: panels.clamp(1, MOST_PANELS),
+            workspaces: vec![Workspace::new(0)],
+            turned: Vec::new(),
+            turned_direction: Vec::new(),
+            sums: Vec::new(),
+        }
+        .with_threads(1))
+    }
+
+    /// With `threads` threads (0 counts as 1). Results do not depend on it.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        let panels = self.panels;
+        self.workspaces = (0..threads.max(1))
+            .map(|_| Workspace::new(panels))
+            .collect();
+        self
+    }
+
+    /// Parameters, the readout's included.
+    pub fn parameters(&self) -> usize {
+        self.program.parameters
+    }
+
+    /// Parameters of the readout, (d_L + 1)·C: the last ones.
+    pub fn readout_parameters(&self) -> usize {
+        (self.features_count() + 1) * self.outputs_count()
+    }
+
+    /// Numbers of one input.
+    pub fn inputs_count(&self) -> usize {
+        self.program.values[0]
+    }
+
+    /// Features d_L that the readout reads.
+    pub fn features_count(&self) -> usize {
+        self.program.values[self.program.features]
+    }
+
+    /// Outputs C.
+    pub fn outputs_count(&self) -> usize {
+        self.program.values[self.program.outputs]
+    }
+
+    /// Samples that go through the network together.
+    pub fn block_rows(&self) -> usize {
+        self.panels * panel_rows::<R>()
+    }
+
+    /// Bytes of all buffers made so far.
+    pub fn bytes(&self) -> usize {
+        let spaces: usize = self.workspaces.iter().map(Workspace::total).sum();
+        let sums: usize = self.sums.iter().map(Vec::len).sum();
+        (spaces + sums + self.turned.len() + self.turned_direction.len()) * R::BYTES
+    }
+
+    /// `out` (n × d_L) ← the features below the readout. Of `weights` the readout's may be left out.
+    pub fn features(&mut self, weights: &[R], inputs: Matrix<'_, R>, out: MatrixMut<'_, R>) {
+        let steps = self.program.steps.len() - 1;
+        let missing = self.program.steps[steps].weights.len();
+        assert!([0, missing].contains(&(self.parameters() - weights.len())));
+        self.run_forward(weights, inputs, steps, self.program.features, out);
+    }
+
+    /// `out` (n × C) ← the outputs.
+    pub fn outputs(&mut self, weights: &[R], inputs: Matrix<'_, R>, out: MatrixMut<'_, R>) {
+        assert_eq!(weights.len(), self.parameters());
+        let (steps, value) = (self.program.steps.len(), self.program.outputs);
+        self.run_forward(weights, inputs, steps, value, out);
+    }
+
+    fn run_forward(
+        &mut self,
+        weights: &[R],
+        inputs: Matrix<'_, R>,
+        steps: usize,
+        value: usize,
+        out: MatrixMut<'_, R>,
+    ) {
+        let (rows, block) = (inputs.nrows(), self.block_rows());
+        assert_eq!(inputs.ncols(), self.inputs_count());
+        assert_eq!(
+            [out.nrows(), out.ncols()],
+            [rows, self.program.values[value]]
+        );
+        let program = &self.program;
+        let sizes = [rows, block, 0];
+        run(
+            &mut self.workspaces,
+            &mut self.sums,
+            sizes,
+            Some(out),
+            |space, part| {
+                for rows in blocks(part.rows.clone(), block) {
+                    space.forward(program, steps, weights, inputs, rows.clone());
+                    if let Some(out) = part.rows_of_out(&rows) {
+                        space.copy_forward(program, value, out);
+                    }
+                }
+            },
+        );
+    }
+
+    fn check(&self, weights: &[R], inputs: Matrix<'_, R>) {
+        assert_eq!(weights.len(), self.parameters());
+        assert_eq!(inputs.ncols(), self.inputs_count());
+    }
+}
+
+/// Shares `rows` rows among the workspaces: `work` is done once for each share. Returns the shares' values, added up in order.
+/// `length` numbers of sums for each share begin at zero; they are added up in order by [`add_up`].
+fn run<R: Real>(
+    workspaces: &mut [Workspace<R>],
+    sums: &mut Vec<Vec<R>>,
+    [rows, block, length]: [usize; 3],
+    out: Option<MatrixMut<'_, R>>,
+    work: impl Fn(&mut Workspace<R>, &mut Part<'_, R>) + Sync,
+) -> f64 {
+    let shares = shares(rows, block, length);
+    if sums.len() < shares.len() {
+        sums.resize_with(shares.len(), Vec::new);
+    }
+    let mut values = vec![0.0; shares.len()];
+    let mut outs = out.map(|out| split_rows(out, &shares).into_iter());
+    let parts = shares.iter().zip(sums).zip(&mut values);
+    let parts = parts.map(|((rows, sums), value)| Part {
+        rows: rows.clone(),
+        out: outs.as_mut().and_then(Iterator::next),
+        sums,
+        value,
+    });
+    distribute(
+        workspaces,
+        parts.collect(),
+        |space, mut part: Part<'_, R>| {
+            part.sums.clear();
+            part.sums.resize(length, R::ZERO);
+            work(space, &mut part);
+        },
+    );
+    values.iter().sum()
+}
+
+/// total ← the sums of all shares of a [`run`] with the same sizes.
+fn add_up<R: Real>(total: &mut [R], sums: &[Vec<R>], [rows, block, length]: [usize; 3]) {
+    let count = shares(rows, block, length).len();
+    match sums[..count].split_first() {
+        Some((first, others)) => {
+            total.copy_from_slice(first);
+            for other in others {
+                add_scaled(total, 1.0, other);
+            }
+        }
+        None => total.fill(R::ZERO),
+    }
+}
+
+/// Writes the turned weights of every step.
+fn turn<R: Real>(program: &Program<R>, weights: &[R], turned: &mut Vec<R>) {
+    turned.resize(program.turned, R::ZERO);
+    for step in &program.steps {
+        // the readout's may be missing
+        if let Some(own) = weights.get(step.weights.clone()) {
+            step.operation.turn(own, &mut turned[step.turned.clone()]);
+        }
+    }
+}

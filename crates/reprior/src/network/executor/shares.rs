@@ -1,0 +1,102 @@
+//! How the rows of a batch are shared among threads: into the same shares however many threads there are, each with sums of
+//! its own that are added up in order at the end, so that the number of threads changes no bit of a result.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use crate::compute::{MatrixMut, Real};
+
+/// The most shares.
+const MOST: usize = 16;
+/// Numbers that all shares' gradients may have together, as long as there are two shares.
+const MOST_NUMBERS: usize = 1 << 25;
+
+/// Rows of each share: whole blocks, two of them at least unless there are fewer. `sums` is the length of a share's sums.
+pub(super) fn shares(rows: usize, block: usize, sums: usize) -> Vec<Range<usize>> {
+    let blocks = rows.div_ceil(block);
+    let affordable = MOST_NUMBERS.checked_div(sums).unwrap_or(MOST).max(2);
+    let count = blocks.div_ceil(2).min(MOST).min(affordable);
+    let at = |share: usize| rows.min(share * blocks / count * block);
+    (0..count).map(|share| at(share)..at(share + 1)).collect()
+}
+
+/// Blocks of a share's rows.
+pub(super) fn blocks(rows: Range<usize>, block: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = rows.end;
+    rows.step_by(block)
+        .map(move |first| first..end.min(first + block))
+}
+
+/// The rows of `matrix` that each share has.
+pub(super) fn split_rows<'a, R: Real>(
+    mut matrix: MatrixMut<'a, R>,
+    shares: &[Range<usize>],
+) -> Vec<MatrixMut<'a, R>> {
+    let mut parts = Vec::with_capacity(shares.len());
+    for share in shares {
+        let (own, rest) = matrix.split_at_row_mut(share.len());
+        parts.push(own);
+        matrix = rest;
+    }
+    parts
+}
+
+/// Has `work` done on every item, on one thread for each of `workers`.
+pub(super) fn distribute<W: Send, T: Send>(
+    workers: &mut [W],
+    items: Vec<T>,
+    work: impl Fn(&mut W, T) + Sync,
+) {
+    let count = items.len();
+    let queue = Mutex::new(items.into_iter());
+    let serve = |worker: &mut W| {
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(item) = next else { break };
+            work(worker, item);
+        }
+    };
+    let Some((first, others)) = workers.split_first_mut() else {
+        return;
+    };
+    std::thread::scope(|scope| {
+        for worker in others.iter_mut().take(count.saturating_sub(1)) {
+            scope.spawn(|| serve(worker));
+        }
+        serve(first);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_cover_all_rows_in_whole_blocks() {
+        for rows in [0, 1, 15, 16, 17, 128, 1000, 60_000] {
+            for sums in [10, 1 << 24, 1 << 30] {
+                let shares = shares(rows, 16, sums);
+                assert!(shares.len() <= MOST && (shares.len() > 1 || rows <= 32));
+                let mut next = 0;
+                for share in &shares {
+                    assert!(share.start == next && (share.end % 16 == 0 || share.end == rows));
+                    next = share.end;
+                    let covered: usize = blocks(share.clone(), 16).map(|block| block.len()).sum();
+                    assert_eq!(covered, share.len());
+                }
+                assert_eq!(next, rows);
+            }
+        }
+    }
+
+    #[test]
+    fn every_item_is_worked_on_once() {
+        let mut workers = vec![Vec::new(); 3];
+        distribute(&mut workers, (0..20).collect(), |worker, item| {
+            worker.push(item)
+        });
+        let mut all = workers.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..20).collect::<Vec<i32>>());
+    }
+}

@@ -1,0 +1,53 @@
+//! Two-dimensional convolutions: z = (σ_w/√(k_h·k_w·channels))·Σ over the window of h·W, + σ_b·b.
+//!
+//! Row (offset row · k_w + offset column)·channels + channel of the parameter matrix belongs to that number of the window;
+//! the last row is the bias.
+
+use serde::{Deserialize, Serialize};
+
+use super::linear::Linear;
+use super::{Shape, Window};
+use crate::compute::Real;
+use crate::network::LayerScale;
+
+/// A convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Convolution {
+    /// Channels of the output.
+    pub channels: usize,
+    /// The window that is combined.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Prior scales.
+    #[serde(default = "LayerScale::hidden")]
+    pub scale: LayerScale,
+}
+
+impl Convolution {
+    pub(super) fn output_shape(&self, input: Shape) -> Result<Shape, String> {
+        if self.channels == 0 {
+            return Err("a convolution needs at least one channel".into());
+        }
+        let [height, width] = self.window.output(input)?;
+        let channels = self.channels;
+        Ok(Shape {
+            height,
+            width,
+            channels,
+        })
+    }
+
+    /// Numbers that one output combines: σ_w is divided by the root of this.
+    pub fn fan_in(&self, input: Shape) -> usize {
+        self.window.pixels() * input.channels
+    }
+
+    pub(super) fn parameter_rows(&self, input: Shape) -> usize {
+        self.fan_in(input) + usize::from(self.scale.bias > 0.0)
+    }
+
+    pub(crate) fn operation<R: Real>(&self, input: Shape) -> Linear<R> {
+        let has_bias = self.scale.bias > 0.0;
+        Linear::new(input, &self.window, self.channels, &self.scale, has_bias)
+    }
+}

@@ -1,0 +1,268 @@
+//! Windows times weights plus a bias: what convolutions and dense layers do, z = factor·Σ h·W + σ_b·b.
+//!
+//! Forward and to the input the kernel is the same, with the weights turned: a window's runs of features meet columns of
+//! weights. 2·positions·(numbers of the window)·units operations for each sample forward, as many to the input and to the
+//! weights.
+
+use super::{Shape, Window};
+use crate::compute::{
+    Columns, Correlation, Gather, Outer, Real, Run, correlate, gather_product, outer_product,
+    panel_rows, simd,
+};
+use crate::network::LayerScale;
+use crate::network::operation::{Cotangent, Direction, Keeps, Operation, Point, no_tangent};
+
+/// A layer with weights.
+#[derive(Debug)]
+pub(crate) struct Linear<R> {
+    /// Channels of the input and the output.
+    channels: [usize; 2],
+    taps: usize,
+    has_bias: bool,
+    factor: R,
+    bias: R,
+    forward: Gather,
+    backward: Gather,
+    correlation: Correlation,
+    /// One position and one tap: vectors run over features then.
+    is_flat: bool,
+}
+
+impl<R: Real> Linear<R> {
+    /// `units` outputs at each position of `window`; the shape must fit. With `has_bias` the last row of the parameters is
+    /// the bias.
+    pub fn new(
+        input: Shape,
+        window: &Window,
+        units: usize,
+        scale: &LayerScale,
+        has_bias: bool,
+    ) -> Self {
+        let [rows, columns] = window.positions(input).unwrap_or([0, 0]);
+        let [height, width] = window.size;
+        let (channels, taps, positions) = (input.channels, height * width, rows * columns);
+        // the pixel of the image under a tap at a position
+        let source = |position: usize, tap: usize| {
+            let row = window.source(0, input.height, position / columns, tap / width)?;
+            let column = window.source(1, input.width, position % columns, tap % width)?;
+            Some(row * input.width + column)
+        };
+        let run = |left: usize, right: usize, depth: usize| Run {
+            left: left as u32,
+            right: right as u32,
+            depth: depth as u32,
+        };
+        let forward = Gather::new((0..positions).map(|position| {
+            let taps = (0..taps).filter_map(|tap| Some((source(position, tap)?, tap)));
+            let runs = taps.map(|(pixel, tap)| run(pixel * channels, tap * channels, channels));
+            runs.collect()
+        }));
+        let mut meeting = vec![Vec::new(); input.pixels()];
+        for position in 0..positions {
+            for tap in (0..taps).rev() {
+                if let Some(pixel) = source(position, tap) {
+                    let turned = taps - 1 - tap;
+                    meeting[pixel].push(run(position * units, turned * units, units));
+                }
+            }
+        }
+        let meets = |tap, position| source(position, tap).map(|pixel| pixel * channels);
+        Self {
+            channels: [channels, units],
+            taps,
+            has_bias,
+            factor: R::from_f64(scale.factor(taps * channels)),
+            bias: R::from_f64(scale.bias),
+            forward,
+            backward: Gather::new(meeting),
+            correlation: Correlation::new(taps, positions, units, meets),
+            is_flat: taps == 1 && positions == 1 && input.pixels() == 1,
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.taps * self.channels[0] + usize::from(self.has_bias)
+    }
+
+    fn columns<'a>(&self, weights: &'a [R], with_bias: bool) -> Columns<'a, R> {
+        let rows = self.rows();
+        Columns {
+            values: weights,
+            rows,
+            columns: self.channels[1],
+            factor: self.factor,
+            bias: (with_bias && self.has_bias).then(|| (rows - 1, self.bias)),
+        }
+    }
+
+    fn to_input(
+        &self,
+        panels: usize,
+        turned: &[R],
+        cotangent: &[R],
+        accumulate: bool,
+        out: &mut [R],
+    ) {
+        let columns = Columns {
+            values: turned,
+            rows: self.taps * self.channels[1],
+            columns: self.channels[0],
+            factor: self.factor,
+            bias: None,
+        };
+        gather_product(out, accumulate, &self.backward, panels, cotangent, columns);
+    }
+
+    fn to_weights(
+        &self,
+        panels: usize,
+        input: &[R],
+        cotangent: &[R],
+        is_split: bool,
+        gradient: &mut [R],
+    ) {
+        let sizes = Outer {
+            panels,
+            left: self.channels[0],
+            right: self.channels[1],
+            rows: self.rows(),
+            factor: self.factor,
+        };
+        if self.is_flat && !is_split {
+            outer_product(gradient, input, cotangent, sizes);
+        } else {
+            correlate(
+                gradient,
+                is_split,
+                &self.correlation,
+                input,
+                cotangent,
+                sizes,
+            );
+        }
+    }
+
+    /// Sums of the cotangents of each unit, over positions and, unless `is_split`, samples.
+    fn to_bias(&self, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
+        if !self.has_bias {
+            return;
+        }
+        let (units, height) = (self.channels[1], panel_rows::<R>());
+        let (rows, bias) = (self.rows(), self.bias);
+        simd(
+            #[inline(always)]
+            || {
+                for unit in 0..units {
+                    let mut sums = [R::ZERO; 32];
+                    let sums = &mut sums[..height];
+                    let own = cotangent.chunks_exact(height).skip(unit).step_by(units);
+                    for samples in own {
+                        for (sum, &value) in sums.iter_mut().zip(samples) {
+                            *sum += value;
+                        }
+                    }
+                    let entry = (unit + 1) * rows - 1;
+                    if is_split {
+                        let to = &mut gradient[entry * height..(entry + 1) * height];
+                        for (to, &sum) in to.iter_mut().zip(&*sums) {
+                            *to += bias * sum;
+                        }
+                    } else {
+                        gradient[entry] += bias * sums.iter().copied().sum::<R>();
+                    }
+                }
+            },
+        );
+    }
+}
+
+impl<R: Real> Operation<R> for Linear<R> {
+    fn parameters(&self) -> usize {
+        self.rows() * self.channels[1]
+    }
+
+    fn turned(&self) -> usize {
+        self.taps * self.channels[0] * self.channels[1]
+    }
+
+    /// A column for each channel of the input: taps from the last to the first, the weights to all units of each.
+    fn turn(&self, weights: &[R], turned: &mut [R]) {
+        let ([channels, units], rows) = (self.channels, self.rows());
+        let length = self.taps * units;
+        for (unit, column) in weights.chunks_exact(rows).enumerate() {
+            for (tap, own) in column[..self.taps * channels]
+                .chunks_exact(channels)
+                .enumerate()
+            {
+                let at = (self.taps - 1 - tap) * units + unit;
+                for (to, &weight) in turned[at..].iter_mut().step_by(length).zip(own) {
+                    *to = weight;
+                }
+            }
+        }
+    }
+
+    fn keeps(&self) -> Keeps {
+        Keeps {
+            input: true,
+            ..Keeps::default()
+        }
+    }
+
+    fn forward(&self, weights: &[R], panels: usize, input: &[R], output: &mut [R]) {
+        let columns = self.columns(weights, true);
+        gather_product(output, false, &self.forward, panels, input, columns);
+    }
+
+    fn jvp(&self, at: Point<'_, R>, along: Direction<'_, R>, out: &mut [R]) {
+        let mut accumulate = false;
+        if let Some(tangent) = along.input {
+            let columns = self.columns(at.weights, false);
+            gather_product(out, false, &self.forward, at.panels, tangent, columns);
+            accumulate = true;
+        }
+        if let Some(weights) = along.weights {
+            let columns = self.columns(weights, true);
+            gather_product(out, accumulate, &self.forward, at.panels, at.input, columns);
+            accumulate = true;
+        }
+        no_tangent(accumulate, out);
+    }
+
+    fn vjp_input(&self, at: Point<'_, R>, cotangent: &[R], accumulate: bool, out: &mut [R]) {
+        self.to_input(at.panels, at.turned, cotangent, accumulate, out);
+    }
+
+    fn vjp_weights(&self, at: Point<'_, R>, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
+        self.to_weights(at.panels, at.input, cotangent, is_split, gradient);
+        self.to_bias(cotangent, is_split, gradient);
+    }
+
+    fn vjp_input_tangent(
+        &self,
+        at: Point<'_, R>,
+        along: Direction<'_, R>,
+        cotangent: Cotangent<'_, R>,
+        accumulate: bool,
+        out: &mut [R],
+    ) {
+        self.to_input(at.panels, at.turned, cotangent.tangent, accumulate, out);
+        if along.weights.is_some() {
+            self.to_input(at.panels, along.turned, cotangent.value, true, out);
+        }
+    }
+
+    fn vjp_weights_tangent(
+        &self,
+        at: Point<'_, R>,
+        along: Direction<'_, R>,
+        cotangent: Cotangent<'_, R>,
+        gradient: &mut [R],
+    ) {
+        if let Some(tangent) = along.input {
+            self.to_weights(at.panels, tangent, cotangent.value, false, gradient);
+        }
+        self.to_weights(at.panels, at.input, cotangent.tangent, false, gradient);
+        self.to_bias(cotangent.tangent, false, gradient);
+    }
+}

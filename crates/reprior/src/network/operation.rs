@@ -1,0 +1,137 @@
+//! What the executor asks of a layer once its input's shape is known: forward, jvp, vjp and the tangent of the vjp.
+//!
+//! Samples come in panels of [`panel_rows`](crate::compute::panel_rows): a slice of one layer's features holds panel after
+//! panel, in each feature after feature, in each of those sample after sample. Every layer is linear in its input, linear in
+//! its parameters, or elementwise, so that the tangent of its vjp (forward over reverse, for Hessian-vector products) is made
+//! of vjps with one of their factors replaced by its tangent.
+
+use std::fmt::Debug;
+
+use crate::compute::Real;
+
+/// A layer at the point where it is differentiated. What it did not ask to be kept is empty.
+#[derive(Clone, Copy)]
+pub(crate) struct Point<'a, R> {
+    pub panels: usize,
+    pub weights: &'a [R],
+    /// What [`Operation::turn`] made of the weights.
+    pub turned: &'a [R],
+    pub input: &'a [R],
+    pub output: &'a [R],
+    /// Derivatives that [`Operation::forward_keeping`] left.
+    pub derivative: &'a [R],
+    /// Second derivatives that it left.
+    pub second: &'a [R],
+}
+
+/// A direction to differentiate along; what is absent is zero.
+#[derive(Clone, Copy)]
+pub(crate) struct Direction<'a, R> {
+    pub weights: Option<&'a [R]>,
+    /// What [`Operation::turn`] made of the weights' direction; empty if not needed.
+    pub turned: &'a [R],
+    pub input: Option<&'a [R]>,
+}
+
+/// A cotangent of the output and, for Hessian-vector products, its tangent.
+#[derive(Clone, Copy)]
+pub(crate) struct Cotangent<'a, R> {
+    pub value: &'a [R],
+    pub tangent: &'a [R],
+}
+
+/// What a vjp needs of the forward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Keeps {
+    pub input: bool,
+    pub output: bool,
+    /// The layer is elementwise and keeps its derivatives, where its input was if nobody else wants that.
+    pub derivative: bool,
+}
+
+/// A layer with its shape. `accumulate` says that results are added to what is there.
+pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
+    /// Parameters.
+    fn parameters(&self) -> usize {
+        0
+    }
+
+    /// Numbers of the parameters in the order that vjps need them in.
+    fn turned(&self) -> usize {
+        0
+    }
+
+    /// Writes those.
+    fn turn(&self, _weights: &[R], _turned: &mut [R]) {}
+
+    fn keeps(&self) -> Keeps;
+
+    fn forward(&self, weights: &[R], panels: usize, input: &[R], output: &mut [R]);
+
+    /// `input` ← derivatives. Only for layers that keep these.
+    fn forward_keeping(&self, _input: &mut [R], _output: &mut [R], _second: Option<&mut [R]>) {}
+
+    /// `out` ← the tangent of the output.
+    fn jvp(&self, at: Point<'_, R>, along: Direction<'_, R>, out: &mut [R]);
+
+    /// `out` ← the cotangent of the input.
+    fn vjp_input(&self, at: Point<'_, R>, cotangent: &[R], accumulate: bool, out: &mut [R]);
+
+    /// `gradient` ← `gradient` + the cotangent of the parameters; if `is_split` not summed over the samples of the one panel
+    /// that there is then: each number is a row of samples.
+    fn vjp_weights(
+        &self,
+        _at: Point<'_, R>,
+        _cotangent: &[R],
+        _is_split: bool,
+        _gradient: &mut [R],
+    ) {
+    }
+
+    /// `out` ← the tangent of [`vjp_input`](Self::vjp_input).
+    fn vjp_input_tangent(
+        &self,
+        at: Point<'_, R>,
+        _along: Direction<'_, R>,
+        cotangent: Cotangent<'_, R>,
+        accumulate: bool,
+        out: &mut [R],
+    ) {
+        self.vjp_input(at, cotangent.tangent, accumulate, out);
+    }
+
+    /// `gradient` ← `gradient` + the tangent of [`vjp_weights`](Self::vjp_weights), summed over samples.
+    fn vjp_weights_tangent(
+        &self,
+        _at: Point<'_, R>,
+        _along: Direction<'_, R>,
+        _cotangent: Cotangent<'_, R>,
+        _gradient: &mut [R],
+    ) {
+    }
+}
+
+/// The tangent of a layer without parameters whose input has none.
+pub(crate) fn no_tangent<R: Real>(accumulate: bool, out: &mut [R]) {
+    if !accumulate {
+        out.fill(R::ZERO);
+    }
+}
+
+/// out ← factor·values, or added to what is there.
+pub(crate) fn scale<R: Real>(out: &mut [R], accumulate: bool, factor: R, values: &[R]) {
+    crate::compute::simd(
+        #[inline(always)]
+        || {
+            if accumulate {
+                for (out, &value) in out.iter_mut().zip(values) {
+                    *out += factor * value;
+                }
+            } else {
+                for (out, &value) in out.iter_mut().zip(values) {
+                    *out = factor * value;
+                }
+            }
+        },
+    );
+}

@@ -52,6 +52,9 @@ pub struct TestDesign<R> {
 
 /// Rows of B for row-major inputs, row-major.
 fn extended(architecture: &Architecture, inputs: &[f64]) -> Vec<f64> {
+    if architecture.composition.is_some() {
+        return inputs.to_vec(); // scales and biases are its layers'
+    }
     let (factor, bias) = match architecture.hidden_scales.first() {
         Some(scale) => (scale.factor(architecture.inputs), scale.bias),
         // a linear model: the readout's own product has the factor, see `Readout`
@@ -92,7 +95,7 @@ pub(super) fn designs<R: Real>(
     test_inputs: &[f64],
     reduction: InputReduction,
 ) -> (Design<R>, TestDesign<R>) {
-    let whole_columns = architecture.inputs + 1;
+    let whole_columns = architecture.whole_columns();
     let (rows, test_rows) = (
         inputs.len() / architecture.inputs,
         test_inputs.len() / architecture.inputs,
@@ -108,7 +111,13 @@ pub(super) fn designs<R: Real>(
         let values = column_major(rows, whole_columns, |i, j| b[i * whole_columns + j]);
         let known = column_major(test_rows, whole_columns, |i, j| test[i * whole_columns + j]);
         return (
-            Design::new(values, [rows, whole_columns], whole_columns, is_reduced),
+            Design::new(
+                values,
+                [rows, whole_columns],
+                whole_columns,
+                is_reduced,
+                architecture.composition.is_none(),
+            ),
             TestDesign {
                 known,
                 rows: test_rows,
@@ -157,7 +166,7 @@ fn stacked_designs<R: Real>(
         entry(rows + i, columns + j)
     });
     (
-        Design::new(values, [rows, columns], whole_columns, true),
+        Design::new(values, [rows, columns], whole_columns, true, true),
         TestDesign {
             known,
             rows: test_rows,
@@ -174,8 +183,10 @@ impl<R: Real> Design<R> {
         [rows, columns]: [usize; 2],
         whole_columns: usize,
         is_reduced: bool,
+        is_multiplied: bool,
     ) -> Self {
-        let view = matrix(&values, rows, columns);
+        let packed_rows = if is_multiplied { rows } else { 0 };
+        let view = matrix(&values, rows, columns).subrows(0, packed_rows);
         let (shape, transposed) = if is_reduced {
             (Shape::Lower, Shape::Upper)
         } else {

@@ -1,9 +1,11 @@
-//! What a fully connected network is: sizes, scales, activation; how many parameters each layer has.
+//! What a network is: fully connected, with sizes, scales and activation, or a composition of any layers; how many parameters
+//! each layer has.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Activation;
+use super::layer::ShapeError;
+use super::{Activation, Composition};
 
 /// Prior scales of one layer in the NTK parametrisation: z = (weight/√fan_in)·h·W + bias·b.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,26 @@ impl LayerScale {
         Self::HIDDEN
     }
 
+    /// Whether σ_w and σ_b are in range.
+    pub(super) fn check(&self) -> Result<(), ArchitectureError> {
+        let refuse = |name, value, allowed| {
+            Err(ArchitectureError::Range {
+                name,
+                value,
+                allowed,
+            })
+        };
+        if !(self.weight.is_finite() && self.weight > 0.0) {
+            let allowed = "it must be positive and finite";
+            return refuse("a weight scale σ_w", self.weight, allowed);
+        }
+        if !(self.bias.is_finite() && self.bias >= 0.0) {
+            let allowed = "it must be zero or positive, and finite";
+            return refuse("a bias scale σ_b", self.bias, allowed);
+        }
+        Ok(())
+    }
+
     /// σ_w/√fan_in, the factor in front of the weights.
     pub fn factor(&self, fan_in: usize) -> f64 {
         self.weight / (fan_in as f64).sqrt()
@@ -48,12 +70,12 @@ impl LayerScale {
     }
 }
 
-/// A fully connected network.
+/// A network: what lies below its readout, and the readout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Architecture {
     /// Input columns d₀.
     pub inputs: usize,
-    /// Widths of the hidden layers; empty for a linear model.
+    /// Widths of the hidden layers of a fully connected network; empty for a linear model.
     pub hidden: Vec<usize>,
     /// Outputs C.
     pub outputs: usize,
@@ -63,6 +85,8 @@ pub struct Architecture {
     pub hidden_scales: Vec<LayerScale>,
     /// Of the readout.
     pub readout_scale: LayerScale,
+    /// Any other network; its input, outputs and readout are those above, and there are no hidden layers beside it.
+    pub composition: Option<Composition>,
 }
 
 /// The widest layer: numbers of bytes of matrices with two such sides still fit in 64 bits.
@@ -85,6 +109,14 @@ pub enum ArchitectureError {
         /// How many hidden layers.
         layers: usize,
     },
+    /// A layer of a composition does not fit the one below.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A composition with other inputs, outputs or readout than the network that it is part of.
+    #[error(
+        "a composition has its own inputs, outputs and readout, and no hidden layers beside it"
+    )]
+    Composition,
     /// σ_w ≤ 0, σ_b < 0 or not finite.
     #[error("{name} is {value}: {allowed}")]
     Range {
@@ -107,7 +139,32 @@ impl Architecture {
             activation,
             hidden_scales: vec![LayerScale::HIDDEN; hidden.len()],
             readout_scale: LayerScale::READOUT,
+            composition: None,
         }
+    }
+
+    /// The network that `composition` describes.
+    pub fn of(composition: Composition) -> Self {
+        Self {
+            inputs: composition.input.features(),
+            hidden: Vec::new(),
+            outputs: composition.outputs,
+            activation: Activation::Identity,
+            hidden_scales: Vec::new(),
+            readout_scale: composition.readout_scale,
+            composition: Some(composition),
+        }
+    }
+
+    /// Whether nothing lies below the readout.
+    pub fn is_linear(&self) -> bool {
+        self.hidden.is_empty() && self.composition.is_none()
+    }
+
+    /// Rows of the matrix that the first layer's parameters meet when inputs are not reduced: the inputs and a constant, or
+    /// the inputs alone where a composition has biases of its own.
+    pub fn whole_columns(&self) -> usize {
+        self.inputs + usize::from(self.composition.is_none())
     }
 
     /// Checks sizes and scales.
@@ -127,6 +184,13 @@ impl Architecture {
         if self.outputs == 0 {
             return Err(ArchitectureError::Zero("the number of outputs"));
         }
+        if let Some(composition) = &self.composition {
+            composition.shapes()?;
+            composition.check_scales()?;
+            if Self::of(composition.clone()) != *self {
+                return Err(ArchitectureError::Composition);
+            }
+        }
         if self.hidden_scales.len() != self.hidden.len() {
             return Err(ArchitectureError::Scales {
                 scales: self.hidden_scales.len(),
@@ -134,31 +198,17 @@ impl Architecture {
             });
         }
         for scale in self.hidden_scales.iter().chain([&self.readout_scale]) {
-            if !(scale.weight.is_finite() && scale.weight > 0.0) {
-                let (name, allowed) = ("a weight scale σ_w", "it must be positive and finite");
-                return Err(ArchitectureError::Range {
-                    name,
-                    value: scale.weight,
-                    allowed,
-                });
-            }
-            if !(scale.bias.is_finite() && scale.bias >= 0.0) {
-                let (name, allowed) = (
-                    "a bias scale σ_b",
-                    "it must be zero or positive, and finite",
-                );
-                return Err(ArchitectureError::Range {
-                    name,
-                    value: scale.bias,
-                    allowed,
-                });
-            }
+            scale.check()?;
         }
         Ok(())
     }
 
-    /// Width of the last hidden layer, or the inputs of a linear model: the readout's fan-in d_L.
+    /// Width of the last hidden layer, or the inputs of a linear model: the readout's fan-in d_L. 0 for a composition that
+    /// does not fit together.
     pub fn features(&self) -> usize {
+        if let Some(composition) = &self.composition {
+            return composition.features();
+        }
         self.hidden.last().copied().unwrap_or(self.inputs)
     }
 
@@ -174,15 +224,17 @@ impl Architecture {
 
     /// Parameters below the readout when the first layer has `first_rows` rows ((d₀ + 1) unless inputs are reduced).
     pub fn inner_parameters(&self, first_rows: usize) -> usize {
-        self.shapes(first_rows)
-            .map(|(rows, units)| rows * units)
-            .sum()
+        let shapes = self.layer_shapes(first_rows);
+        shapes.iter().map(|(rows, units)| rows * units).sum()
     }
 
-    /// Rows (fan-in plus one for the bias) and units of each hidden layer's parameter matrix; the first has
-    /// `first_rows` rows.
+    /// Rows (fan-in plus one for the bias) and units of the parameter matrix of each layer below the readout; of fully
+    /// connected networks the first has `first_rows` rows.
     pub fn layer_shapes(&self, first_rows: usize) -> Vec<(usize, usize)> {
-        self.shapes(first_rows).collect()
+        match &self.composition {
+            Some(composition) => composition.parameter_shapes(),
+            None => self.shapes(first_rows).collect(),
+        }
     }
 
     fn shapes(&self, first_rows: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -194,7 +246,7 @@ impl Architecture {
 
     /// All parameters, inputs not reduced.
     pub fn parameters(&self) -> usize {
-        self.inner_parameters(self.inputs + 1) + self.readout_parameters()
+        self.inner_parameters(self.whole_columns()) + self.readout_parameters()
     }
 }
 

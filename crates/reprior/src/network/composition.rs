@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LayerScale;
-use super::layer::{Layer, Shape, ShapeError, output_shape};
+use super::layer::{Branch, Layer, Shape, ShapeError, output_shape};
+use super::{ArchitectureError, LayerScale};
 
 /// A network: layers one after the other, then a dense readout on the flattened output of the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,12 +49,136 @@ impl Composition {
         let inner: usize = self.layers.iter().zip(&shapes).map(of_layer).sum();
         Ok(inner + (shapes[self.layers.len()].features() + 1) * self.outputs)
     }
+
+    /// Features d_L that the readout reads; 0 if the layers do not fit.
+    pub(super) fn features(&self) -> usize {
+        let shapes = self.shapes().unwrap_or_default();
+        shapes.last().map_or(0, Shape::features)
+    }
+
+    /// Rows and columns of the parameter matrices below the readout, in order; none if the layers do not fit.
+    pub(super) fn parameter_shapes(&self) -> Vec<(usize, usize)> {
+        let matrices = self.parameter_matrices().into_iter();
+        matrices.map(|matrix| (matrix.rows, matrix.units)).collect()
+    }
+
+    /// The parameter matrices below the readout, in the order of the parameter vector; none if the layers do not fit.
+    pub fn parameter_matrices(&self) -> Vec<ParameterMatrix> {
+        let mut matrices = Vec::new();
+        if let Ok(shapes) = self.shapes() {
+            parameter_matrices(&self.layers, &shapes, "", &mut matrices);
+        }
+        matrices
+    }
+
+    /// Multiplications and additions of the layers below the readout for one input; 0 if the layers do not fit.
+    pub fn operations(&self) -> f64 {
+        let shapes = self.shapes().unwrap_or_default();
+        operations(&self.layers, &shapes)
+    }
+
+    /// Whether all prior scales are in range.
+    pub(super) fn check_scales(&self) -> Result<(), ArchitectureError> {
+        check_scales(&self.layers)
+    }
+}
+
+/// A layer's parameters: a matrix with a row for each input that a unit combines, and one more for its bias if it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParameterMatrix {
+    /// The layer's number from 0; in a parallel layer that of the parallel layer, the branch and the layer there, with dots.
+    pub name: String,
+    /// Fan-in, and one if there is a bias.
+    pub rows: usize,
+    /// Units, or channels.
+    pub units: usize,
+    /// Whether the last row is a bias.
+    pub has_bias: bool,
+}
+
+fn parameter_matrices(
+    layers: &[Layer],
+    shapes: &[Shape],
+    prefix: &str,
+    matrices: &mut Vec<ParameterMatrix>,
+) {
+    for (index, (layer, &input)) in layers.iter().zip(shapes).enumerate() {
+        let name = format!("{prefix}{index}");
+        let has_bias = match layer {
+            Layer::Dense(layer) => layer.scale.bias > 0.0,
+            Layer::Convolution(layer) => layer.scale.bias > 0.0,
+            Layer::Parallel(layer) => {
+                for (branch, index) in layer.branches.iter().zip(0..) {
+                    let shapes = branch_shapes(branch, input);
+                    let prefix = format!("{name}.{index}.");
+                    parameter_matrices(&branch.layers, &shapes, &prefix, matrices);
+                }
+                continue;
+            }
+            // β after γ
+            _ => true,
+        };
+        for [rows, units] in layer.parameter_shapes(input) {
+            matrices.push(ParameterMatrix {
+                name: name.clone(),
+                rows,
+                units,
+                has_bias,
+            });
+        }
+    }
+}
+
+/// The input's shape and that after each layer of a branch that fits.
+fn branch_shapes(branch: &Branch, input: Shape) -> Vec<Shape> {
+    let mut shapes = vec![input];
+    for layer in &branch.layers {
+        let next = output_shape(layer, shapes[shapes.len() - 1], "");
+        shapes.push(next.unwrap_or(input));
+    }
+    shapes
+}
+
+fn check_scales(layers: &[Layer]) -> Result<(), ArchitectureError> {
+    for layer in layers {
+        match layer {
+            Layer::Dense(layer) => layer.scale.check()?,
+            Layer::Convolution(layer) => layer.scale.check()?,
+            Layer::Parallel(layer) => {
+                for branch in &layer.branches {
+                    check_scales(&branch.layers)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Of layers whose inputs have the given shapes.
+fn operations(layers: &[Layer], shapes: &[Shape]) -> f64 {
+    let of_layer = |(layer, shapes): (&Layer, &[Shape])| -> f64 {
+        let (input, output) = (shapes[0], shapes[1]);
+        match layer {
+            Layer::Dense(_) | Layer::Convolution(_) => {
+                let rows = layer.parameter_shapes(input)[0][0];
+                2.0 * rows as f64 * output.features() as f64
+            }
+            Layer::Parallel(layer) => {
+                let of_branch =
+                    |branch: &Branch| operations(&branch.layers, &branch_shapes(branch, input));
+                layer.branches.iter().map(of_branch).sum()
+            }
+            _ => 0.0,
+        }
+    };
+    layers.iter().zip(shapes.windows(2)).map(of_layer).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::layer::{Branch, Convolution, Parallel, Window};
+    use crate::network::layer::{Convolution, Parallel, Window};
 
     #[test]
     fn a_layer_that_does_not_fit_is_named_with_its_input() {

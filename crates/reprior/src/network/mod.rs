@@ -17,7 +17,7 @@ mod trunk;
 
 pub use activation::Activation;
 pub use architecture::{Architecture, ArchitectureError, LayerScale};
-pub use composition::Composition;
+pub use composition::{Composition, ParameterMatrix};
 pub use dense::Dense;
 pub use executor::{Curvature, Executor, Loss, categorical_curvature, gaussian_curvature};
 pub use named::{NETWORKS, Named, Scaling};

@@ -4,18 +4,76 @@ use std::ops::Range;
 
 use crate::compute::{Matrix, MatrixMut, Real, blend, matrix, matrix_mut, one_minus_cos};
 use crate::model::Model;
-use crate::network::Trunk;
+use crate::network::{Executor, Trunk};
 
 /// Features h̃ (n × p, the readout's constant column included) of a model's training inputs.
 ///
 /// For a linear model (no hidden layers) the features are the inputs and there are no inner weights.
 pub struct FeatureMap<R> {
+    /// Of a fully connected network.
     trunk: Option<Trunk<R>>,
+    /// Of any other.
+    layers: Option<Layers<R>>,
     first_units: usize,
     /// First pre-activations at the position and the direction of an ellipse; empty until one is asked for.
     ellipse: [Vec<R>; 2],
     /// The cotangent that a linear model has no use for.
     unused: Vec<R>,
+}
+
+/// A network of any layers on n inputs. Its first layer is not told apart from the others: no reduction of inputs, no
+/// ellipses of pre-activations.
+struct Layers<R> {
+    executor: Executor<R>,
+    /// n × p, the readout's constant column included.
+    features: Vec<R>,
+    /// n × d_L; empty until needed.
+    cotangent: Vec<R>,
+}
+
+impl<R: Real> Layers<R> {
+    /// `None` for fully connected networks. A composition that does not fit together is refused by
+    /// [`Model::new`](crate::model::Model::new).
+    fn new(model: &Model<R>, rows: usize) -> Option<Self> {
+        let architecture = &model.architecture;
+        let executor = Executor::new(architecture.composition.as_ref()?).ok()?;
+        let columns = architecture.features();
+        let constant = architecture.readout_scale.constant(columns);
+        let mut features = vec![R::from_f64(constant); rows * (columns + 1)];
+        features[..rows * columns].fill(R::ZERO);
+        Some(Self {
+            executor,
+            features,
+            cotangent: Vec::new(),
+        })
+    }
+
+    fn evaluate(&mut self, inputs: Matrix<'_, R>, z: &[R]) {
+        let (rows, columns) = (inputs.nrows(), self.executor.features_count());
+        let features = matrix_mut(&mut self.features[..rows * columns], rows, columns);
+        self.executor.features(z, inputs, features);
+    }
+
+    fn features(&self) -> Matrix<'_, R> {
+        let columns = self.executor.features_count() + 1;
+        matrix(&self.features, self.features.len() / columns, columns)
+    }
+
+    fn backward(
+        &mut self,
+        inputs: Matrix<'_, R>,
+        z: &[R],
+        gradient: &mut [R],
+        cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>),
+    ) {
+        let (rows, columns) = (inputs.nrows(), self.executor.features_count());
+        self.cotangent.resize(rows * columns, R::ZERO);
+        let features = matrix(&self.features, rows, columns + 1);
+        cotangent(matrix_mut(&mut self.cotangent, rows, columns), features);
+        let cotangent = matrix(&self.cotangent, rows, columns);
+        self.executor
+            .vjp_features(z, inputs, cotangent, gradient, None);
+    }
 }
 
 impl<R: Real> FeatureMap<R> {
@@ -30,6 +88,7 @@ impl<R: Real> FeatureMap<R> {
         let trunk = (!architecture.hidden.is_empty()).then(|| Trunk::new(architecture, rows));
         Self {
             trunk,
+            layers: Layers::new(model, rows),
             first_units: architecture.hidden.first().copied().unwrap_or(0),
             ellipse: [Vec::new(), Vec::new()],
             unused: Vec::new(),
@@ -54,6 +113,9 @@ impl<R: Real> FeatureMap<R> {
                 model.design.forward(out, weights);
             };
             trunk.propagate(product, above, with_derivatives, visit);
+        } else if let Some(layers) = &mut self.layers {
+            layers.evaluate(model.design.matrix(), z);
+            visit(layers.features());
         } else {
             visit(model.design.matrix());
         }
@@ -66,6 +128,9 @@ impl<R: Real> FeatureMap<R> {
 
     /// Prepares [`evaluate_on_ellipse`](Self::evaluate_on_ellipse) for the points z cos α + ν sin α.
     pub(super) fn prepare_ellipse(&mut self, model: &Model<R>, z: &[R], direction: &[R]) {
+        if self.trunk.is_none() {
+            return;
+        }
         let (n, rows, units) = (model.rows(), model.design.columns(), self.first_units);
         for (values, weights) in self.ellipse.iter_mut().zip([z, direction]) {
             values.resize(n * units, R::ZERO);
@@ -81,12 +146,11 @@ impl<R: Real> FeatureMap<R> {
         model: &Model<R>,
         z: &[R],
         angle: f64,
-        mut visit: impl FnMut(Matrix<'_, R>),
+        visit: impl FnMut(Matrix<'_, R>),
     ) {
         let first = self.first_parameters(model);
         let Some(trunk) = &mut self.trunk else {
-            visit(model.design.matrix());
-            return;
+            return self.evaluate(model, z, false, visit);
         };
         let n = model.rows();
         let [position, direction] = &self.ellipse;
@@ -117,21 +181,27 @@ impl<R: Real> FeatureMap<R> {
                 model.test_design.forward(out, first, noise);
             };
             trunk.propagate(product, above, false, |_| {});
+        } else if let Some(layers) = &mut self.layers {
+            layers.evaluate(model.test_design.known(), z);
         }
     }
 
     /// The features of the last [`evaluate`](Self::evaluate), n × p.
     pub fn features<'a>(&'a self, model: &'a Model<R>) -> Matrix<'a, R> {
-        self.trunk
-            .as_ref()
-            .map_or_else(|| model.design.matrix(), Trunk::features)
+        match (&self.trunk, &self.layers) {
+            (Some(trunk), _) => trunk.features(),
+            (None, Some(layers)) => layers.features(),
+            (None, None) => model.design.matrix(),
+        }
     }
 
     /// The features of the last [`evaluate_test`](Self::evaluate_test), n* × p.
     pub(super) fn test_features<'a>(&'a self, model: &'a Model<R>) -> Matrix<'a, R> {
-        self.trunk
-            .as_ref()
-            .map_or_else(|| model.test_design.known(), Trunk::features)
+        match (&self.trunk, &self.layers) {
+            (Some(trunk), _) => trunk.features(),
+            (None, Some(layers)) => layers.features(),
+            (None, None) => model.test_design.known(),
+        }
     }
 
     /// The gradient with respect to the inner weights: `cotangent` writes the features' cotangent (n × d_L, without
@@ -143,6 +213,9 @@ impl<R: Real> FeatureMap<R> {
         gradient: &mut [R],
         cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>),
     ) {
+        if let Some(layers) = &mut self.layers {
+            return layers.backward(model.design.matrix(), z, gradient, cotangent);
+        }
         let Some(trunk) = &mut self.trunk else {
             // nothing lies below the features of a linear model, but `cotangent` may find other derivatives on its way
             let features = model.design.matrix();

@@ -115,7 +115,8 @@ pub struct SettingsArguments {
     )]
     pub shuffle: Option<u64>,
 
-    /// The network: fcn:WIDTH[,WIDTH...] or linear [default: fcn:512]
+    /// The network: fcn:WIDTH[,WIDTH...], linear, lenet, resnet:DEPTH,width=WIDTH[,scaling=NAME], resnet-small, or a TOML
+    /// file that describes its layers [default: fcn:512]
     #[arg(long, value_name = "NET", help_heading = "Model")]
     pub network: Option<String>,
     /// gelu, relu, erf, tanh, identity, leaky_relu(a), sin [default: gelu]

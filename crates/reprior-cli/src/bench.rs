@@ -10,6 +10,7 @@ use reprior::compute::{
     Cholesky, Packed, Purpose, Shape, Stream, gram_of_columns, gram_of_rows, matrix, matrix_mut,
     multiply, multiply_packed,
 };
+use reprior::network::Executor;
 use reprior::posterior::{Coordinates, NetworkPosterior, Space, Target};
 use reprior::sampler::{Method, SamplerSettings};
 use serde_json::{Value, json};
@@ -131,6 +132,20 @@ fn parts<R: Stored>(sizes: &Sizes, dim: usize, budget: Duration) -> Vec<Part> {
             Some(((entries * units) as f64, false)),
             seconds,
         );
+    }
+    if let Some(composition) = &architecture.composition {
+        let executor = Executor::<R>::new(composition);
+        if let Ok(mut executor) = executor {
+            let (inputs, weights) = (architecture.inputs, architecture.inner_parameters(0));
+            let (x, weights) = (noise::<R>(n * inputs), noise::<R>(weights));
+            let mut out = noise::<R>(n * (p - 1));
+            let seconds = shortest(budget, || {
+                let out = matrix_mut(&mut out, n, p - 1);
+                executor.features(&weights, matrix(&x, n, inputs), out);
+            });
+            let operations = n as f64 * composition.operations();
+            part("layers", Some((operations, false)), seconds);
+        }
     }
     let (mut operations, mut seconds) = (0.0, 0.0);
     for pair in architecture.hidden.windows(2) {
@@ -286,9 +301,12 @@ fn print(
 ) {
     let milliseconds = |seconds: f64| format!("{:.3}", 1e3 * seconds);
     to_stdout(&format!(
-        "{} rows, hidden layers {:?}, {} coordinates, one thread; dense products: {} Gflop/s, in f64 {}",
+        "{} rows, {}, {} coordinates, one thread; dense products: {} Gflop/s, in f64 {}",
         sizes.rows,
-        sizes.architecture.hidden,
+        match &sizes.architecture.composition {
+            Some(_) => format!("{} parameters", sizes.architecture.parameters()),
+            None => format!("hidden layers {:?}", sizes.architecture.hidden),
+        },
         sizes.coordinates,
         number(peaks[0] / 1e9),
         number(peaks[1] / 1e9),

@@ -1,7 +1,7 @@
 //! Memory and operations that a run takes, from its sizes alone.
 
 use reprior::model::likelihood::LikelihoodName;
-use reprior::network::{Architecture, Trunk};
+use reprior::network::{Architecture, Composition, Trunk};
 use reprior::posterior::{Coordinates, Readout, Regulariser, Space};
 use reprior::sampler::Method;
 use serde::Serialize;
@@ -63,7 +63,7 @@ impl Sizes {
         test_rows: usize,
     ) -> Self {
         use reprior::model::InputReduction;
-        let whole = architecture.inputs + 1;
+        let whole = architecture.whole_columns();
         let is_reduced = match settings.sampler.input_reduction {
             InputReduction::Auto => rows < whole,
             InputReduction::On => true,
@@ -137,7 +137,7 @@ impl Sizes {
 
     /// Whether the first layer's inputs are reduced.
     pub fn is_reduced(&self) -> bool {
-        !self.architecture.hidden.is_empty() && self.first_rows < self.architecture.inputs + 1
+        !self.architecture.hidden.is_empty() && self.first_rows < self.architecture.whole_columns()
     }
 
     /// Memory and operations. Memory counts every buffer that grows with the problem.
@@ -173,6 +173,11 @@ impl Sizes {
         };
         let designs = (n * r + t * (r + residual)) * real;
         let trunk = |rows: usize, gradients: bool| match self.precision {
+            // features, and a copy of the weights in the order of the way back
+            _ if architecture.composition.is_some() => {
+                let gradients = if gradients { rows * p + 2 * inner } else { 0 };
+                (rows * p + gradients) * real
+            }
             Precision::F32 => Trunk::<f32>::bytes(architecture, rows, gradients),
             Precision::F64 => Trunk::<f64>::bytes(architecture, rows, gradients),
         };
@@ -235,6 +240,8 @@ impl Sizes {
             architecture.outputs as f64,
         );
         let p = architecture.readout_rows() as f64;
+        let layers = architecture.composition.as_ref();
+        let layers = n * layers.map_or(0.0, Composition::operations);
         let widths: Vec<f64> = architecture.hidden.iter().map(|&w| w as f64).collect();
         let first = widths.first().map_or(0.0, |w| {
             if self.is_reduced() {
@@ -247,6 +254,7 @@ impl Sizes {
             .windows(2)
             .map(|pair| 2.0 * n * (pair[0] + 1.0) * pair[1])
             .sum();
+        let above = above + layers;
         if self.coordinates == Coordinates::Standard {
             let readout = 2.0 * n * p * c;
             return (

@@ -40,7 +40,9 @@ impl Settings {
         replace(&mut self.data.train, &flags.train);
         replace(&mut self.data.test, &flags.test);
         replace(&mut self.data.shuffle, &flags.shuffle);
-        set(&mut self.model.network, &flags.network);
+        if let Some(network) = &flags.network {
+            self.model.set_network(network)?;
+        }
         set(&mut self.model.activation, &flags.activation);
         set(&mut self.model.weight_variance, &flags.weight_variance);
         set(&mut self.model.bias_variance, &flags.bias_variance);

@@ -12,6 +12,7 @@ mod error;
 mod flags;
 mod model_settings;
 mod names;
+mod network;
 mod plan;
 mod predict;
 mod predictive;

@@ -5,15 +5,11 @@ use std::str::FromStr;
 
 use reprior::model::likelihood::LikelihoodName;
 use reprior::model::{Noise, NoisePrior, Targets};
-use reprior::network::{Activation, Architecture, LayerScale};
+use reprior::network::Activation;
+use reprior::network::layer::Layer;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
-
-/// Widest hidden layer, and most weights between hidden layers, whose memory is counted rather than refused outright;
-/// beyond them the count itself would not fit in 64 bits.
-const MOST_WIDTH: usize = 10_000_000;
-const MOST_WEIGHTS: f64 = 1e15;
 
 /// Degrees of freedom of the student-t likelihood unless given.
 const DEGREES_OF_FREEDOM: f64 = 4.0;
@@ -22,6 +18,9 @@ const DEGREES_OF_FREEDOM: f64 = 4.0;
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ModelSettings {
     pub network: String,
+    /// Of a network that was described layer by layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Vec<Layer>>,
     pub activation: Activation,
     pub weight_variance: Vec<f64>,
     pub bias_variance: Vec<f64>,
@@ -42,6 +41,7 @@ impl Default for ModelSettings {
     fn default() -> Self {
         Self {
             network: "fcn:512".to_owned(),
+            layers: None,
             activation: Activation::Gelu,
             weight_variance: vec![2.0],
             bias_variance: vec![0.01],
@@ -191,7 +191,7 @@ impl ModelSettings {
                 )));
             }
         }
-        self.architecture(1, 1)?.check().map_err(Failure::request)
+        self.check_network()
     }
 
     /// Checks the likelihood against the training targets.
@@ -237,81 +237,5 @@ impl ModelSettings {
         if self.likelihood == LikelihoodName::StudentT {
             self.degrees_of_freedom = Some(self.degrees_of_freedom());
         }
-    }
-
-    /// The network for data with this many inputs and outputs.
-    ///
-    /// # Errors
-    /// A wrong request: a network that is not understood, variances out of range or of the wrong number.
-    pub fn architecture(&self, inputs: usize, outputs: usize) -> Result<Architecture, Failure> {
-        let model = self;
-        let unknown = || {
-            let message = format!(
-                "unknown network `{}`: use fcn: and the widths of the hidden layers (fcn:1024 or fcn:256,256), or linear",
-                model.network
-            );
-            Failure::Request(message)
-        };
-        let hidden: Vec<usize> = match model.network.strip_prefix("fcn:") {
-            Some(widths) => {
-                let widths = widths
-                    .split(',')
-                    .map(|width| width.trim().parse().map_err(|_| unknown()));
-                widths.collect::<Result<_, _>>()?
-            }
-            None if model.network == "linear" => Vec::new(),
-            None => return Err(unknown()),
-        };
-        let joined = |pair: &[usize]| pair[0] as f64 * pair[1] as f64;
-        let weights_between: f64 = hidden.windows(2).map(joined).sum();
-        if hidden.iter().any(|&width| width > MOST_WIDTH) || weights_between > MOST_WEIGHTS {
-            return Err(Failure::request(format!(
-                "network `{}` is too wide for any machine: `reprior plan` says what fits this one",
-                model.network
-            )));
-        }
-        let per_layer = |variances: &[f64], name: &str| match (variances, hidden.len()) {
-            ([one], layers) => Ok(vec![*one; layers]),
-            (all, layers) if all.len() == layers => Ok(all.to_vec()),
-            (all, layers) => Err(Failure::request(format!(
-                "{} values of {name} for {layers} hidden layers: give one, or one per layer",
-                all.len()
-            ))),
-        };
-        let weights = per_layer(&model.weight_variance, "--weight-variance")?;
-        let biases = per_layer(&model.bias_variance, "--bias-variance")?;
-        let checked = weights
-            .iter()
-            .chain([&model.readout_weight_variance])
-            .map(|v| (v, 0.0 < *v));
-        let checked = checked.chain(
-            biases
-                .iter()
-                .chain([&model.readout_bias_variance])
-                .map(|v| (v, 0.0 <= *v)),
-        );
-        for (value, is_allowed) in checked {
-            if !(is_allowed && value.is_finite()) {
-                return Err(Failure::request(format!(
-                    "a prior variance is {value}: weights need a positive one, biases zero or a positive one"
-                )));
-            }
-        }
-        let scale = |weight: f64, bias: f64| LayerScale {
-            weight: weight.sqrt(),
-            bias: bias.sqrt(),
-        };
-        Ok(Architecture {
-            inputs,
-            hidden_scales: weights
-                .iter()
-                .zip(&biases)
-                .map(|(w, b)| scale(*w, *b))
-                .collect(),
-            readout_scale: scale(model.readout_weight_variance, model.readout_bias_variance),
-            hidden,
-            outputs,
-            activation: model.activation,
-        })
     }
 }

@@ -192,7 +192,7 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
         to_stdout(&format!("note: {note}"));
     }
     let row = |name: &str, value: String| vec![name.to_owned(), value];
-    let reduced = if sizes.first_rows < problem.description.columns + 1 {
+    let reduced = if sizes.is_reduced() {
         format!(
             " (first layer reduced from {} to {} inputs)",
             problem.description.columns + 1,

@@ -12,6 +12,7 @@ use reprior_io::run::{DrawReader, Number, Selection, atomic};
 use crate::arguments::PredictArguments;
 use crate::error::Failure;
 use crate::names::Precision;
+use crate::network::arrange;
 use crate::predictive::{Block, Gatherer, Kind};
 use crate::problem::{DataDescription, Problem};
 use crate::schema::{POSITION, POSITIONS};
@@ -42,6 +43,7 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     let values = description
         .standardisation
         .standardise_inputs(&inputs.values);
+    let values = arrange(&problem.architecture, description.kind, values);
     let kind = Kind::new(&problem.settings.model, description.is_classification);
     if arguments.no_noise && kind == Kind::Probabilities {
         return Err(Failure::request(format!(

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Sizes;
 use crate::error::Failure;
+use crate::network::arrange;
 use crate::schema::Keeping;
 use crate::settings::Settings;
 use crate::stored::Stored;
@@ -51,7 +52,7 @@ pub struct Problem {
     /// Targets in their own units.
     pub train_targets: Targets,
     pub test_targets: Targets,
-    /// Standardised row-major inputs.
+    /// Standardised row-major inputs, pixels in the order that the network takes them.
     pub inputs: Vec<f64>,
     pub test_inputs: Vec<f64>,
     /// Coded column-major training targets.
@@ -85,7 +86,11 @@ impl Problem {
         settings.resolve();
         settings.model.check_targets(&train.targets)?;
         let outputs = settings.model.likelihood.outputs(&train.targets);
-        let architecture = settings.model.architecture(train.columns, outputs)?;
+        let reduction = settings.sampler.input_reduction;
+        let architecture =
+            settings
+                .model
+                .architecture(train.kind, train.columns, outputs, reduction)?;
         let sizes = Sizes::new(&settings, architecture.clone(), train.rows, test.rows);
         let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
         settings.record.keep = Some(keeping.positions(settings.schedule().draws));
@@ -104,9 +109,13 @@ impl Problem {
             standardisation,
         };
         let standardisation = &description.standardisation;
+        let standardise = |inputs: &[f64]| {
+            let inputs = standardisation.standardise_inputs(inputs);
+            arrange(&architecture, train.kind, inputs)
+        };
         Ok(Self {
-            inputs: standardisation.standardise_inputs(&train.inputs),
-            test_inputs: standardisation.standardise_inputs(&test.inputs),
+            inputs: standardise(&train.inputs),
+            test_inputs: standardise(&test.inputs),
             targets: settings
                 .model
                 .likelihood

@@ -96,16 +96,17 @@ impl<R: Stored> Recording<R> {
         let architecture = &self.recipe.architecture;
         let mut rest = weights;
         let mut parts: Vec<Vec<R>> = Vec::new();
-        for (layer, (_, fan_out, fan_in)) in tensors(architecture).into_iter().enumerate() {
-            let first_rows = match (&self.recipe.whole, layer) {
+        for (index, layer) in tensors(architecture).into_iter().enumerate() {
+            let (fan_out, fan_in) = (layer.fan_out, layer.fan_in);
+            let rows = fan_in + usize::from(layer.has_bias);
+            let first_rows = match (&self.recipe.whole, index) {
                 (Some(whole), 0) => whole.known().ncols(),
-                _ => fan_in + 1,
+                _ => rows,
             };
             let (own, above) = rest.split_at(first_rows * fan_out);
             rest = above;
-            let rows = fan_in + 1;
             let mut full = own.to_vec();
-            if let (Some(whole), 0) = (&self.recipe.whole, layer) {
+            if let (Some(whole), 0) = (&self.recipe.whole, index) {
                 let mut noise = vec![R::ZERO; whole.residual_columns() * fan_out];
                 stream.fill_normal(&mut noise);
                 full.resize(rows * fan_out, R::ZERO);
@@ -115,13 +116,17 @@ impl<R: Stored> Recording<R> {
                     matrix(&noise, whole.residual_columns(), fan_out),
                 );
             }
+            let units = full.chunks_exact(rows);
             parts.push(
-                full.chunks_exact(rows)
+                units
+                    .clone()
                     .flat_map(|unit| &unit[..fan_in])
                     .copied()
                     .collect(),
             );
-            parts.push(full.chunks_exact(rows).map(|unit| unit[fan_in]).collect());
+            if layer.has_bias {
+                parts.push(units.map(|unit| unit[fan_in]).collect());
+            }
         }
         let values: Vec<Values<'_>> = parts.iter().map(|part| R::values(part)).collect();
         self.writer.push(WEIGHTS, &values)

@@ -104,17 +104,48 @@ fn statistics() -> Vec<Variable> {
     ]
 }
 
-/// Names and shapes (fan-out, fan-in) of the network's tensors, as in a torch `Sequential` of linear layers and
-/// activations.
-pub fn tensors(architecture: &Architecture) -> Vec<(String, usize, usize)> {
+/// The weights, and the biases if there are any, of a layer that has parameters.
+pub struct LayerTensors {
+    pub name: String,
+    pub fan_out: usize,
+    pub fan_in: usize,
+    pub has_bias: bool,
+}
+
+/// The network's layers with parameters, named as in a torch `Sequential` (activations count as layers; within parallel
+/// branches `layer.branch.layer`). Weights of a convolution have its window's pixels and channels in their columns.
+pub fn tensors(architecture: &Architecture) -> Vec<LayerTensors> {
+    if let Some(composition) = &architecture.composition {
+        let mut all: Vec<LayerTensors> = composition
+            .parameter_matrices()
+            .into_iter()
+            .map(|matrix| LayerTensors {
+                fan_in: matrix.rows - usize::from(matrix.has_bias),
+                fan_out: matrix.units,
+                has_bias: matrix.has_bias,
+                name: matrix.name,
+            })
+            .collect();
+        all.push(LayerTensors {
+            name: composition.layers.len().to_string(),
+            fan_out: architecture.outputs,
+            fan_in: architecture.features(),
+            has_bias: true,
+        });
+        return all;
+    }
     let widths: Vec<usize> = std::iter::once(architecture.inputs)
         .chain(architecture.hidden.iter().copied())
         .chain([architecture.outputs])
         .collect();
-    widths
-        .windows(2)
-        .enumerate()
-        .map(|(layer, pair)| ((2 * layer).to_string(), pair[1], pair[0]))
+    let layers = widths.windows(2).enumerate();
+    layers
+        .map(|(layer, pair)| LayerTensors {
+            name: (2 * layer).to_string(),
+            fan_out: pair[1],
+            fan_in: pair[0],
+            has_bias: true,
+        })
         .collect()
 }
 
@@ -135,7 +166,7 @@ pub fn schema(
     // classes, or real outputs: a network for two classes may have one output
     let outputs = description.output_names.len() as u64;
     let kind = Kind::new(&settings.model, description.is_classification);
-    let layers = architecture.hidden.len() as u64 + 1;
+    let layers = tensors(architecture).len() as u64;
     let projections = settings.record.projections as u64;
     let group = |name: &str, draws: Option<Draws>, variables: Vec<Variable>| Group {
         name: name.to_owned(),
@@ -239,7 +270,13 @@ pub fn schema(
     }
     if let Some(every) = keeping.weights_every {
         let mut variables = Vec::new();
-        for (name, fan_out, fan_in) in tensors(architecture) {
+        for layer in tensors(architecture) {
+            let LayerTensors {
+                name,
+                fan_out,
+                fan_in,
+                has_bias,
+            } = layer;
             let (out, into) = (format!("{name}_out"), format!("{name}_in"));
             let dims = [
                 (out.as_str(), fan_out as u64),
@@ -247,12 +284,11 @@ pub fn schema(
             ];
             let text = "weights, N(0, 1) a priori (NTK parametrisation)";
             variables.push(variable(&format!("{name}.weight"), data_type, &dims, text));
-            variables.push(variable(
-                &format!("{name}.bias"),
-                data_type,
-                &dims[..1],
-                "biases, N(0, 1) a priori",
-            ));
+            if has_bias {
+                let text = "biases, N(0, 1) a priori";
+                let name = format!("{name}.bias");
+                variables.push(variable(&name, data_type, &dims[..1], text));
+            }
         }
         groups.push(group(
             WEIGHTS,

@@ -379,6 +379,50 @@ fn images() {
 }
 
 #[test]
+fn networks_by_name_and_layer_by_layer() {
+    let place = Place::new();
+    let flags = "--data strokes --train 30 --test 10 --warmup 6 --draws 6 --chains 2";
+    let example = include_str!("../../../examples/network.toml");
+    place.write("network.toml", example);
+    place.succeed(&format!(
+        "sample {flags} --out own --network network.toml --keep-weights 2"
+    ));
+    // the run has the description in its own settings
+    place.write("network.toml", "");
+    assert_eq!(place.summary("own")["draws"], 6);
+    assert!(
+        !place
+            .succeed("predict own --data strokes")
+            .stdout
+            .is_empty()
+    );
+    place.succeed("sample --config own/config.toml --out again");
+    let draws = |run| place.tree(&format!("{run}/draws.zarr"));
+    assert_same(&draws("own"), &draws("again"));
+    let draws = draws("own");
+    for name in ["0.weight", "2.1.0.bias", "4.weight"] {
+        let name = format!("weights/{name}/zarr.json");
+        assert!(draws.keys().any(|path| path.ends_with(&name)), "{name}");
+    }
+    place.succeed(&format!(
+        "sample {flags} --out resnet --network resnet:8,width=2 --likelihood categorical --method elliptical"
+    ));
+    place.succeed("bench --data strokes --train 30 --network resnet:8,width=2 --seconds 0.01");
+    for (network, reason) in [
+        ("network.toml", "not understood"),
+        ("nowhere.toml", "cannot be read"),
+        ("resnet:9,width=2", "6·blocks + 2"),
+        ("cnn", "use fcn:"),
+        ("lenet --weight-variance 1,2", "one --weight-variance"),
+        ("lenet --input-reduction on", "--input-reduction"),
+    ] {
+        let run = place.run(&format!("sample {flags} --network {network} --out no"));
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains(reason), "{run:?}");
+    }
+}
+
+#[test]
 fn the_same_bytes_on_any_number_of_threads_and_from_the_written_configuration() {
     let place = Place::new();
     let flags = SMALL.replace("--chains 2", "--chains 3");

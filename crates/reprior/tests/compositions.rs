@@ -7,8 +7,8 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream, dot};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
-use reprior::network::layer::{Dense, Layer, Shape};
-use reprior::network::{Activation, Architecture, Composition, LayerScale, Named};
+use reprior::network::layer::Shape;
+use reprior::network::{Activation, Architecture, LayerScale, Named};
 use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder, Space, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -45,20 +45,7 @@ fn a_fully_connected_network_is_the_same_layer_by_layer() {
         weight: 0.7,
         bias: 0.4,
     };
-    let layers = dense.hidden.iter().zip(&dense.hidden_scales);
-    let layers = layers.flat_map(|(&units, &scale)| {
-        let function = dense.activation;
-        [
-            Layer::Dense(Dense { units, scale }),
-            Layer::Activation { function },
-        ]
-    });
-    let composed = Architecture::of(Composition {
-        input: Shape::vector(4),
-        layers: layers.collect(),
-        outputs: 3,
-        readout_scale: dense.readout_scale,
-    });
+    let composed = Architecture::of(dense.layer_by_layer());
     assert_eq!(dense.parameters(), composed.parameters());
     assert_eq!(dense.features(), composed.features());
     let likelihoods: [Arc<dyn Likelihood>; 2] = [Arc::new(Gaussian), Arc::new(Categorical)];

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::layer::ShapeError;
+use super::layer::{Dense, Layer, Shape, ShapeError};
 use super::{Activation, Composition};
 
 /// Prior scales of one layer in the NTK parametrisation: z = (weight/√fan_in)·h·W + bias·b.
@@ -153,6 +153,28 @@ impl Architecture {
             hidden_scales: Vec::new(),
             readout_scale: composition.readout_scale,
             composition: Some(composition),
+        }
+    }
+
+    /// The same network described layer by layer, with the same parameters in the same order (inputs not reduced; a hidden
+    /// layer with σ_b = 0 loses its biases, which do nothing).
+    pub fn layer_by_layer(&self) -> Composition {
+        if let Some(composition) = &self.composition {
+            return composition.clone();
+        }
+        let function = self.activation;
+        let layers = self.hidden.iter().zip(&self.hidden_scales);
+        let layers = layers.flat_map(|(&units, &scale)| {
+            [
+                Layer::Dense(Dense { units, scale }),
+                Layer::Activation { function },
+            ]
+        });
+        Composition {
+            input: Shape::vector(self.inputs),
+            layers: layers.collect(),
+            outputs: self.outputs,
+            readout_scale: self.readout_scale,
         }
     }
 

@@ -13,17 +13,17 @@ use crate::network::operation::{Direction, Keeps, Operation, Point, no_tangent};
 
 /// Means of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct AveragePool {
     /// The windows.
-    #[serde(flatten)]
     pub window: Window,
 }
 
 /// Largest numbers of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct MaxPool {
     /// The windows.
-    #[serde(flatten)]
     pub window: Window,
 }
 
@@ -228,17 +228,17 @@ impl<R: Real> Operation<R> for Largest {
             #[inline(always)]
             |to, sources| {
                 let output = &mut output[to..to + length];
-                for (index, from) in sources.ranges().enumerate() {
-                    let input = &input[from];
-                    if index == 0 {
-                        output.copy_from_slice(input);
-                        continue;
-                    }
-                    for (output, &value) in output.iter_mut().zip(input) {
-                        // a NaN stays one, whichever of the two it is
-                        let is_less = value <= *output;
-                        let kept = if is_less { *output } else { value };
-                        *output = if is_nan(*output) { *output } else { kept };
+                let mut ranges = sources.ranges();
+                let Some(first) = ranges.next() else { return };
+                let first = &input[first];
+                // the second is the first again where there is no other
+                let second = ranges.next().map_or(first, |from| &input[from]);
+                for ((output, &x), &y) in output.iter_mut().zip(first).zip(second) {
+                    *output = larger(x, y);
+                }
+                for from in ranges {
+                    for (output, &value) in output.iter_mut().zip(&input[from]) {
+                        *output = larger(*output, value);
                     }
                 }
             },
@@ -279,8 +279,17 @@ impl<R: Real> Operation<R> for Largest {
                 #[inline(always)]
                 |from, sources| {
                     let output = &at.output[from..from + length];
-                    left.copy_from_slice(&cotangent[from..from + length]);
-                    for to in sources.ranges() {
+                    let cotangent = &cotangent[from..from + length];
+                    let mut ranges = sources.ranges();
+                    let Some(first) = ranges.next() else { return };
+                    let values = at.input[first.clone()].iter().zip(output).zip(cotangent);
+                    let targets = out[first].iter_mut().zip(&mut *left);
+                    for ((out, left), ((&x, &y), &cotangent)) in targets.zip(values) {
+                        let taken = if x == y { cotangent } else { R::ZERO };
+                        *out += taken;
+                        *left = cotangent - taken;
+                    }
+                    for to in ranges {
                         let values = at.input[to.clone()].iter().zip(output);
                         let targets = out[to].iter_mut().zip(&mut *left);
                         for ((out, left), (&x, &y)) in targets.zip(values) {
@@ -295,10 +304,11 @@ impl<R: Real> Operation<R> for Largest {
     }
 }
 
-/// Whether a number is none.
+/// The larger of two numbers, and none if one of them is none.
 #[inline(always)]
-fn is_nan<R: Real>(x: R) -> bool {
-    x.partial_cmp(&x).is_none()
+fn larger<R: Real>(a: R, b: R) -> R {
+    let is_nan = a.partial_cmp(&a).is_none();
+    if is_nan || a >= b { a } else { b }
 }
 
 #[cfg(test)]

@@ -404,11 +404,20 @@ mod tests {
             {"type": "global-average-pool"}]}"#;
         let network: Composition = serde_json::from_str(text).unwrap();
         assert_eq!(parameters(&network), 10 * 4 + 5 * 4 + 5 * 2);
-        let wrong = text.replace("channels", "units");
-        let error = serde_json::from_str::<Composition>(&wrong).unwrap_err();
-        assert!(
-            error.to_string().contains("missing field `channels`"),
-            "{error}"
-        );
+        for (right, wrong) in [
+            ("channels", "units"),
+            ("padding", "pading"),
+            ("branches", "arms"),
+        ] {
+            let error = serde_json::from_str::<Composition>(&text.replace(right, wrong));
+            let error = error.unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("unknown field `{wrong}`")),
+                "{error}"
+            );
+        }
+        let pool = r#"{"type": "max-pool", "size": [2, 2], "strides": [2, 2]}"#;
+        let error = serde_json::from_str::<Layer>(pool).unwrap_err().to_string();
+        assert!(error.contains("unknown field `strides`"), "{error}");
     }
 }

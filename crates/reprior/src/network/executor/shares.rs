@@ -11,11 +11,12 @@ const MOST: usize = 16;
 /// Numbers that all shares' gradients may have together, as long as there are two shares.
 const MOST_NUMBERS: usize = 1 << 25;
 
-/// Rows of each share: whole blocks, two of them at least unless there are fewer. `sums` is the length of a share's sums.
+/// Rows of each share: whole blocks, two of them at least if that leaves four shares. `sums` is the length of a share's sums.
 pub(super) fn shares(rows: usize, block: usize, sums: usize) -> Vec<Range<usize>> {
     let blocks = rows.div_ceil(block);
     let affordable = MOST_NUMBERS.checked_div(sums).unwrap_or(MOST).max(2);
-    let count = blocks.div_ceil(2).min(MOST).min(affordable);
+    let count = blocks.min(4).max(blocks.div_ceil(2));
+    let count = count.min(MOST).min(affordable);
     let at = |share: usize| rows.min(share * blocks / count * block);
     (0..count).map(|share| at(share)..at(share + 1)).collect()
 }
@@ -76,7 +77,7 @@ mod tests {
         for rows in [0, 1, 15, 16, 17, 128, 1000, 60_000] {
             for sums in [10, 1 << 24, 1 << 30] {
                 let shares = shares(rows, 16, sums);
-                assert!(shares.len() <= MOST && (shares.len() > 1 || rows <= 32));
+                assert!(shares.len() <= MOST && (shares.len() > 1 || rows <= 16));
                 let mut next = 0;
                 for share in &shares {
                     assert!(share.start == next && (share.end % 16 == 0 || share.end == rows));

@@ -6,12 +6,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::linear::Linear;
-use super::{Shape, Window};
+use super::{Padding, Shape, Window};
 use crate::compute::Real;
 use crate::network::LayerScale;
 
 /// A convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Description")]
 pub struct Convolution {
     /// Channels of the output.
     pub channels: usize,
@@ -19,8 +20,42 @@ pub struct Convolution {
     #[serde(flatten)]
     pub window: Window,
     /// Prior scales.
-    #[serde(default = "LayerScale::hidden")]
     pub scale: LayerScale,
+}
+
+/// A [`Convolution`] as it is read: all fields side by side, so that a wrong one is an error.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    channels: usize,
+    size: [usize; 2],
+    #[serde(default = "Window::unit_stride")]
+    stride: [usize; 2],
+    #[serde(default)]
+    padding: Padding,
+    #[serde(default = "LayerScale::hidden")]
+    scale: LayerScale,
+}
+
+impl From<Description> for Convolution {
+    fn from(description: Description) -> Self {
+        let Description {
+            channels,
+            size,
+            stride,
+            padding,
+            scale,
+        } = description;
+        Self {
+            channels,
+            window: Window {
+                size,
+                stride,
+                padding,
+            },
+            scale,
+        }
+    }
 }
 
 impl Convolution {

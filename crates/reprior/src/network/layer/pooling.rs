@@ -3,25 +3,27 @@
 //! With `Padding::Same` a mean is over the pixels of the window that lie in the image, and zeros are no candidates for a
 //! maximum. Of equal maxima the first has the derivative.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Shape, Window};
 use crate::compute::{Real, panel_rows, simd};
-use crate::network::operation::{Direction, Keeps, Operation, Point, no_tangent, scale};
+use crate::network::operation::{Direction, Keeps, Operation, Point, no_tangent};
 
 /// Means of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct AveragePool {
     /// The windows.
-    #[serde(flatten)]
     pub window: Window,
 }
 
 /// Largest numbers of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct MaxPool {
     /// The windows.
-    #[serde(flatten)]
     pub window: Window,
 }
 
@@ -72,30 +74,60 @@ impl Pixels {
         }
     }
 
-    /// Calls `visit` with each pixel of the output, as a range of `output`'s numbers, and with the number of the input where
-    /// each of its sources begins; all pixels have the same length.
+    /// Calls `visit` with where each pixel of the output begins, and where each of its sources does in the input; all have
+    /// [`length`](Self::length) numbers. The whole loop is one call of vector code.
     #[inline(always)]
-    fn each<R: Real>(
-        &self,
-        panels: usize,
-        mut visit: impl FnMut(usize, &mut dyn Iterator<Item = usize>, usize),
-    ) {
-        let length = self.channels * panel_rows::<R>();
-        let positions = self.starts.len() - 1;
-        for panel in 0..panels {
-            for position in 0..positions {
-                let own = self.starts[position] as usize..self.starts[position + 1] as usize;
-                let count = own.len();
-                let mut sources = self.sources[own]
-                    .iter()
-                    .map(|&pixel| (panel * self.input + pixel as usize) * length);
-                visit((panel * positions + position) * length, &mut sources, count);
-            }
-        }
+    fn each<R: Real>(&self, panels: usize, mut visit: impl FnMut(usize, Sources<'_>)) {
+        let (length, positions) = (self.length::<R>(), self.starts.len() - 1);
+        simd(
+            #[inline(always)]
+            || {
+                for panel in 0..panels {
+                    let first = panel * self.input * length;
+                    for position in 0..positions {
+                        let [from, to] = [self.starts[position], self.starts[position + 1]];
+                        let sources = Sources {
+                            pixels: &self.sources[from as usize..to as usize],
+                            first,
+                            length,
+                        };
+                        visit((panel * positions + position) * length, sources);
+                    }
+                }
+            },
+        );
     }
 
+    /// Numbers of a pixel in one panel.
     fn length<R: Real>(&self) -> usize {
         self.channels * panel_rows::<R>()
+    }
+}
+
+/// The pixels that one of the output is made of.
+struct Sources<'a> {
+    pixels: &'a [u32],
+    /// Where the panel begins.
+    first: usize,
+    length: usize,
+}
+
+impl Sources<'_> {
+    #[inline(always)]
+    fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<usize>> + ExactSizeIterator {
+        self.pixels.iter().map(
+            #[inline(always)]
+            |&pixel| {
+                let from = self.first + pixel as usize * self.length;
+                from..from + self.length
+            },
+        )
+    }
+
+    /// 1/(how many there are).
+    #[inline(always)]
+    fn share<R: Real>(&self) -> R {
+        R::from_f64(1.0 / self.pixels.len() as f64)
     }
 }
 
@@ -119,14 +151,20 @@ impl Mean {
     }
 
     fn average<R: Real>(&self, panels: usize, input: &[R], output: &mut [R]) {
+        output.fill(R::ZERO);
         let length = self.0.length::<R>();
-        self.0.each::<R>(panels, |to, sources, count| {
-            let factor = R::from_f64(1.0 / count as f64);
-            for (index, from) in sources.enumerate() {
-                let output = &mut output[to..to + length];
-                scale(output, index > 0, factor, &input[from..from + length]);
-            }
-        });
+        self.0.each::<R>(
+            panels,
+            #[inline(always)]
+            |to, sources| {
+                let (factor, output) = (sources.share::<R>(), &mut output[to..to + length]);
+                for from in sources.ranges() {
+                    for (output, &value) in output.iter_mut().zip(&input[from]) {
+                        *output += factor * value;
+                    }
+                }
+            },
+        );
     }
 }
 
@@ -149,13 +187,18 @@ impl<R: Real> Operation<R> for Mean {
     fn vjp_input(&self, at: Point<'_, R>, cotangent: &[R], accumulate: bool, out: &mut [R]) {
         no_tangent(accumulate, out);
         let length = self.0.length::<R>();
-        self.0.each::<R>(at.panels, |from, sources, count| {
-            let factor = R::from_f64(1.0 / count as f64);
-            for to in sources {
-                let out = &mut out[to..to + length];
-                scale(out, true, factor, &cotangent[from..from + length]);
-            }
-        });
+        self.0.each::<R>(
+            at.panels,
+            #[inline(always)]
+            |from, sources| {
+                let (factor, cotangent) = (sources.share::<R>(), &cotangent[from..from + length]);
+                for to in sources.ranges() {
+                    for (out, &value) in out[to].iter_mut().zip(cotangent) {
+                        *out += factor * value;
+                    }
+                }
+            },
+        );
     }
 }
 
@@ -180,85 +223,127 @@ impl<R: Real> Operation<R> for Largest {
 
     fn forward(&self, _: &[R], panels: usize, input: &[R], output: &mut [R]) {
         let length = self.0.length::<R>();
-        self.0.each::<R>(panels, |to, sources, _| {
-            let output = &mut output[to..to + length];
-            for (index, from) in sources.enumerate() {
-                let input = &input[from..from + length];
-                if index == 0 {
-                    output.copy_from_slice(input);
-                    continue;
+        self.0.each::<R>(
+            panels,
+            #[inline(always)]
+            |to, sources| {
+                let output = &mut output[to..to + length];
+                let mut ranges = sources.ranges();
+                let Some(first) = ranges.next() else { return };
+                let first = &input[first];
+                // the second is the first again where there is no other
+                let second = ranges.next().map_or(first, |from| &input[from]);
+                for ((output, &x), &y) in output.iter_mut().zip(first).zip(second) {
+                    *output = larger(x, y);
                 }
-                simd(
-                    #[inline(always)]
-                    || {
-                        for (output, &value) in output.iter_mut().zip(input) {
-                            // a NaN stays one
-                            let is_more = value > *output || value.partial_cmp(&value).is_none();
-                            *output = if is_more { value } else { *output };
-                        }
-                    },
-                );
-            }
-        });
+                for from in ranges {
+                    for (output, &value) in output.iter_mut().zip(&input[from]) {
+                        *output = larger(*output, value);
+                    }
+                }
+            },
+        );
     }
 
     fn jvp(&self, at: Point<'_, R>, along: Direction<'_, R>, out: &mut [R]) {
+        no_tangent(false, out);
         let Some(tangent) = along.input else {
-            return no_tangent(false, out);
+            return;
         };
         let length = self.0.length::<R>();
-        R::with_scratch(length, |left| {
-            self.0.each::<R>(at.panels, |to, sources, _| {
+        self.0.each::<R>(
+            at.panels,
+            #[inline(always)]
+            |to, sources| {
                 let (output, out) = (&at.output[to..to + length], &mut out[to..to + length]);
-                out.fill(R::ZERO);
-                left.fill(R::ONE);
-                for from in sources {
-                    let (input, tangent) = (
-                        &at.input[from..from + length],
-                        &tangent[from..from + length],
-                    );
-                    simd(
-                        #[inline(always)]
-                        || {
-                            let values = input.iter().zip(output).zip(tangent);
-                            for ((out, left), ((&x, &y), &tangent)) in
-                                out.iter_mut().zip(&mut *left).zip(values)
-                            {
-                                let taken = if x == y { *left } else { R::ZERO };
-                                *out += taken * tangent;
-                                *left -= taken;
-                            }
-                        },
-                    );
+                // the last to be written is the first of the largest
+                for from in sources.ranges().rev() {
+                    let values = at.input[from.clone()]
+                        .iter()
+                        .zip(&tangent[from])
+                        .zip(output);
+                    for (out, ((&x, &tangent), &y)) in out.iter_mut().zip(values) {
+                        *out = if x == y { tangent } else { *out };
+                    }
                 }
-            });
-        });
+            },
+        );
     }
 
     fn vjp_input(&self, at: Point<'_, R>, cotangent: &[R], accumulate: bool, out: &mut [R]) {
         no_tangent(accumulate, out);
         let length = self.0.length::<R>();
         R::with_scratch(length, |left| {
-            self.0.each::<R>(at.panels, |from, sources, _| {
-                let output = &at.output[from..from + length];
-                left.copy_from_slice(&cotangent[from..from + length]);
-                for to in sources {
-                    let (input, out) = (&at.input[to..to + length], &mut out[to..to + length]);
-                    simd(
-                        #[inline(always)]
-                        || {
-                            let values = input.iter().zip(output);
-                            for ((out, left), (&x, &y)) in
-                                out.iter_mut().zip(&mut *left).zip(values)
-                            {
-                                let taken = if x == y { *left } else { R::ZERO };
-                                *out += taken;
-                                *left -= taken;
-                            }
-                        },
-                    );
-                }
-            });
+            self.0.each::<R>(
+                at.panels,
+                #[inline(always)]
+                |from, sources| {
+                    let output = &at.output[from..from + length];
+                    let cotangent = &cotangent[from..from + length];
+                    let mut ranges = sources.ranges();
+                    let Some(first) = ranges.next() else { return };
+                    let values = at.input[first.clone()].iter().zip(output).zip(cotangent);
+                    let targets = out[first].iter_mut().zip(&mut *left);
+                    for ((out, left), ((&x, &y), &cotangent)) in targets.zip(values) {
+                        let taken = if x == y { cotangent } else { R::ZERO };
+                        *out += taken;
+                        *left = cotangent - taken;
+                    }
+                    for to in ranges {
+                        let values = at.input[to.clone()].iter().zip(output);
+                        let targets = out[to].iter_mut().zip(&mut *left);
+                        for ((out, left), (&x, &y)) in targets.zip(values) {
+                            let taken = if x == y { *left } else { R::ZERO };
+                            *out += taken;
+                            *left -= taken;
+                        }
+                    }
+                },
+            );
         });
+    }
+}
+
+/// The larger of two numbers, and none if one of them is none.
+#[inline(always)]
+fn larger<R: Real>(a: R, b: R) -> R {
+    let is_nan = a.partial_cmp(&a).is_none();
+    if is_nan || a >= b { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::layer::Padding;
+
+    /// Maxima keep what is not a number, wherever it is in the window; of equal ones the first has the derivative.
+    #[test]
+    fn maxima_of_nan_and_of_equal_numbers() {
+        let window = Window {
+            size: [1, 2],
+            stride: [1, 2],
+            padding: Padding::Valid,
+        };
+        let (pool, height) = (
+            Largest::new(&window, Shape::from([1, 6, 1])),
+            panel_rows::<f64>(),
+        );
+        let pixels = [f64::NAN, 1.0, 2.0, f64::NAN, 3.0, 3.0];
+        let input: Vec<f64> = pixels.iter().flat_map(|&x| vec![x; height]).collect();
+        let mut output = vec![0.0; 3 * height];
+        pool.forward(&[], 1, &input, &mut output);
+        assert!(output[0].is_nan() && output[height].is_nan() && output[2 * height] == 3.0);
+        let point = Point {
+            panels: 1,
+            weights: &[],
+            turned: &[],
+            input: &input,
+            output: &output,
+            derivative: &[],
+            second: &[],
+        };
+        let mut back = vec![1.0; 6 * height];
+        pool.vjp_input(point, &vec![5.0; 3 * height], false, &mut back);
+        assert_eq!((back[4 * height], back[5 * height]), (5.0, 0.0));
     }
 }

@@ -19,6 +19,7 @@ pub enum Padding {
 
 /// A window's size and how far it moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Window {
     /// Height and width.
     pub size: [usize; 2],
@@ -31,7 +32,7 @@ pub struct Window {
 }
 
 impl Window {
-    fn unit_stride() -> [usize; 2] {
+    pub(super) fn unit_stride() -> [usize; 2] {
         [1, 1]
     }
 

@@ -7,6 +7,7 @@ mod activation;
 mod architecture;
 mod composition;
 mod dense;
+pub mod infinite;
 pub mod layer;
 mod trunk;
 

@@ -42,3 +42,8 @@ impl BatchNorm {
         Ok(input)
     }
 }
+
+impl BatchNorm {
+    /// Why there is no kernel map.
+    pub(in crate::network) const NO_KERNEL: &'static str = "frozen statistics belong to one trained network, not to a prior over networks: leave it out";
+}

@@ -29,3 +29,12 @@ impl Dense {
         input.channels + usize::from(self.scale.bias > 0.0)
     }
 }
+
+/// At infinite width.
+impl Dense {
+    /// [σ_w², σ_b²]: K ← σ_w²K + σ_b², pixel pair by pixel pair, Θ ← σ_w²Θ + K (Lee et al. 2018, equation 4; Jacot,
+    /// Gabriel & Hongler 2018, theorem 1).
+    pub(in crate::network) fn covariance_scale(&self) -> [f64; 2] {
+        self.scale.squares()
+    }
+}

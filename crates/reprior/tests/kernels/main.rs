@@ -1,0 +1,5 @@
+//! Kernels of infinitely wide networks and the Gaussian processes with them.
+#![allow(clippy::unwrap_used)]
+
+mod golden;
+mod networks;

@@ -109,6 +109,7 @@ fn dense_networks() {
                 &cross.ntk,
                 2,
                 &entry["ntk_XZ"],
+                1.0,
             ));
             assert!(worst < 1e-12, "{name}: {worst:e}");
         }

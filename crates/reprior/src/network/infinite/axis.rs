@@ -9,6 +9,8 @@
 //! output ([`Term`]s); what follows one another in memory is merged into runs. Convolutions of stride 1 keep the
 //! displacement: they are box filters along the diagonals of the covariance matrix (Arora et al. 2019, section 4.3).
 
+use crate::compute::simd;
+
 /// weight × the input's covariance at (displacement, position).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::network) struct Term {
@@ -122,13 +124,21 @@ impl AxisMap {
 
     /// Adds the map of `input` to `output`, both [planes of this axis][`inner` planes of the other][positions][`unit`].
     pub fn add_rows(&self, input: &[f64], output: &mut [f64], inner: usize, unit: usize) {
+        simd(
+            #[inline(always)]
+            || self.add_rows_inline(input, output, inner, unit),
+        );
+    }
+
+    #[inline(always)]
+    fn add_rows_inline(&self, input: &[f64], output: &mut [f64], inner: usize, unit: usize) {
         let [from_length, to_length] = self.lengths;
         for run in &self.runs {
             for plane in 0..inner {
                 let from = ((run.from[0] * inner + plane) * from_length + run.from[1]) * unit;
                 let to = ((run.to[0] * inner + plane) * to_length + run.to[1]) * unit;
                 let count = run.length * unit;
-                add(
+                add_run(
                     &mut output[to..to + count],
                     &input[from..from + count],
                     run.weight,
@@ -149,7 +159,7 @@ impl AxisMap {
                     let from = (from * from_length + run.from[1]) * batch;
                     let to = (to * to_length + run.to[1]) * batch;
                     let count = run.length * batch;
-                    add(
+                    add_run(
                         &mut output[to..to + count],
                         &input[from..from + count],
                         run.weight,
@@ -161,7 +171,7 @@ impl AxisMap {
 }
 
 #[inline(always)]
-fn add(output: &mut [f64], input: &[f64], weight: f64) {
+fn add_run(output: &mut [f64], input: &[f64], weight: f64) {
     for (output, &input) in output.iter_mut().zip(input) {
         *output = weight.mul_add(input, *output);
     }

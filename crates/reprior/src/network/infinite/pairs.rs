@@ -6,6 +6,7 @@ use super::plan::Displacements;
 use super::planes::{Planes, Pool, Variances, add_linear, run};
 use super::samples::{Block, Samples};
 use super::workers::for_each;
+use crate::compute::simd;
 
 /// Columns of the result that one task fills.
 const COLUMNS: usize = 8;
@@ -239,6 +240,24 @@ impl InfiniteNetwork {
             }
             return planes;
         }
+        simd(
+            #[inline(always)]
+            || self.multiply_pixels(&mut planes, displacements, first, second),
+        );
+        planes
+    }
+
+    #[inline(always)]
+    fn multiply_pixels(
+        &self,
+        planes: &mut Planes,
+        displacements: &Displacements,
+        first: &Block,
+        second: &Block,
+    ) {
+        let [height, width, channels]: [usize; 3] = self.input.into();
+        let batch = second.count;
+        let scale = 1.0 / channels as f64;
         let length = width * batch;
         let mut rows = planes.nngp.chunks_exact_mut(length);
         for &down in &displacements[0] {
@@ -254,10 +273,11 @@ impl InfiniteNetwork {
                             *k = a.mul_add(*b, *k);
                         }
                     }
-                    k.iter_mut().for_each(|k| *k *= scale);
+                    for k in k {
+                        *k *= scale;
+                    }
                 }
             }
         }
-        planes
     }
 }

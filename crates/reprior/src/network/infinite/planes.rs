@@ -2,6 +2,7 @@
 
 use super::super::layer::map_covariances;
 use super::plan::{BranchPlan, Displacements, Linear, Step};
+use crate::compute::simd;
 
 /// Covariances of `batch` pairs of images: \[row displacement]\[column displacement]\[row]\[column]\[pair].
 #[derive(Debug, Default)]
@@ -145,12 +146,17 @@ pub(super) fn run(
 }
 
 fn scale(planes: &mut Planes, weight: f64, bias: f64) {
-    for k in &mut planes.nngp {
-        *k = weight.mul_add(*k, bias);
-    }
-    for (ntk, k) in planes.ntk.iter_mut().zip(&planes.nngp) {
-        *ntk = weight.mul_add(*ntk, *k);
-    }
+    simd(
+        #[inline(always)]
+        || {
+            for k in &mut planes.nngp {
+                *k = weight.mul_add(*k, bias);
+            }
+            for (ntk, k) in planes.ntk.iter_mut().zip(&planes.nngp) {
+                *ntk = weight.mul_add(*ntk, *k);
+            }
+        },
+    );
 }
 
 /// output ← output + map(input).
@@ -251,7 +257,12 @@ fn scaled(mut planes: Planes, factor: f64) -> Planes {
 }
 
 fn add(sum: &mut [f64], values: &[f64], factor: f64) {
-    for (sum, &value) in sum.iter_mut().zip(values) {
-        *sum = factor.mul_add(value, *sum);
-    }
+    simd(
+        #[inline(always)]
+        || {
+            for (sum, &value) in sum.iter_mut().zip(values) {
+                *sum = factor.mul_add(value, *sum);
+            }
+        },
+    );
 }

@@ -28,14 +28,34 @@ pub(in crate::network) fn map_covariances(
     first: &[f64],
     second: &[f64],
 ) {
+    // closures, not functions, and always inlined: what is not is compiled for the smallest instruction set
+    macro_rules! each {
+        ($moments:expr) => {
+            each(
+                k,
+                ntk,
+                first,
+                second,
+                #[inline(always)]
+                |k, q, r| $moments(k, q, r),
+            )
+        };
+    }
     match function {
         Activation::Identity => {}
-        Activation::Relu => each(k, ntk, first, second, |k, q, r| leaky_relu(k, q, r, 0.0)),
-        Activation::LeakyRelu(a) => each(k, ntk, first, second, |k, q, r| leaky_relu(k, q, r, a)),
-        Activation::Erf => each(k, ntk, first, second, erf),
-        Activation::Gelu => each(k, ntk, first, second, gelu),
-        Activation::Sin => each(k, ntk, first, second, sin),
-        Activation::Tanh => each(k, ntk, first, second, tanh::moments),
+        Activation::Relu => each!(relu),
+        Activation::LeakyRelu(a) => each(
+            k,
+            ntk,
+            first,
+            second,
+            #[inline(always)]
+            |k, q, r| leaky_relu(k, q, r, a),
+        ),
+        Activation::Erf => each!(erf),
+        Activation::Gelu => each!(gelu),
+        Activation::Sin => each!(sin),
+        Activation::Tanh => each!(tanh::moments),
     }
 }
 
@@ -67,6 +87,11 @@ fn each(
 }
 
 // Each of these returns (κ, κ̇) for covariance k and variances q, r; what is not used is not computed once inlined.
+
+#[inline(always)]
+fn relu(k: f64, q: f64, r: f64) -> (f64, f64) {
+    leaky_relu(k, q, r, 0.0)
+}
 
 #[inline(always)]
 fn leaky_relu(k: f64, q: f64, r: f64, a: f64) -> (f64, f64) {

@@ -1,7 +1,7 @@
 //! Times of kernels of infinitely wide networks, in double precision on all cores.
 //!
 //! ```text
-//! cargo bench -p reprior --bench infinite
+//! cargo bench -p reprior --bench infinite [part of a name]
 //! ```
 //!
 //! The shortest time of several counts, as other programs only ever make it longer.
@@ -56,6 +56,10 @@ fn network(input: [usize; 3], layers: Vec<Layer>) -> Composition {
 }
 
 fn time(name: &str, network: &Composition, n: usize, repeats: usize) {
+    let chosen = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    if chosen.is_some_and(|part| !name.contains(&part)) {
+        return;
+    }
     let infinite = InfiniteNetwork::new(network).unwrap();
     let features = infinite.inputs();
     let mut inputs = vec![0.0_f64; n * features];

@@ -149,7 +149,20 @@ impl AxisMap {
 
     /// Adds the map of `input` to `output`, both [`outer` planes of the other axis][planes of this axis][`rows` rows]
     /// [positions][`batch`].
-    pub fn add_columns(&self, input: &[f64], output: &mut [f64], [outer, rows, batch]: [usize; 3]) {
+    pub fn add_columns(&self, input: &[f64], output: &mut [f64], sizes: [usize; 3]) {
+        simd(
+            #[inline(always)]
+            || self.add_columns_inline(input, output, sizes),
+        );
+    }
+
+    #[inline(always)]
+    fn add_columns_inline(
+        &self,
+        input: &[f64],
+        output: &mut [f64],
+        [outer, rows, batch]: [usize; 3],
+    ) {
         let ([from_length, to_length], [from_planes, to_planes]) = (self.lengths, self.planes);
         for plane in 0..outer {
             for run in &self.runs {

@@ -56,7 +56,9 @@ fn network(input: [usize; 3], layers: Vec<Layer>) -> Composition {
 }
 
 fn time(name: &str, network: &Composition, n: usize, repeats: usize) {
-    let chosen = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = std::env::args()
+        .skip(1)
+        .find(|argument| !argument.starts_with('-'));
     if chosen.is_some_and(|part| !name.contains(&part)) {
         return;
     }

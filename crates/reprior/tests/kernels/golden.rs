@@ -10,12 +10,12 @@ use super::networks::*;
 
 const GOLDEN: &str = include_str!("../golden/kernels.json");
 
-fn golden() -> Value {
+pub fn golden() -> Value {
     serde_json::from_str(GOLDEN).unwrap()
 }
 
 /// Numbers of nested lists, the last index fastest.
-fn numbers(value: &Value) -> Vec<f64> {
+pub fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(values) => values.iter().flat_map(numbers).collect(),
         value => vec![value.as_f64().unwrap()],

@@ -2,4 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod golden;
+mod moments;
 mod networks;
+mod plain;
+mod process;
+mod properties;

@@ -229,6 +229,22 @@ impl InfiniteNetwork {
         }
     }
 
+    /// The same network with all σ_w multiplied by `weight` and all σ_b by `bias`, the readout's included.
+    #[must_use]
+    pub fn scaled(&self, weight: f64, bias: f64) -> Self {
+        let mut scaled = self.clone();
+        let lower = scaled.lower.iter_mut().map(|chunk| &mut chunk.steps);
+        for steps in lower.chain([&mut scaled.own.1, &mut scaled.upper]) {
+            plan::scale(steps, weight * weight, bias * bias);
+        }
+        scaled
+    }
+
+    /// Whether any layer has σ_b > 0.
+    pub fn has_bias(&self) -> bool {
+        plan::has_bias(&self.upper) || self.lower.iter().any(|chunk| plan::has_bias(&chunk.steps))
+    }
+
     /// Numbers of one input.
     pub fn inputs(&self) -> usize {
         self.input.features()

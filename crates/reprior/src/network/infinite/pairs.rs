@@ -30,21 +30,21 @@ impl InfiniteNetwork {
         }
         let mut variances = std::mem::take(&mut samples.variances);
         let lower = self.nodes.len() - self.upper_nodes;
-        for nodes in [0..lower, lower..self.nodes.len()] {
+        for (is_below, nodes) in [(true, 0..lower), (false, lower..self.nodes.len())] {
             if nodes.is_empty() {
                 continue;
             }
             let offset =
                 |node: usize| -> usize { self.nodes[..node].iter().map(|[h, w]| h * w).sum() };
             // those below are needed for those above
-            if nodes.start > 0 {
+            if !is_below {
                 samples.variances.clone_from(&variances);
             }
             let shared = &*samples;
             let tasks = variances.chunks_mut(total * batch).enumerate();
             for_each(threads, tasks, Workspace::default, |space, (index, out)| {
                 let (start, count) = (index * batch, out.len() / total);
-                self.keep_variances(shared, start..start + count, nodes.start == 0, space);
+                self.keep_variances(shared, start..start + count, is_below, space);
                 for node in nodes.clone() {
                     for (at, values) in space.kept[node].chunks(count).enumerate() {
                         for (b, &value) in values.iter().enumerate() {

@@ -231,6 +231,33 @@ pub(super) fn cost(layers: &[Layer], input: Shape, outputs: &Displacements) -> u
     total + count(&shapes[0], &wanted)
 }
 
+/// Multiplies all σ_w² and σ_b².
+pub(super) fn scale(steps: &mut [Step], weight_factor: f64, bias_factor: f64) {
+    for step in steps {
+        match step {
+            Step::Scale { weight, bias } => {
+                *weight *= weight_factor;
+                *bias *= bias_factor;
+            }
+            Step::Parallel { branches } => {
+                for branch in branches {
+                    scale(&mut branch.steps, weight_factor, bias_factor);
+                }
+            }
+            Step::Linear(_) | Step::Activation { .. } => {}
+        }
+    }
+}
+
+/// Whether any σ_b is positive.
+pub(super) fn has_bias(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Scale { bias, .. } => *bias > 0.0,
+        Step::Parallel { branches } => branches.iter().any(|branch| has_bias(&branch.steps)),
+        Step::Linear(_) | Step::Activation { .. } => false,
+    })
+}
+
 /// No layer at all, as a linear map.
 pub(super) struct Unchanged;
 

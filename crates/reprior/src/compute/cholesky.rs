@@ -135,6 +135,18 @@ impl Cholesky {
         solve_upper_triangular_in_place(c, matrix_mut(b, self.size, columns), Par::Seq);
     }
 
+    /// y ← y + Cz for as many columns as there are, column-major: adds Gaussian noise of covariance A for standard normal z.
+    /// size² operations a column.
+    pub fn add_correlated(&self, y: &mut [f64], z: &[f64]) {
+        let n = self.size;
+        for (y, z) in y.chunks_exact_mut(n).zip(z.chunks_exact(n)) {
+            for (column, &z) in z.iter().enumerate() {
+                let c = &self.factor[column * n + column..(column + 1) * n];
+                super::add_scaled(&mut y[column..], z, c);
+            }
+        }
+    }
+
     /// Writes the lower half of A⁻¹; `inverse_factor` is overwritten with C⁻¹. 2·size³/3 operations.
     pub fn inverse(&self, inverse: &mut [f64], inverse_factor: &mut [f64]) {
         self.invert_factor(inverse_factor);

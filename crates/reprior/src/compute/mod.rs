@@ -4,6 +4,7 @@
 //! ([`Matrix`], [`MatrixMut`]); every kernel writes into the caller's buffer, runs on the calling thread and
 //! gives the same bits whenever it is called with the same numbers on the same machine.
 
+mod angle;
 mod chacha;
 mod cholesky;
 mod cholesky_pull_back;
@@ -23,6 +24,7 @@ mod stream;
 mod tile;
 mod vector;
 
+pub(crate) use angle::{difference_of_products, right_angle, upper_angle};
 pub use cholesky::{Cholesky, NotPositiveDefinite};
 pub use cholesky_pull_back::Semiseparable;
 pub(crate) use correlate::{Correlation, Outer, correlate, outer_product};

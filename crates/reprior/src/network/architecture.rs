@@ -58,6 +58,11 @@ impl LayerScale {
         Ok(())
     }
 
+    /// [σ_w², σ_b²].
+    pub(super) fn squares(&self) -> [f64; 2] {
+        [self.weight * self.weight, self.bias * self.bias]
+    }
+
     /// σ_w/√fan_in, the factor in front of the weights.
     pub fn factor(&self, fan_in: usize) -> f64 {
         self.weight / (fan_in as f64).sqrt()

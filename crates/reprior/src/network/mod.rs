@@ -10,6 +10,7 @@ mod architecture;
 mod composition;
 mod dense;
 mod executor;
+pub mod infinite;
 pub mod layer;
 mod named;
 mod operation;

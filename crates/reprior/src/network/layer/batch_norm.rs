@@ -219,3 +219,8 @@ impl<R: Real> Operation<R> for Normalise<R> {
         self.to_weights(at.input, cotangent.tangent, [true, true], false, gradient);
     }
 }
+
+impl BatchNorm {
+    /// Why there is no kernel map.
+    pub(in crate::network) const NO_KERNEL: &'static str = "frozen statistics belong to one trained network, not to a prior over networks: leave it out";
+}

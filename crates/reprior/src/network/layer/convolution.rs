@@ -9,6 +9,7 @@ use super::linear::Linear;
 use super::{Padding, Shape, Window};
 use crate::compute::Real;
 use crate::network::LayerScale;
+use crate::network::infinite::{AxisTerms, Term};
 
 /// A convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -84,5 +85,32 @@ impl Convolution {
     pub(crate) fn operation<R: Real>(&self, input: Shape) -> Linear<R> {
         let has_bias = self.scale.bias > 0.0;
         Linear::new(input, &self.window, self.channels, &self.scale, has_bias)
+    }
+}
+
+/// At infinite width: K'(p, p') = σ_w²·mean over the window's offsets o of K(p + o, p' + o), + σ_b²; zeros where p + o or
+/// p' + o is not in the image (Novak et al. 2019, equation 7; Arora et al. 2019, section 4.2). Before σ_w² and σ_b² are
+/// applied this is a mean along rows and one along columns.
+impl AxisTerms for Convolution {
+    fn output_length(&self, axis: usize, length: usize) -> usize {
+        self.window.positions_along(axis, length)
+    }
+
+    fn terms(&self, axis: usize, length: usize, displacement: usize, position: usize) -> Vec<Term> {
+        let other = (position + displacement) % self.window.positions_along(axis, length);
+        let size = self.window.size[axis];
+        let at = |offset| {
+            let first = self.window.source(axis, length, position, offset)?;
+            let second = self.window.source(axis, length, other, offset)?;
+            Some(Term::pair(length, first, second, 1.0 / size as f64))
+        };
+        (0..size).filter_map(at).collect()
+    }
+}
+
+impl Convolution {
+    /// [σ_w², σ_b²].
+    pub(in crate::network) fn covariance_scale(&self) -> [f64; 2] {
+        self.scale.squares()
     }
 }

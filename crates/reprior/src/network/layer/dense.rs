@@ -41,3 +41,12 @@ impl Dense {
         Linear::new(input, &Window::pixel(), self.units, &self.scale, has_bias)
     }
 }
+
+/// At infinite width.
+impl Dense {
+    /// [σ_w², σ_b²]: K ← σ_w²K + σ_b², pixel pair by pixel pair, Θ ← σ_w²Θ + K (Lee et al. 2018, equation 4; Jacot,
+    /// Gabriel & Hongler 2018, theorem 1).
+    pub(in crate::network) fn covariance_scale(&self) -> [f64; 2] {
+        self.scale.squares()
+    }
+}

@@ -19,10 +19,13 @@ use thiserror::Error;
 
 use super::Activation;
 
+pub(in crate::network) use activation::map_covariances;
 pub use batch_norm::BatchNorm;
 pub use convolution::Convolution;
 pub use dense::Dense;
+pub(in crate::network) use flatten::Flattened;
 pub use parallel::{Branch, Combination, Parallel};
+pub(in crate::network) use pooling::GlobalMean;
 pub use pooling::{AveragePool, MaxPool};
 pub use shape::Shape;
 pub use window::{Padding, Window};

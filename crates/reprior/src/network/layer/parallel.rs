@@ -168,3 +168,18 @@ impl<R: Real> Operation<R> for Merge {
         }
     }
 }
+
+/// At infinite width: covariances of the branches add up, times the squares of their factors; one after the other, times
+/// their share of the channels. That the branches are uncorrelated is checked elsewhere (`network::infinite::check`).
+impl Parallel {
+    /// What each branch's covariances are multiplied by; `outputs` are the shapes of the branches.
+    pub(in crate::network) fn covariance_factors(&self, outputs: &[Shape]) -> Vec<f64> {
+        let all: usize = outputs.iter().map(|shape| shape.channels).sum();
+        let pairs = self.branches.iter().zip(outputs);
+        let factor = |(branch, shape): (&Branch, &Shape)| match self.combination {
+            Combination::Sum => branch.factor.powi(2),
+            Combination::Concatenate => branch.factor.powi(2) * shape.channels as f64 / all as f64,
+        };
+        pairs.map(factor).collect()
+    }
+}

@@ -52,17 +52,23 @@ impl Window {
 
     /// Rows and columns of positions on an image, or `None` if there are none.
     pub fn positions(&self, image: Shape) -> Option<[usize; 2]> {
-        let along = |length: usize, axis: usize| {
-            let (size, stride) = (self.size[axis], self.stride[axis]);
-            if size == 0 || stride == 0 || length == 0 {
-                return None;
-            }
-            match self.padding {
-                Padding::Same | Padding::Circular => Some(length.div_ceil(stride)),
-                Padding::Valid => (length >= size).then(|| (length - size) / stride + 1),
-            }
-        };
-        Some([along(image.height, 0)?, along(image.width, 1)?])
+        Some([self.along(0, image.height)?, self.along(1, image.width)?])
+    }
+
+    fn along(&self, axis: usize, length: usize) -> Option<usize> {
+        let (size, stride) = (self.size[axis], self.stride[axis]);
+        if size == 0 || stride == 0 || length == 0 {
+            return None;
+        }
+        match self.padding {
+            Padding::Same | Padding::Circular => Some(length.div_ceil(stride)),
+            Padding::Valid => (length >= size).then(|| (length - size) / stride + 1),
+        }
+    }
+
+    /// Positions along one axis of an image of `length` pixels there; 0 if there are none.
+    pub(in crate::network) fn positions_along(&self, axis: usize, length: usize) -> usize {
+        self.along(axis, length).unwrap_or(0)
     }
 
     /// As [`positions`](Self::positions), with what is wrong.

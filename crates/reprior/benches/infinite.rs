@@ -1,0 +1,111 @@
+//! Times of kernels of infinitely wide networks, in double precision on all cores.
+//!
+//! ```text
+//! cargo bench -p reprior --bench infinite [part of a name]
+//! ```
+//!
+//! The shortest time of several counts, as other programs only ever make it longer.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
+
+use std::time::Instant;
+
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::network::infinite::{InfiniteNetwork, Kinds};
+use reprior::network::layer::{Convolution, Dense, Layer, Padding, Shape, Window};
+use reprior::network::{Activation, Composition, LayerScale};
+
+fn activation(function: Activation) -> Layer {
+    Layer::Activation { function }
+}
+
+fn dense(inputs: usize, hidden: usize, function: Activation) -> Composition {
+    let layer = Layer::Dense(Dense {
+        units: 1,
+        scale: LayerScale::HIDDEN,
+    });
+    let layers = (0..hidden).flat_map(|_| [layer.clone(), activation(function)]);
+    network([1, 1, inputs], layers.collect())
+}
+
+fn convolutional(
+    input: [usize; 3],
+    hidden: usize,
+    function: Activation,
+    last: Layer,
+) -> Composition {
+    let layer = Layer::Convolution(Convolution {
+        channels: 1,
+        window: Window {
+            size: [3; 2],
+            stride: [1; 2],
+            padding: Padding::Same,
+        },
+        scale: LayerScale::HIDDEN,
+    });
+    let layers = (0..hidden).flat_map(|_| [layer.clone(), activation(function)]);
+    network(input, layers.chain([last]).collect())
+}
+
+fn network(input: [usize; 3], layers: Vec<Layer>) -> Composition {
+    Composition {
+        input: Shape::from(input),
+        layers,
+        outputs: 1,
+        readout_scale: LayerScale::READOUT,
+    }
+}
+
+fn time(name: &str, network: &Composition, n: usize, repeats: usize) {
+    let chosen = std::env::args()
+        .skip(1)
+        .find(|argument| !argument.starts_with('-'));
+    if chosen.is_some_and(|part| !name.contains(&part)) {
+        return;
+    }
+    let infinite = InfiniteNetwork::new(network).unwrap();
+    let features = infinite.inputs();
+    let mut inputs = vec![0.0_f64; n * features];
+    Stream::new(0, 0, Purpose::Initial, 0).fill_normal(&mut inputs);
+    let inputs = matrix(&inputs, features, n).transpose();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    for (kinds, label) in [(Kinds::Nngp, "NNGP"), (Kinds::NngpAndNtk, "NNGP and NTK")] {
+        let mut least = f64::INFINITY;
+        for _ in 0..repeats {
+            let begin = Instant::now();
+            std::hint::black_box(infinite.kernels(inputs, kinds, threads).unwrap());
+            least = least.min(begin.elapsed().as_secs_f64());
+        }
+        let pairs = (n * (n + 1) / 2) as f64;
+        println!(
+            "{name:44} {label:12} {:9.1} ms {:10.3} μs a pair",
+            least * 1e3,
+            least / pairs * 1e6
+        );
+    }
+}
+
+fn main() {
+    for function in [
+        Activation::Relu,
+        Activation::Gelu,
+        Activation::Erf,
+        Activation::Sin,
+    ] {
+        let name = format!("1,024 vectors of 3,072, 3 × dense {function}");
+        time(&name, &dense(3072, 3, function), 1024, 10);
+    }
+    time(
+        "256 vectors of 3,072, 3 × dense tanh",
+        &dense(3072, 3, Activation::Tanh),
+        256,
+        1,
+    );
+    let image = [16, 16, 3];
+    let flat = convolutional(image, 3, Activation::Relu, Layer::Flatten);
+    time("64 images 16×16×3, 3 × conv relu, flatten", &flat, 64, 10);
+    for function in [Activation::Relu, Activation::Gelu] {
+        let pooled = convolutional(image, 3, function, Layer::GlobalAveragePool);
+        let name = format!("64 images 16×16×3, 3 × conv {function}, pool");
+        time(&name, &pooled, 64, 2);
+    }
+}

@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use reprior::model::likelihood::LikelihoodName;
 use reprior::network::Activation;
 use reprior::posterior::{Coordinates, Regulariser};
-use reprior::sampler::Method;
+
+use crate::method::MethodName;
 
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
 /// say whether to believe them.
@@ -169,6 +170,10 @@ pub struct SettingsArguments {
         help_heading = "Model"
     )]
     pub noise: Option<String>,
+    /// auto: multiply all prior scales by what maximises the marginal likelihood of the infinitely wide network; with
+    /// --noise auto
+    #[arg(long, value_name = "auto", help_heading = "Model")]
+    pub scales: Option<String>,
     /// Prior median of a learned noise scale [default: 0.3]
     #[arg(
         long,
@@ -194,9 +199,10 @@ pub struct SettingsArguments {
     )]
     pub degrees_of_freedom: Option<f64>,
 
-    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm [default: hmc-infinite]
+    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; or the posterior of infinitely
+    /// wide layers in closed form: nngp, or ntk [default: hmc-infinite]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
-    pub method: Option<Method>,
+    pub method: Option<MethodName>,
     /// marginal (readout integrated out; gaussian likelihood only), repriorised or standard [default: marginal for the
     /// gaussian likelihood, repriorised for the others]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]

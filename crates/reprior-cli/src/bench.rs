@@ -42,6 +42,12 @@ struct Part {
 /// A wrong request; a problem whose ℓ cannot be evaluated at a draw of the prior.
 pub fn command(arguments: &BenchArguments) -> Result<(), Failure> {
     let settings = Settings::from_arguments(&arguments.settings)?;
+    if settings.sampler.method.covariance().is_some() {
+        return Err(Failure::request(format!(
+            "bench times the steps of chains; {} has none: give another --method",
+            settings.sampler.method
+        )));
+    }
     if !(arguments.seconds.is_finite() && (0.001..=1e4).contains(&arguments.seconds)) {
         let message = format!(
             "--seconds is {}: it must be from 0.001 to 10000",

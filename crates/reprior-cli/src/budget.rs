@@ -94,7 +94,7 @@ impl Sizes {
             rows,
             test_rows,
             coordinates: settings.coordinates(),
-            method: settings.sampler.method,
+            method: settings.sampler.method.chain(),
             precision: settings.sampler.precision,
             architecture,
         }

@@ -67,6 +67,16 @@ impl Settings {
         if let Some(text) = &flags.noise {
             self.model.noise = Some(text.parse()?);
         }
+        match flags.scales.as_deref() {
+            None => {}
+            Some("auto") => self.model.scales_auto = true,
+            Some(other) => {
+                let message = format!(
+                    "unknown scales `{other}`: use auto, or set them with --weight-variance and so on"
+                );
+                return Err(Failure::Request(message));
+            }
+        }
         if !self.model.learns_noise() {
             (self.model.noise_median, self.model.noise_spread) = (None, None);
         }

@@ -27,6 +27,9 @@ pub struct ModelSettings {
     pub readout_weight_variance: f64,
     pub readout_bias_variance: f64,
     pub likelihood: LikelihoodName,
+    /// Whether all prior scales are to be multiplied by what makes the targets most likely; done once the data are there.
+    #[serde(skip_serializing_if = "is_false")]
+    pub scales_auto: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,6 +38,14 @@ pub struct ModelSettings {
     pub noise_spread: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degrees_of_freedom: Option<f64>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Default for ModelSettings {
@@ -48,6 +59,7 @@ impl Default for ModelSettings {
             readout_weight_variance: 1.0,
             readout_bias_variance: 0.01,
             likelihood: LikelihoodName::Gaussian,
+            scales_auto: false,
             noise: None,
             noise_median: None,
             noise_spread: None,
@@ -66,6 +78,25 @@ pub enum NoiseSetting {
     Each(Vec<f64>),
     /// Learned.
     Learn(Learn),
+    /// The most likely one under the infinitely wide network; a number once the data are there.
+    #[serde(with = "auto")]
+    Auto,
+}
+
+/// The word `auto` in a file.
+mod auto {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("auto")
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<(), D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "auto" => Ok(()),
+            other => Err(D::Error::custom(format!("unknown noise `{other}`"))),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,12 +113,13 @@ impl FromStr for NoiseSetting {
     fn from_str(text: &str) -> Result<Self, Failure> {
         let wrong = || {
             Failure::request(format!(
-                "noise `{text}`: use a standard deviation, one per output with commas, `learn`, or `learn-each`"
+                "noise `{text}`: use a standard deviation, one per output with commas, `learn`, `learn-each`, or `auto`"
             ))
         };
         match text {
             "learn" => return Ok(Self::Learn(Learn::Learn)),
             "learn-each" => return Ok(Self::Learn(Learn::LearnEach)),
+            "auto" => return Ok(Self::Auto),
             _ => {}
         }
         let numbers = text.split(',').map(|number| number.trim().parse::<f64>());
@@ -109,6 +141,7 @@ impl fmt::Display for NoiseSetting {
             }
             Self::Learn(Learn::Learn) => f.write_str("learn"),
             Self::Learn(Learn::LearnEach) => f.write_str("learn-each"),
+            Self::Auto => f.write_str("auto"),
         }
     }
 }
@@ -118,7 +151,7 @@ impl ModelSettings {
     pub fn noise(&self) -> Noise {
         let default = NoisePrior::default();
         match &self.noise {
-            None => Noise::from(0.1),
+            None | Some(NoiseSetting::Auto) => Noise::from(0.1),
             Some(NoiseSetting::One(scale)) => Noise::from(*scale),
             Some(NoiseSetting::Each(scales)) => Noise::Known(scales.clone()),
             Some(NoiseSetting::Learn(learn)) => Noise::Learned(NoisePrior {
@@ -148,6 +181,17 @@ impl ModelSettings {
         if self.noise.is_some() && !has_scale {
             return Err(Failure::request(format!(
                 "the {} likelihood has no noise scale: leave --noise out",
+                self.likelihood
+            )));
+        }
+        if self.scales_auto && self.noise != Some(NoiseSetting::Auto) {
+            return Err(Failure::request(
+                "--scales auto chooses the noise as well: give --noise auto with it",
+            ));
+        }
+        if self.noise == Some(NoiseSetting::Auto) && self.likelihood != LikelihoodName::Gaussian {
+            return Err(Failure::request(format!(
+                "--noise auto is of the gaussian likelihood, not of {}: give a number, or `learn`",
                 self.likelihood
             )));
         }

@@ -49,9 +49,14 @@ impl ModelSettings {
                 "the network's description `{network}` is not understood: {error}"
             ))
         })?;
-        self.layers = Some(description.layers);
-        LAYERS.clone_into(&mut self.network);
+        self.set_layers(description.layers);
         Ok(())
+    }
+
+    /// Takes layers in place of a name.
+    pub fn set_layers(&mut self, layers: Vec<Layer>) {
+        self.layers = Some(layers);
+        LAYERS.clone_into(&mut self.network);
     }
 
     /// Whether the network is understood, whatever its data.

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::arguments::PlanArguments;
 use crate::budget::{Budget, Sizes, available_memory};
+use crate::closed_form;
 use crate::error::Failure;
 use crate::names::Precision;
 use crate::problem::Problem;
@@ -160,6 +161,9 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
         return Err(Failure::request("--threads is 0: it must be at least 1"));
     }
     let problem = Problem::load(settings)?;
+    if let Some(covariance) = problem.settings.sampler.method.covariance() {
+        return closed_form::plan(&problem, covariance, arguments.json);
+    }
     let plan = Plan::new(&problem)?;
     let (budget, sizes) = (&plan.budget, &plan.sizes);
     let available = available_memory();
@@ -188,7 +192,7 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
         return Ok(());
     }
     to_stdout(&problem.description.in_words());
-    for note in problem.description.notes() {
+    for note in problem.notes() {
         to_stdout(&format!("note: {note}"));
     }
     let row = |name: &str, value: String| vec![name.to_owned(), value];

@@ -10,6 +10,7 @@ use reprior_io::data::load_inputs;
 use reprior_io::run::{DrawReader, Number, Selection, atomic};
 
 use crate::arguments::PredictArguments;
+use crate::closed_form::ClosedForm;
 use crate::error::Failure;
 use crate::names::Precision;
 use crate::network::arrange;
@@ -56,10 +57,14 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         .write_record(header(&description))
         .map_err(Failure::run)?;
     let mut gatherer = Gatherer::default();
+    let covariance = problem.settings.sampler.method.covariance();
+    let closed_form = covariance.map(|covariance| ClosedForm::new(&problem, covariance));
+    let closed_form = closed_form.transpose()?;
     for (index, block) in values.chunks(BLOCK_ROWS * description.columns).enumerate() {
-        let (mut block, noise) = match problem.settings.sampler.precision {
-            Precision::F32 => predict::<f32>(&problem, &reader, block)?,
-            Precision::F64 => predict::<f64>(&problem, &reader, block)?,
+        let (mut block, noise) = match (&closed_form, problem.settings.sampler.precision) {
+            (Some(closed_form), _) => closed_form.predict(block)?,
+            (None, Precision::F32) => predict::<f32>(&problem, &reader, block)?,
+            (None, Precision::F64) => predict::<f64>(&problem, &reader, block)?,
         };
         let function = block.variance.clone();
         block.add_noise(&noise);

@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
+use reprior::gaussian_process::Covariance;
 use reprior::model::likelihood::LikelihoodName;
 use reprior::model::{Affine, Dataset, InputKind, Model, Split, Standardisation, Targets};
 use reprior::network::Architecture;
 use reprior_io::data::{BUILT_INS, ExpectedInputs, ExpectedTargets, load, target_columns};
+use reprior_io::run::{DrawStore, Values};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Sizes;
 use crate::error::Failure;
+use crate::evidence::choose;
 use crate::network::arrange;
 use crate::schema::Keeping;
 use crate::settings::Settings;
@@ -52,6 +55,8 @@ pub struct Problem {
     /// Targets in their own units.
     pub train_targets: Targets,
     pub test_targets: Targets,
+    /// What `auto` in the settings became, in words.
+    pub choice: Option<String>,
     /// Standardised row-major inputs, pixels in the order that the network takes them.
     pub inputs: Vec<f64>,
     pub test_inputs: Vec<f64>,
@@ -87,13 +92,10 @@ impl Problem {
         settings.model.check_targets(&train.targets)?;
         let outputs = settings.model.likelihood.outputs(&train.targets);
         let reduction = settings.sampler.input_reduction;
-        let architecture =
+        let mut architecture =
             settings
                 .model
                 .architecture(train.kind, train.columns, outputs, reduction)?;
-        let sizes = Sizes::new(&settings, architecture.clone(), train.rows, test.rows);
-        let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
-        settings.record.keep = Some(keeping.positions(settings.schedule().draws));
         let standardisation = Standardisation::fit(&train);
         let is_classification = matches!(train.targets, Targets::Classes { .. });
         let description = DataDescription {
@@ -113,13 +115,27 @@ impl Problem {
             let inputs = standardisation.standardise_inputs(inputs);
             arrange(&architecture, train.kind, inputs)
         };
+        let (inputs, test_inputs) = (standardise(&train.inputs), standardise(&test.inputs));
+        let targets = settings
+            .model
+            .likelihood
+            .code(&train.targets, standardisation);
+        let covariance = settings.sampler.method.covariance();
+        let choice = choose(
+            &mut settings.model,
+            &mut architecture,
+            covariance.unwrap_or(Covariance::Nngp),
+            &inputs,
+            &targets,
+        )?;
+        let sizes = Sizes::new(&settings, architecture.clone(), train.rows, test.rows);
+        let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
+        settings.record.keep = Some(keeping.positions(settings.schedule().draws));
         Ok(Self {
-            inputs: standardise(&train.inputs),
-            test_inputs: standardise(&test.inputs),
-            targets: settings
-                .model
-                .likelihood
-                .code(&train.targets, standardisation),
+            inputs,
+            test_inputs,
+            targets,
+            choice,
             train_targets: train.targets,
             test_targets: test.targets,
             architecture,
@@ -144,6 +160,33 @@ impl Problem {
         Model::new(architecture, noise, inputs, targets, test_inputs, reduction)
             .map(|model| model.with_likelihood(likelihood))
             .map_err(Failure::request)
+    }
+
+    /// What a user should know of the data, and what was chosen for them.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        self.description
+            .notes()
+            .into_iter()
+            .chain(self.choice.clone())
+    }
+
+    /// Writes training and test targets in their own units.
+    ///
+    /// # Errors
+    /// A disk that refuses.
+    pub fn write_targets(&self, store: &DrawStore) -> Result<(), Failure> {
+        let write = |group: &str, targets: &Targets| match targets {
+            Targets::Real { values, .. } => store.write_static(group, "y", Values::F64(values)),
+            Targets::Classes { labels, .. } => {
+                let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
+                store.write_static(group, "y", Values::I64(&labels))
+            }
+        };
+        write("observed_data", &self.train_targets).map_err(Failure::run)?;
+        if self.description.test_rows > 0 {
+            write("predictions_constant_data", &self.test_targets).map_err(Failure::run)?;
+        }
+        Ok(())
     }
 
     /// The map of every output of the network back to the target's own units; the identity where it has none.

@@ -162,10 +162,8 @@ pub fn schema(
     let architecture = &problem.architecture;
     let schedule = settings.schedule();
     let keeping = Keeping::new(settings, kept, bytes);
-    let (train, test) = (description.train_rows as u64, description.test_rows as u64);
     // classes, or real outputs: a network for two classes may have one output
     let outputs = description.output_names.len() as u64;
-    let kind = Kind::new(&settings.model, description.is_classification);
     let layers = tensors(architecture).len() as u64;
     let projections = settings.record.projections as u64;
     let group = |name: &str, draws: Option<Draws>, variables: Vec<Variable>| Group {
@@ -222,40 +220,18 @@ pub fn schema(
         let draws = Draws::new(schedule.warmup_records());
         groups.push(group("warmup_sample_stats", Some(draws), statistics()));
     }
-    if test > 0 {
-        let spread: &[(&str, u64)] = if description.is_classification {
-            &[("test_row", test)]
-        } else {
-            &[("test_row", test), (output_dimension, outputs)]
-        };
-        // classes are coded near 0 and 1; real targets may sit on a large offset that single precision would eat
-        let number = if description.is_classification {
-            DataType::F32
-        } else {
-            DataType::F64
-        };
-        let text = match settings.model.likelihood {
-            LikelihoodName::Gaussian => {
-                "mean of the function given this draw's inner weights, in the target's own units"
-            }
-            LikelihoodName::StudentT => "function of this draw, in the target's own units",
-            LikelihoodName::Categorical | LikelihoodName::Bernoulli => {
-                "class probabilities of this draw"
-            }
-            LikelihoodName::Poisson => "mean count of this draw",
-        };
-        let dims = [("test_row", test), (output_dimension, outputs)];
-        let mut predictions = vec![variable("mean", number, &dims, text)];
-        if kind.has_function_variance() {
-            let text = "standard deviation of the function given this draw's inner weights, without observation noise";
-            predictions.push(variable("sd", number, spread, text));
+    let text = match settings.model.likelihood {
+        LikelihoodName::Gaussian => {
+            "mean of the function given this draw's inner weights, in the target's own units"
         }
-        groups.push(group(
-            "predictions",
-            Some(Draws::new(schedule.draws)),
-            predictions,
-        ));
-    }
+        LikelihoodName::StudentT => "function of this draw, in the target's own units",
+        LikelihoodName::Categorical | LikelihoodName::Bernoulli => {
+            "class probabilities of this draw"
+        }
+        LikelihoodName::Poisson => "mean count of this draw",
+    };
+    let spread = "standard deviation of the function given this draw's inner weights, without observation noise";
+    groups.extend(predictions(problem, schedule.draws, [text, spread]));
     let positions = keeping.positions(schedule.draws);
     let spaced = |length: u64, spacing: u64| Draws { length, spacing };
     if kept > 0 {
@@ -296,29 +272,7 @@ pub fn schema(
             variables,
         ));
     }
-    let target = if description.is_classification {
-        |name: &str, rows: u64, dim: &str, _: &str, _: u64| {
-            variable(name, DataType::I64, &[(dim, rows)], "index of the class")
-        }
-    } else {
-        |name: &str, rows: u64, dim: &str, outputs: &str, count: u64| {
-            variable(
-                name,
-                DataType::F64,
-                &[(dim, rows), (outputs, count)],
-                "target in its own units",
-            )
-        }
-    };
-    groups.push(group(
-        "observed_data",
-        None,
-        vec![target("y", train, "train_row", output_dimension, outputs)],
-    ));
-    if test > 0 {
-        let truth = target("y", test, "test_row", output_dimension, outputs);
-        groups.push(group("predictions_constant_data", None, vec![truth]));
-    }
+    groups.extend(targets(problem));
     let parameters = (inner + architecture.readout_parameters()) as u64;
     let moments =
         [("mean", "running mean"), ("variance", "running variance")].map(|(name, text)| {
@@ -329,14 +283,118 @@ pub fn schema(
             variable(name, DataType::F32, &dims, text)
         });
     groups.push(group(MOMENTS, None, moments.to_vec()));
+    with_names(problem, schedule.chains as u64, groups)
+}
+
+/// The schema of a run in closed form.
+pub fn closed_form_schema(problem: &Problem) -> Schema {
+    let statistics = vec![
+        variable(
+            "log_marginal_likelihood",
+            DataType::F64,
+            &[],
+            "logarithm of the density of the standardised training targets, in nats",
+        ),
+        variable(
+            "n_jitter",
+            DataType::I64,
+            &[],
+            "times that the diagonal had to be raised for the factorisation",
+        ),
+    ];
+    let mut groups = vec![Group {
+        name: "sample_stats".to_owned(),
+        draws: Some(Draws::new(1)),
+        variables: statistics,
+        attributes: attributes(&problem.settings),
+    }];
+    let text = [
+        "posterior mean of the function, in the target's own units",
+        "posterior standard deviation of the function, without observation noise",
+    ];
+    groups.extend(predictions(problem, 1, text));
+    groups.extend(targets(problem));
+    with_names(problem, 1, groups)
+}
+
+/// The dimension of outputs or classes, and its length.
+fn outputs(problem: &Problem) -> (&'static str, u64) {
+    let description = &problem.description;
+    let name = if description.is_classification {
+        "class"
+    } else {
+        "output"
+    };
+    (name, description.output_names.len() as u64)
+}
+
+fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema {
     let mut coordinates = std::collections::BTreeMap::new();
-    let names = Labels::Text(description.output_names.clone());
-    coordinates.insert(output_dimension.to_owned(), names);
+    let names = Labels::Text(problem.description.output_names.clone());
+    coordinates.insert(outputs(problem).0.to_owned(), names);
     Schema {
-        chains: schedule.chains as u64,
+        chains,
         groups,
         coordinates,
     }
+}
+
+/// Means, and standard deviations where there are any, at the test inputs, if there are any; with these descriptions.
+fn predictions(problem: &Problem, draws: u64, [mean, sd]: [&str; 2]) -> Option<Group> {
+    let description = &problem.description;
+    let test = description.test_rows as u64;
+    if test == 0 {
+        return None;
+    }
+    let kind = Kind::new(&problem.settings.model, description.is_classification);
+    // classes are coded near 0 and 1; real targets may sit on a large offset that single precision would eat
+    let number = if description.is_classification {
+        DataType::F32
+    } else {
+        DataType::F64
+    };
+    let dims = [("test_row", test), outputs(problem)];
+    let spread = if description.is_classification {
+        &dims[..1]
+    } else {
+        &dims
+    };
+    let mut variables = vec![variable("mean", number, &dims, mean)];
+    if kind.has_function_variance() {
+        variables.push(variable("sd", number, spread, sd));
+    }
+    Some(Group {
+        name: "predictions".to_owned(),
+        draws: Some(Draws::new(draws)),
+        variables,
+        attributes: attributes(&problem.settings),
+    })
+}
+
+/// Training targets, and test targets if there are any.
+fn targets(problem: &Problem) -> Vec<Group> {
+    let description = &problem.description;
+    let target = |group: &str, rows: usize, dim: &str| {
+        let row = (dim, rows as u64);
+        let variable = if description.is_classification {
+            variable("y", DataType::I64, &[row], "index of the class")
+        } else {
+            let dims = [row, outputs(problem)];
+            variable("y", DataType::F64, &dims, "target in its own units")
+        };
+        Group {
+            name: group.to_owned(),
+            draws: None,
+            variables: vec![variable],
+            attributes: attributes(&problem.settings),
+        }
+    };
+    let mut groups = vec![target("observed_data", description.train_rows, "train_row")];
+    if description.test_rows > 0 {
+        let group = "predictions_constant_data";
+        groups.push(target(group, description.test_rows, "test_row"));
+    }
+    groups
 }
 
 /// Attributes of every group; nothing that differs between two runs of the same settings.

@@ -12,6 +12,7 @@ use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Values, checkpoint};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
 use crate::chain_state::{read_document, restore};
+use crate::closed_form;
 use crate::error::Failure;
 use crate::names::Precision;
 use crate::plan::Plan;
@@ -46,14 +47,25 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
         )));
     }
     let problem = Problem::load(settings)?;
+    if let Some(covariance) = problem.settings.sampler.method.covariance() {
+        let folder = create(&problem, &out, arguments.overwrite)?;
+        let driving = &arguments.driving;
+        return closed_form::run(&problem, covariance, &folder, [driving.json, driving.quiet]);
+    }
     let plan = Plan::new(&problem)?;
     plan.check(&problem.settings, &out)?;
+    let folder = create(&problem, &out, arguments.overwrite)?;
+    drive(&problem, &plan, &folder, &arguments.driving)
+}
+
+/// A new run folder with its settings.
+fn create(problem: &Problem, out: &Path, overwrite: bool) -> Result<RunFolder, Failure> {
     let config = problem.settings.to_toml()?;
-    let folder = RunFolder::create(&out, arguments.overwrite).map_err(Failure::request)?;
+    let folder = RunFolder::create(out, overwrite).map_err(Failure::request)?;
     folder
         .write_text("config.toml", &config)
         .map_err(Failure::run)?;
-    drive(&problem, &plan, &folder, &arguments.driving)
+    Ok(folder)
 }
 
 /// Runs `reprior resume`.
@@ -74,6 +86,10 @@ pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
             problem.settings.data.source,
             folder.path().display()
         )));
+    }
+    if let Some(covariance) = problem.settings.sampler.method.covariance() {
+        let driving = &arguments.driving;
+        return closed_form::run(&problem, covariance, &folder, [driving.json, driving.quiet]);
     }
     let plan = Plan::new(&problem)?;
     plan.check(&problem.settings, folder.path())?;
@@ -142,7 +158,7 @@ fn open_store(problem: &Problem, plan: &Plan, folder: &RunFolder) -> Result<Draw
     }
     DrawStore::create(folder, &plan.schema).map_err(Failure::run)?;
     DrawStore::open(folder).map_err(Failure::run).inspect(|_| {
-        for note in problem.description.notes() {
+        for note in problem.notes() {
             to_stderr(&format!("note: {note}"));
         }
     })
@@ -159,7 +175,7 @@ fn drive_in<R: Stored>(
         .write_text("data.json", &description)
         .map_err(Failure::run)?;
     let store = open_store(problem, plan, folder)?;
-    write_targets(problem, &store)?;
+    problem.write_targets(&store)?;
     let model = Arc::new(problem.model::<R>(&problem.test_inputs)?);
     let chains = make_chains(problem, plan, &model, folder, &store)?;
     let made: Vec<u64> = chains
@@ -172,7 +188,7 @@ fn drive_in<R: Stored>(
             to_stderr("This run is complete; there is nothing to go on with.");
         }
         write_moments(chains, &store)?;
-        return summary::write_and_print(folder, driving.json);
+        return summary::write_summary(folder, driving.json);
     }
     // a second Ctrl-C ends at once; files are whole at any moment
     let handler = || {
@@ -194,7 +210,7 @@ fn drive_in<R: Stored>(
     match outcome {
         Ok(Outcome::Complete) => {
             write_moments(chains, &store)?;
-            summary::write_and_print(folder, driving.json)
+            summary::write_summary(folder, driving.json)
         }
         Ok(Outcome::Stopped) => {
             to_stderr(&format!(
@@ -283,23 +299,6 @@ fn make_chains<R: Stored>(
         ));
     }
     Ok(chains)
-}
-
-/// Training and test targets in their own units.
-fn write_targets(problem: &Problem, store: &DrawStore) -> Result<(), Failure> {
-    use reprior::model::Targets;
-    let write = |group: &str, targets: &Targets| match targets {
-        Targets::Real { values, .. } => store.write_static(group, "y", Values::F64(values)),
-        Targets::Classes { labels, .. } => {
-            let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
-            store.write_static(group, "y", Values::I64(&labels))
-        }
-    };
-    write("observed_data", &problem.train_targets).map_err(Failure::run)?;
-    if problem.description.test_rows > 0 {
-        write("predictions_constant_data", &problem.test_targets).map_err(Failure::run)?;
-    }
-    Ok(())
 }
 
 /// Running moments of all chains, once they are complete; nothing else of the chains is needed any more.

@@ -11,7 +11,9 @@ use reprior_io::data::{BUILT_INS, Request, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::SettingsArguments;
+use crate::closed_form;
 use crate::error::Failure;
+use crate::method::MethodName;
 use crate::model_settings::ModelSettings;
 use crate::names::{Precision, SpaceChoice, TaskName};
 
@@ -44,7 +46,7 @@ pub struct DataSettings {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SamplingSettings {
-    pub method: Method,
+    pub method: MethodName,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinates: Option<Coordinates>,
     pub space: SpaceChoice,
@@ -144,6 +146,10 @@ impl Settings {
                 "no data: give --data with a built-in ({names}), a .csv or .npz file, or a folder of images"
             )));
         }
+        if self.sampler.method.covariance().is_some() {
+            closed_form::check(self)?;
+            return self.model.check();
+        }
         self.sampler_settings().check().map_err(Failure::request)?;
         self.schedule().check().map_err(Failure::request)?;
         self.check_arrival()?;
@@ -222,7 +228,7 @@ impl Settings {
     /// The sampler.
     pub fn sampler_settings(&self) -> SamplerSettings {
         SamplerSettings {
-            method: self.sampler.method,
+            method: self.sampler.method.chain(),
             step_size: self.sampler.step_size,
             target_acceptance: self.sampler.target_acceptance,
             damping: self.sampler.damping,
@@ -234,7 +240,7 @@ impl Settings {
 
     /// Numbers of chains, transitions and draws; the method's defaults where nothing was said.
     pub fn schedule(&self) -> Schedule {
-        let (warmup, draws, thin) = match self.sampler.method {
+        let (warmup, draws, thin) = match self.sampler.method.chain() {
             Method::HmcInfinite => (200, 250, 2),
             Method::Hmc => (200, 250, 1),
             Method::Nuts => (300, 250, 1),
@@ -254,6 +260,9 @@ impl Settings {
     /// Writes the defaults out that depend on other settings.
     pub fn resolve(&mut self) {
         self.model.resolve();
+        if self.sampler.method.covariance().is_some() {
+            return;
+        }
         self.sampler.coordinates = Some(self.coordinates());
         let schedule = self.schedule();
         self.run.chains = Some(schedule.chains);
@@ -261,9 +270,10 @@ impl Settings {
         self.run.draws = Some(schedule.draws);
         self.run.thin = Some(schedule.thin);
         if self.sampler.step_size.is_none() && self.sampler.target_acceptance.is_none() {
-            self.sampler.target_acceptance = self.sampler.method.default_target_acceptance();
+            self.sampler.target_acceptance =
+                self.sampler.method.chain().default_target_acceptance();
         }
-        let method = self.sampler.method;
+        let method = self.sampler.method.chain();
         let in_use = self.sampler_settings();
         let arrival = in_use.arrival_transitions(schedule.warmup);
         let sampler = &mut self.sampler;

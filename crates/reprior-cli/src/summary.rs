@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::arguments::SummaryArguments;
 use crate::chain_state::read_document;
+use crate::closed_form;
 use crate::effective::{EssSummary, Rates, first, predictions, projections};
 use crate::error::Failure;
 use crate::predictive::Metrics;
@@ -50,6 +51,8 @@ pub struct Summary {
     pub stationarity: Option<Stationarity>,
     /// Learned noise scales; empty if they are known.
     pub noise: Vec<NoiseScale>,
+    /// Of a closed form, in nats.
+    pub log_marginal_likelihood: Option<f64>,
     pub rhat_max: f64,
     pub ess: EssSummary,
     pub metrics: Option<Metrics>,
@@ -69,7 +72,7 @@ pub fn command(arguments: &SummaryArguments) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A run folder that cannot be read or written.
-pub fn write_and_print(folder: &RunFolder, json: bool) -> Result<(), Failure> {
+pub fn write_summary(folder: &RunFolder, json: bool) -> Result<(), Failure> {
     let summary = summarise_run(folder.path())?;
     let text = serde_json::to_string_pretty(&summary).map_err(Failure::run)?;
     folder
@@ -114,6 +117,9 @@ pub fn open_run(run: &Path) -> Result<(Settings, DataDescription), Failure> {
 fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     let (settings, description) = open_run(run)?;
     let reader = DrawReader::open(run).map_err(Failure::request)?;
+    if settings.sampler.method.covariance().is_some() {
+        return closed_form::summarise(&reader, run, &settings, &description);
+    }
     let schedule = settings.schedule();
     let draws = complete_draws(&reader);
     let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
@@ -184,6 +190,7 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         n_clamped: clamped as u64,
         energy_error: energy_errors(&reader, draws)?,
         stationarity: stationarity(&reader, draws)?,
+        log_marginal_likelihood: None,
         rhat_max: spread(rhats).max,
         noise,
         ess: EssSummary {
@@ -195,6 +202,44 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     };
     summary.warnings = summary.warnings_for(&settings, &sampling);
     Ok(summary)
+}
+
+impl Summary {
+    /// Of a posterior in closed form: one draw, no transitions.
+    pub fn closed_form(settings: &Settings, seconds: f64, log_marginal_likelihood: f64) -> Self {
+        Self {
+            status: "complete",
+            likelihood: settings.model.likelihood.to_string(),
+            method: settings.sampler.method.to_string(),
+            coordinates: "function".to_owned(),
+            chains: 1,
+            draws: 1,
+            draws_planned: 1,
+            thin: 1,
+            warmup: 0,
+            steps: 0,
+            seconds,
+            steps_per_second: 0.0,
+            acceptance_rate: f64::NAN,
+            step_size: Vec::new(),
+            divergences: 0,
+            n_evaluations: 0,
+            n_gradients: 0,
+            n_jitter: 0,
+            n_clamped: 0,
+            energy_error: None,
+            stationarity: None,
+            noise: Vec::new(),
+            log_marginal_likelihood: Some(log_marginal_likelihood),
+            rhat_max: f64::NAN,
+            ess: EssSummary {
+                prediction: None,
+                weights: None,
+            },
+            metrics: None,
+            warnings: Vec::new(),
+        }
+    }
 }
 
 /// Draws that every group has: after a kill, one group may be some draws ahead of another.

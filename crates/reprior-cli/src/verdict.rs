@@ -19,6 +19,20 @@ impl Summary {
                     .map(|note| format!("note: {note}\n")),
             );
         }
+        if let Some(evidence) = self.log_marginal_likelihood {
+            text += &format!(
+                "{} likelihood, {} in closed form, in {}\n\n",
+                self.likelihood,
+                self.method,
+                duration(self.seconds)
+            );
+            text += &self.metrics_in_words();
+            text += &format!("log marginal likelihood {} nats\n", number(evidence));
+            for warning in &self.warnings {
+                text += &format!("warning: {warning}\n");
+            }
+            return text + &format!("Run folder: {}", run.display());
+        }
         text += &format!(
             "{} likelihood, {} in {} coordinates: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
             self.likelihood,
@@ -35,15 +49,7 @@ impl Summary {
             duration(self.seconds),
             number(self.steps_per_second),
         );
-        if let Some(metrics) = &self.metrics {
-            text += "predictions on the test rows\n";
-            let rows: Vec<_> = metrics
-                .named()
-                .into_iter()
-                .map(|(name, value)| row(name, number(value)))
-                .collect();
-            text += &format!("{}\n\n", align(&rows));
-        }
+        text += &self.metrics_in_words();
         if !self.noise.is_empty() {
             let mut rows = vec![
                 ["learned noise of", "mean", "sd", "5 %", "95 %", "R-hat"]
@@ -135,5 +141,16 @@ impl Summary {
             text += "No sign that these draws should not be believed.\n";
         }
         text + &format!("Run folder: {}", run.display())
+    }
+
+    fn metrics_in_words(&self) -> String {
+        let Some(metrics) = &self.metrics else {
+            return String::new();
+        };
+        let named = metrics.named().into_iter();
+        let rows: Vec<_> = named
+            .map(|(name, value)| vec![name.to_owned(), number(value)])
+            .collect();
+        format!("predictions on the test rows\n{}\n\n", align(&rows))
     }
 }

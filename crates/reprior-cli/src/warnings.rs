@@ -20,7 +20,7 @@ impl Summary {
     pub fn warnings_for(&self, settings: &Settings, sampling: &Statistics) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |text: String| warnings.push(text);
-        let method = settings.sampler.method;
+        let method = settings.sampler.method.chain();
         if self.draws == 0 {
             warn("there are no draws yet".to_owned());
             return warnings;
@@ -89,7 +89,7 @@ impl Summary {
     }
 
     fn warn_of_acceptance(&self, settings: &Settings, warn: &mut impl FnMut(String)) {
-        let method = settings.sampler.method;
+        let method = settings.sampler.method.chain();
         let rate = self.acceptance_rate;
         if method == Method::Elliptical {
             // points tried per transition, one over the rate

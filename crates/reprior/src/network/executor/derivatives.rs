@@ -95,8 +95,9 @@ impl<R: Real> Executor<R> {
         if let Some(out) = &input_gradient {
             assert_eq!([out.nrows(), out.ncols()], [rows, inputs.ncols()]);
         }
-        turn(&self.program, weights, &mut self.turned);
-        let (program, to_inputs) = (&self.program, input_gradient.is_some());
+        let to_inputs = input_gradient.is_some();
+        turn(&self.program, weights, to_inputs, &mut self.turned);
+        let program = &self.program;
         let weights = Weights {
             values: weights,
             turned: &self.turned,
@@ -134,7 +135,7 @@ impl<R: Real> Executor<R> {
         self.check(weights, inputs);
         assert_eq!(gradient.len(), weights.len());
         let (rows, block) = (inputs.nrows(), self.block_rows());
-        turn(&self.program, weights, &mut self.turned);
+        turn(&self.program, weights, false, &mut self.turned);
         let (program, value) = (&self.program, self.program.outputs);
         let weights = Weights {
             values: weights,
@@ -181,7 +182,7 @@ impl<R: Real> Executor<R> {
         self.check(weights, inputs);
         assert_eq!([direction.len(), out.len()], [weights.len(); 2]);
         let (rows, block) = (inputs.nrows(), self.block_rows());
-        turn(&self.program, weights, &mut self.turned);
+        turn(&self.program, weights, false, &mut self.turned);
         let (program, value) = (&self.program, self.program.outputs);
         let weights = Weights {
             values: weights,
@@ -229,8 +230,8 @@ impl<R: Real> Executor<R> {
             [cotangent.nrows(), cotangent.ncols()],
             [rows, self.outputs_count()]
         );
-        turn(&self.program, weights, &mut self.turned);
-        turn(&self.program, direction, &mut self.turned_direction);
+        turn(&self.program, weights, false, &mut self.turned);
+        turn(&self.program, direction, false, &mut self.turned_direction);
         let (program, value) = (&self.program, self.program.outputs);
         let weights = Weights {
             values: weights,
@@ -278,7 +279,7 @@ impl<R: Real> Executor<R> {
             [rows, self.outputs_count()]
         );
         assert_eq!([out.nrows(), out.ncols()], [rows, weights.len()]);
-        turn(&self.program, weights, &mut self.turned);
+        turn(&self.program, weights, false, &mut self.turned);
         let (program, value) = (&self.program, self.program.outputs);
         let weights = Weights {
             values: weights,

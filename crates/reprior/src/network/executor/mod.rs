@@ -244,10 +244,11 @@ fn add_up<R: Real>(total: &mut [R], sums: &[Vec<R>], [rows, block, length]: [usi
     }
 }
 
-/// Writes the turned weights of every step.
-fn turn<R: Real>(program: &Program<R>, weights: &[R], turned: &mut Vec<R>) {
+/// Writes the turned weights of every step whose input has a cotangent.
+fn turn<R: Real>(program: &Program<R>, weights: &[R], to_inputs: bool, turned: &mut Vec<R>) {
     turned.resize(program.turned, R::ZERO);
-    for step in &program.steps {
+    let steps = program.steps.iter();
+    for step in steps.filter(|step| step.input > 0 || to_inputs) {
         // the readout's may be missing
         if let Some(own) = weights.get(step.weights.clone()) {
             step.operation.turn(own, &mut turned[step.turned.clone()]);

@@ -187,16 +187,24 @@ impl<R: Real> Operation<R> for Linear<R> {
 
     /// A column for each channel of the input: taps from the last to the first, the weights to all units of each.
     fn turn(&self, weights: &[R], turned: &mut [R]) {
+        const TILE: usize = 16;
         let ([channels, units], rows) = (self.channels, self.rows());
         let length = self.taps * units;
-        for (unit, column) in weights.chunks_exact(rows).enumerate() {
-            for (tap, own) in column[..self.taps * channels]
-                .chunks_exact(channels)
-                .enumerate()
-            {
-                let at = (self.taps - 1 - tap) * units + unit;
-                for (to, &weight) in turned[at..].iter_mut().step_by(length).zip(own) {
-                    *to = weight;
+        // tile by tile, so that both sides stay in the cache
+        for tap in 0..self.taps {
+            let (from, to) = (tap * channels, (self.taps - 1 - tap) * units);
+            for first_channel in (0..channels).step_by(TILE) {
+                let end = channels.min(first_channel + TILE);
+                for first_unit in (0..units).step_by(TILE) {
+                    let count = TILE.min(units - first_unit);
+                    for channel in first_channel..end {
+                        let at = channel * length + to + first_unit;
+                        let column = weights[first_unit * rows + from + channel..].iter();
+                        let column = column.step_by(rows);
+                        for (to, &weight) in turned[at..at + count].iter_mut().zip(column) {
+                            *to = weight;
+                        }
+                    }
                 }
             }
         }

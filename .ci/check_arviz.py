@@ -63,6 +63,10 @@ def main(run: Path) -> None:
         if group in idata.groups():
             check_values(group, idata[group])
 
+    if "posterior" not in idata.groups():
+        assert idata["predictions"].sizes["draw"] == 1, "many draws, and no group for their weights"
+        print("a posterior in closed form")
+        return
     table = az.summary(idata, group="posterior", round_to="none")
     chains, draws = (idata["posterior"].sizes[dim] for dim in ("chain", "draw"))
     columns = ["mean", "sd", "ess_bulk", "ess_tail"] + (["r_hat"] if chains > 1 else [])

@@ -11,6 +11,7 @@ use reprior::network::infinite::{InfiniteNetwork, Kernels, Kinds};
 use reprior_io::run::{DrawReader, DrawStore, RunFolder, Values, checkpoint};
 use serde_json::json;
 
+use crate::arguments::DrivingArguments;
 use crate::budget::available_memory;
 use crate::effective::predictions;
 use crate::error::Failure;
@@ -31,6 +32,7 @@ pub struct ClosedForm<'a> {
     covariance: Covariance,
     process: GaussianProcess,
     threads: usize,
+    start: Instant,
 }
 
 /// One of the kernels.
@@ -158,6 +160,7 @@ impl<'a> ClosedForm<'a> {
     /// # Errors
     /// A wrong request: a network without an infinitely wide limit, too many rows.
     pub fn new(problem: &'a Problem, covariance: Covariance) -> Result<Self, Failure> {
+        let start = Instant::now();
         let rows = problem.description.train_rows;
         check_memory(covariance, rows)?;
         let method = problem.settings.sampler.method;
@@ -177,6 +180,7 @@ impl<'a> ClosedForm<'a> {
             covariance,
             process,
             threads,
+            start,
         })
     }
 
@@ -244,19 +248,17 @@ impl Problem {
 /// # Errors
 /// A network without an infinitely wide limit; a disk that refuses.
 pub fn run(
-    problem: &Problem,
-    covariance: Covariance,
+    posterior: &ClosedForm<'_>,
     folder: &RunFolder,
-    [json, quiet]: [bool; 2],
+    driving: &DrivingArguments,
 ) -> Result<(), Failure> {
-    let start = Instant::now();
+    let problem = posterior.problem;
     let description = serde_json::to_string_pretty(&problem.description).map_err(Failure::run)?;
-    if !quiet {
+    if !driving.quiet {
         problem
             .notes()
             .for_each(|note| to_stderr(&format!("note: {note}")));
     }
-    let posterior = ClosedForm::new(problem, covariance)?;
     folder
         .write_text("data.json", &description)
         .map_err(Failure::run)?;
@@ -288,11 +290,11 @@ pub fn run(
         };
         writer.push("predictions", &values).map_err(Failure::run)?;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = posterior.start.elapsed().as_secs_f64();
     writer
         .checkpoint(&json!({ "seconds": seconds }), &[])
         .map_err(Failure::run)?;
-    write_summary(folder, json)
+    write_summary(folder, driving.json)
 }
 
 /// The summary of a run in closed form.

@@ -5,13 +5,17 @@ use reprior::compute::matrix;
 use reprior::gaussian_process::{Covariance, fit_noise, fit_scales};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::layer::Layer;
-use reprior::network::{Architecture, LayerScale};
+use reprior::network::{Architecture, Composition, LayerScale};
 
 use crate::error::Failure;
 use crate::model_settings::{ModelSettings, NoiseSetting};
+use crate::table::number;
 
-/// Training rows that are looked at: the cost grows with their cube.
+/// Training rows that are looked at: the cost grows with their cube. Of images through convolutions fewer, as each pair of
+/// them takes milliseconds to seconds; fewest where some 200 kernels are needed.
 const MOST_ROWS: usize = 1000;
+const MOST_IMAGES: usize = 128;
+const MOST_IMAGES_WITH_SCALES: usize = 16;
 
 /// What was chosen.
 struct Choice {
@@ -34,20 +38,22 @@ impl Choice {
             ""
         };
         format!(
-            "chosen by the marginal likelihood of the infinitely wide network on {} rows ({:.1} nats): noise {:.4}{factors}{limit}",
-            self.rows, self.log_marginal_likelihood, self.noise
+            "chosen by the marginal likelihood of the infinitely wide network on {} rows ({:.1} nats): noise {}{factors}{limit}",
+            self.rows,
+            self.log_marginal_likelihood,
+            number(self.noise)
         )
     }
 }
 
-/// Replaces `auto` in the settings of `architecture`, which is changed with them. `inputs` are row-major, standardised and in
+/// Replaces `auto` in the settings of `architecture`, which is to be made of them again. `inputs` are row-major, standardised and in
 /// the network's order, `targets` column-major. Returns what was chosen in words; `None` if nothing is asked for.
 ///
 /// # Errors
 /// A wrong request: a network without an infinitely wide limit.
 pub fn choose(
     settings: &mut ModelSettings,
-    architecture: &mut Architecture,
+    architecture: &Architecture,
     covariance: Covariance,
     inputs: &[f64],
     targets: &[f64],
@@ -57,7 +63,12 @@ pub fn choose(
     }
     let columns = architecture.inputs;
     let all = inputs.len() / columns;
-    let rows = all.min(MOST_ROWS);
+    let is_vector = |network: &Composition| network.input.pixels() == 1;
+    let rows = all.min(match &architecture.composition {
+        Some(network) if !is_vector(network) && settings.scales_auto => MOST_IMAGES_WITH_SCALES,
+        Some(network) if !is_vector(network) => MOST_IMAGES,
+        _ => MOST_ROWS,
+    });
     let inputs = matrix(&inputs[..rows * columns], columns, rows).transpose();
     let targets: Vec<f64> = targets
         .chunks_exact(all)
@@ -109,30 +120,20 @@ pub fn choose(
     Ok(Some(choice.in_words()))
 }
 
-/// Multiplies all σ_w by the first factor and all σ_b by the second, in the settings and in the network made of them.
-fn multiply_scales(
-    settings: &mut ModelSettings,
-    architecture: &mut Architecture,
-    factors: [f64; 2],
-) {
+/// Multiplies all σ_w by the first factor and all σ_b by the second.
+fn multiply_scales(settings: &mut ModelSettings, architecture: &Architecture, factors: [f64; 2]) {
     let [weight, bias] = factors.map(|factor| factor * factor);
     let variances = settings.weight_variance.iter_mut();
     variances.for_each(|variance| *variance *= weight);
-    settings
-        .bias_variance
-        .iter_mut()
-        .for_each(|variance| *variance *= bias);
+    let variances = settings.bias_variance.iter_mut();
+    variances.for_each(|variance| *variance *= bias);
     settings.readout_weight_variance *= weight;
     settings.readout_bias_variance *= bias;
-    let scales = architecture.hidden_scales.iter_mut();
-    scales
-        .chain([&mut architecture.readout_scale])
-        .for_each(|scale| multiply(scale, factors));
-    if let Some(composition) = &mut architecture.composition {
-        multiply(&mut composition.readout_scale, factors);
-        multiply_layers(&mut composition.layers, factors);
+    if let Some(composition) = &architecture.composition {
         // a name stands for scales of its own
-        settings.set_layers(composition.layers.clone());
+        let mut layers = composition.layers.clone();
+        multiply_layers(&mut layers, factors);
+        settings.set_layers(layers);
     }
 }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Sizes;
 use crate::error::Failure;
 use crate::evidence::choose;
+use crate::model_settings::ModelSettings;
 use crate::network::arrange;
 use crate::schema::Keeping;
 use crate::settings::Settings;
@@ -92,10 +93,10 @@ impl Problem {
         settings.model.check_targets(&train.targets)?;
         let outputs = settings.model.likelihood.outputs(&train.targets);
         let reduction = settings.sampler.input_reduction;
-        let mut architecture =
-            settings
-                .model
-                .architecture(train.kind, train.columns, outputs, reduction)?;
+        let architecture = |model: &ModelSettings| {
+            model.architecture(train.kind, train.columns, outputs, reduction)
+        };
+        let mut network = architecture(&settings.model)?;
         let standardisation = Standardisation::fit(&train);
         let is_classification = matches!(train.targets, Targets::Classes { .. });
         let description = DataDescription {
@@ -113,7 +114,7 @@ impl Problem {
         let standardisation = &description.standardisation;
         let standardise = |inputs: &[f64]| {
             let inputs = standardisation.standardise_inputs(inputs);
-            arrange(&architecture, train.kind, inputs)
+            arrange(&network, train.kind, inputs)
         };
         let (inputs, test_inputs) = (standardise(&train.inputs), standardise(&test.inputs));
         let targets = settings
@@ -123,12 +124,15 @@ impl Problem {
         let covariance = settings.sampler.method.covariance();
         let choice = choose(
             &mut settings.model,
-            &mut architecture,
+            &network,
             covariance.unwrap_or(Covariance::Nngp),
             &inputs,
             &targets,
         )?;
-        let sizes = Sizes::new(&settings, architecture.clone(), train.rows, test.rows);
+        if choice.is_some() {
+            network = architecture(&settings.model)?;
+        }
+        let sizes = Sizes::new(&settings, network.clone(), train.rows, test.rows);
         let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
         settings.record.keep = Some(keeping.positions(settings.schedule().draws));
         Ok(Self {
@@ -138,7 +142,7 @@ impl Problem {
             choice,
             train_targets: train.targets,
             test_targets: test.targets,
-            architecture,
+            architecture: network,
             description,
             settings,
         })

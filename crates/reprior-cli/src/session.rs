@@ -12,7 +12,7 @@ use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Values, checkpoint};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
 use crate::chain_state::{read_document, restore};
-use crate::closed_form;
+use crate::closed_form::{self, ClosedForm};
 use crate::error::Failure;
 use crate::names::Precision;
 use crate::plan::Plan;
@@ -48,9 +48,9 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
     }
     let problem = Problem::load(settings)?;
     if let Some(covariance) = problem.settings.sampler.method.covariance() {
+        let posterior = ClosedForm::new(&problem, covariance)?;
         let folder = create(&problem, &out, arguments.overwrite)?;
-        let driving = &arguments.driving;
-        return closed_form::run(&problem, covariance, &folder, [driving.json, driving.quiet]);
+        return closed_form::run(&posterior, &folder, &arguments.driving);
     }
     let plan = Plan::new(&problem)?;
     plan.check(&problem.settings, &out)?;
@@ -88,8 +88,8 @@ pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
         )));
     }
     if let Some(covariance) = problem.settings.sampler.method.covariance() {
-        let driving = &arguments.driving;
-        return closed_form::run(&problem, covariance, &folder, [driving.json, driving.quiet]);
+        let posterior = ClosedForm::new(&problem, covariance)?;
+        return closed_form::run(&posterior, &folder, &arguments.driving);
     }
     let plan = Plan::new(&problem)?;
     plan.check(&problem.settings, folder.path())?;

@@ -423,6 +423,74 @@ fn networks_by_name_and_layer_by_layer() {
 }
 
 #[test]
+fn closed_forms_of_infinitely_wide_networks() {
+    let place = Place::new();
+    let flags = "--data friedman --train 80 --test 40 --network fcn:32,32";
+    for method in ["nngp", "ntk"] {
+        let run = format!("sample {flags} --method {method} --noise auto --out {method}");
+        let run = place.succeed(&run);
+        assert!(
+            run.stderr.contains("chosen by the marginal likelihood"),
+            "{run:?}"
+        );
+        let summary = place.summary(method);
+        assert!(number(&summary, "log_marginal_likelihood").is_finite());
+        assert!(number(&summary, "metrics.rmse") < 3.0, "{summary}");
+        let coverage = number(&summary, "metrics.coverage_90");
+        assert!((0.7..=1.0).contains(&coverage), "{summary}");
+        let (header, rows) = place
+            .succeed(&format!("predict {method} --data friedman"))
+            .table();
+        assert_eq!(header[0], "mean");
+        assert!(column(&rows, 1).iter().all(|sd| *sd > 0.0));
+    }
+    // chosen scales are written out as numbers, and do better by their own measure
+    let scaled = format!("sample {flags} --method nngp --noise auto --scales auto --out scaled");
+    place.succeed(&scaled);
+    let evidence = |run| number(&place.summary(run), "log_marginal_likelihood");
+    assert!(evidence("scaled") > evidence("nngp"));
+    let config = place.read("scaled/config.toml");
+    assert!(
+        !config.contains("auto = true") && !config.contains("noise = \"auto\""),
+        "{config}"
+    );
+    place.succeed("sample --config scaled/config.toml --out again");
+    assert_same(
+        &place.tree("scaled/draws.zarr"),
+        &place.tree("again/draws.zarr"),
+    );
+    // a finite network takes the same advice
+    place.succeed(&format!(
+        "sample {flags} --noise auto --scales auto --warmup 10 --draws 10 --chains 2 --out finite"
+    ));
+    place.succeed("plan --data friedman --method ntk");
+    for (wrong, reason) in [
+        (
+            "--method nngp --draws 5",
+            "--draws is of methods with chains",
+        ),
+        ("--method nngp --noise learn", "needs a known noise"),
+        (
+            "--method ntk --likelihood student-t",
+            "gaussian likelihood only",
+        ),
+        ("--scales auto", "--noise auto"),
+        ("--noise auto --likelihood student-t", "gaussian likelihood"),
+    ] {
+        let run = place.run(&format!("sample {flags} {wrong} --out no"));
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains(reason), "{run:?}");
+    }
+    let maxima = "sample --data strokes --train 20 --network lenet --method nngp --out no";
+    let run = place.run(maxima);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(
+        run.stderr.contains("use an average pool") && !place.path("no").exists(),
+        "{run:?}"
+    );
+}
+
+#[test]
 fn the_same_bytes_on_any_number_of_threads_and_from_the_written_configuration() {
     let place = Place::new();
     let flags = SMALL.replace("--chains 2", "--chains 3");

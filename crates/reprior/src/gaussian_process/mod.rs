@@ -24,7 +24,7 @@ use thiserror::Error;
 use crate::compute::{Cholesky, NotPositiveDefinite, Stream, dot, matrix, matrix_mut, multiply};
 use crate::network::infinite::InfiniteError;
 
-pub use evidence::{Covariance, Evidence, fit_scales};
+pub use evidence::{Covariance, Evidence, evidence_gradient, fit_scales};
 pub use noise::{NoiseFit, fit_noise};
 
 /// Why there is no posterior.

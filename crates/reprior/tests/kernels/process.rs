@@ -1,7 +1,9 @@
 //! Gaussian processes against the formulas with explicit inverses, finite differences and grids.
 
 use reprior::compute::{Purpose, Stream, matrix};
-use reprior::gaussian_process::{Covariance, GaussianProcess, fit_noise, fit_scales};
+use reprior::gaussian_process::{
+    Covariance, GaussianProcess, evidence_gradient, fit_noise, fit_scales,
+};
 use reprior::network::Activation;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 
@@ -343,4 +345,37 @@ fn what_does_not_fit_is_refused_and_jitter_is_counted() {
     assert!(process.mean(&cross[1..]).is_err() && process.variance(&cross, &[1.0]).is_err());
     let singular = GaussianProcess::new(&[1.0; N * N], N, &targets, 0.0).unwrap();
     assert!(singular.jitter() > 0);
+}
+
+#[test]
+fn the_gradient_of_the_evidence_is_that_of_central_differences() {
+    let infinite = InfiniteNetwork::new(&fully_connected(3, 2, Activation::Relu)).unwrap();
+    let (values, targets) = (noise(20 * 3, 16), noise(20 * C, 17));
+    let x = matrix(&values, 20, 3);
+    for covariance in [Covariance::Nngp, Covariance::Ntk] {
+        let likelihood = |at: [f64; 3]| {
+            let [noise, weight, bias] = at.map(f64::exp);
+            let kernels = infinite
+                .scaled(weight, bias)
+                .kernels(x, Kinds::NngpAndNtk, 1)
+                .unwrap();
+            let kernel = match covariance {
+                Covariance::Nngp => kernels.nngp,
+                Covariance::Ntk => kernels.ntk,
+            };
+            let process = GaussianProcess::new(&kernel, 20, &targets, 0.5 * noise);
+            process.unwrap().log_marginal_likelihood()
+        };
+        let exact = evidence_gradient(&infinite, covariance, x, &targets, 0.5, 1).unwrap();
+        for (parameter, exact) in exact.into_iter().enumerate() {
+            let [mut up, mut down] = [[0.0; 3]; 2];
+            (up[parameter], down[parameter]) = (1e-5, -1e-5);
+            let difference = (likelihood(up) - likelihood(down)) / 2e-5;
+            let error = (exact - difference).abs();
+            assert!(
+                error < 1e-6 * (1.0 + exact.abs()),
+                "{parameter}: {exact} {difference}"
+            );
+        }
+    }
 }

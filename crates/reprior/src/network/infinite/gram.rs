@@ -1,11 +1,13 @@
 //! Products of inputs that are vectors, the same bits for the same two inputs wherever they stand.
 //!
 //! That, and no more than it, makes the correlation of two equal inputs exactly 1. 2·n·m·d operations, half of them for a
-//! symmetric matrix; memory for the inputs once more, packed.
+//! symmetric matrix; memory for 1,024 features of the inputs `a` once more, packed.
 
 use super::workers::for_each;
 use crate::compute::{Matrix, Packed, Shape, matrix_mut, multiply_packed};
 
+/// Features at a time: a multiple of the depth at which the packed product adds up, so that bits stay the same.
+const DEPTH: usize = 1024;
 /// Rows that are packed together.
 const ROWS: usize = 128;
 /// Columns at a time: as many as the packed product takes.
@@ -21,41 +23,45 @@ pub(super) fn products(
     is_symmetric: bool,
     threads: usize,
 ) {
-    let n = a.nrows();
+    let (n, features) = (a.nrows(), a.ncols());
     if n == 0 || b.nrows() == 0 {
         return;
     }
-    let mut blocks: Vec<Option<Packed<f64>>> = vec![None; n.div_ceil(ROWS)];
-    let tasks = blocks.iter_mut().enumerate();
-    for_each(
-        threads,
-        tasks,
-        || (),
-        |(), (index, block)| {
-            let first = index * ROWS;
-            let rows = ROWS.min(n - first);
-            *block = Some(Packed::new(a.subrows(first, rows), Shape::Full));
-        },
-    );
-    let tasks = out.chunks_mut(n * COLUMNS).enumerate();
-    for_each(
-        threads,
-        tasks,
-        || (),
-        |(), (index, out)| {
-            let (first, columns) = (index * COLUMNS, out.len() / n);
-            let mut out = matrix_mut(out, n, columns);
-            let right = b.subrows(first, columns).transpose();
-            let skipped = if is_symmetric { first / ROWS } else { 0 };
-            for (index, block) in blocks.iter().enumerate().skip(skipped) {
-                if let Some(block) = block {
-                    let rows = ROWS.min(n - index * ROWS);
-                    let out = out.as_mut().subrows_mut(index * ROWS, rows);
-                    multiply_packed(out, false, block, right);
+    for start in (0..features).step_by(DEPTH) {
+        let depth = DEPTH.min(features - start);
+        let (a, b) = (a.subcols(start, depth), b.subcols(start, depth));
+        let mut blocks: Vec<Option<Packed<f64>>> = vec![None; n.div_ceil(ROWS)];
+        let tasks = blocks.iter_mut().enumerate();
+        for_each(
+            threads,
+            tasks,
+            || (),
+            |(), (index, block)| {
+                let first = index * ROWS;
+                let rows = ROWS.min(n - first);
+                *block = Some(Packed::new(a.subrows(first, rows), Shape::Full));
+            },
+        );
+        let tasks = out.chunks_mut(n * COLUMNS).enumerate();
+        for_each(
+            threads,
+            tasks,
+            || (),
+            |(), (index, out)| {
+                let (first, columns) = (index * COLUMNS, out.len() / n);
+                let mut out = matrix_mut(out, n, columns);
+                let right = b.subrows(first, columns).transpose();
+                let skipped = if is_symmetric { first / ROWS } else { 0 };
+                for (index, block) in blocks.iter().enumerate().skip(skipped) {
+                    if let Some(block) = block {
+                        let rows = ROWS.min(n - index * ROWS);
+                        let out = out.as_mut().subrows_mut(index * ROWS, rows);
+                        multiply_packed(out, start > 0, block, right);
+                    }
                 }
-            }
-        },
-    );
+            },
+        );
+    }
 }
 
 /// The squared norms of rows, as [`products`] would have them.
@@ -84,7 +90,7 @@ mod tests {
 
     #[test]
     fn equal_inputs_have_equal_products() {
-        let (n, d) = (300, 513);
+        let (n, d) = (300, 1300);
         let mut values = vec![0.0; n * d];
         Stream::new(0, 0, Purpose::Initial, 0).fill_normal(&mut values);
         // the last rows again as the first

@@ -13,7 +13,7 @@
 //!
 //! **Cost.** For n vectors of d numbers n²d operations, then some 20 to 60 per pair and activation. For n images
 //! of p pixels n²/2 times the layers times p (flattened without pooling) or p² (pooled over all pixels). Memory beyond the
-//! results: the inputs once more, the variances (n × pixels of all activations), and per thread a few thousand numbers.
+//! results: of vectors 1,024 numbers each, the variances (n × pixels of all activations), and per thread a few thousand numbers.
 //! Results do not depend on the number of threads.
 
 mod axis;

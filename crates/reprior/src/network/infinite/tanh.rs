@@ -5,7 +5,7 @@
 //! tanh x| < 2.5e-11 and |Σ w·(erf(s·x))' − tanh' x| < 1.3e-10 for every x. As |tanh| ≤ 1, second moments are off by
 //! less than 1e-10, those of derivatives by less than 3e-10, *whatever the variances*; Gauss-Hermite nodes would lose their
 //! accuracy as these grow. And the matrices are positive semi-definite: they are exact for the mixture. One covariance costs
-//! as many angles as there are pairs of terms, 0.6 μs.
+//! as many angles as there are pairs of terms, 256: some microseconds.
 
 use std::f64::consts::PI;
 

@@ -40,6 +40,8 @@ pub struct Model<R> {
     pub design: Design<R>,
     /// Test inputs as the first layer sees them.
     pub test_design: TestDesign<R>,
+    /// Parameters below the readout.
+    inner: usize,
 }
 
 /// A model that cannot be.
@@ -129,6 +131,7 @@ impl<R: Real> Model<R> {
         }
         let (design, test_design) = design::designs(&architecture, inputs, test_inputs, reduction);
         Ok(Self {
+            inner: architecture.inner_parameters(design.columns()),
             architecture,
             likelihood: Arc::new(Gaussian),
             noise,
@@ -160,7 +163,7 @@ impl<R: Real> Model<R> {
 
     /// Parameters below the readout, in the chain's (reduced) coordinates.
     pub fn inner_parameters(&self) -> usize {
-        self.architecture.inner_parameters(self.design.columns())
+        self.inner
     }
 }
 

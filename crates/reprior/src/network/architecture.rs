@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::layer::ShapeError;
+use super::layer::{Dense as DenseLayer, Layer, Shape, ShapeError};
 use super::{Activation, Composition};
 
 /// Prior scales of one layer in the NTK parametrisation: z = (weight/√fan_in)·h·W + bias·b.
@@ -153,6 +153,28 @@ impl Architecture {
             hidden_scales: Vec::new(),
             readout_scale: composition.readout_scale,
             composition: Some(composition),
+        }
+    }
+
+    /// The same network layer by layer: itself for a composition, and otherwise dense layers with the same parameters in the
+    /// same order. Where a hidden layer's σ_b is 0, its bias, on which nothing depends, is left out.
+    pub fn to_composition(&self) -> Composition {
+        if let Some(composition) = &self.composition {
+            return composition.clone();
+        }
+        let function = self.activation;
+        let layers = self.hidden.iter().zip(&self.hidden_scales);
+        let layers = layers.flat_map(|(&units, &scale)| {
+            [
+                Layer::Dense(DenseLayer { units, scale }),
+                Layer::Activation { function },
+            ]
+        });
+        Composition {
+            input: Shape::vector(self.inputs),
+            layers: layers.collect(),
+            outputs: self.outputs,
+            readout_scale: self.readout_scale,
         }
     }
 

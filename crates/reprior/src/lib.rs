@@ -1,11 +1,12 @@
 //! Samples the posterior of Bayesian neural networks.
 //!
 //! Rooms, each using only those below it in this list:
-//! [`chain`], [`sampler`], [`posterior`], [`model`], [`metrics`], [`diagnostics`], [`network`], [`compute`].
+//! [`experiment`], [`chain`], [`sampler`], [`posterior`], [`model`], [`metrics`], [`diagnostics`], [`network`], [`compute`].
 
 pub mod chain;
 pub mod compute;
 pub mod diagnostics;
+pub mod experiment;
 pub mod metrics;
 pub mod model;
 pub mod network;

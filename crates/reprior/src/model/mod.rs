@@ -3,6 +3,7 @@
 //! [`Dataset`]s in their own units become a [`Model`]: standardised, with the inputs reduced to what the training
 //! data can see ([`Design`]), and the targets coded as the [`likelihood`] wants them.
 
+mod composed;
 mod dataset;
 mod design;
 pub mod likelihood;

@@ -218,7 +218,7 @@ fn statistics(theta: &[f64]) -> [f64; 5] {
 fn a_tiny_network_has_the_moments_of_quadrature() {
     let model = tiny();
     let mut standard = NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
-    let steps = 120;
+    let steps = 84;
     let grid: Vec<f64> = (0..=steps)
         .map(|i| -7.0 + 14.0 * f64::from(i) / f64::from(steps))
         .collect();
@@ -256,13 +256,16 @@ fn a_tiny_network_has_the_moments_of_quadrature() {
         assert!(folds < 200, "{method}: {folds} of 40,000");
         let mut map = make();
         let mut found = vec![Vec::new(); 5];
-        // the same with draws weighed as if the determinant had been left at what is known of it
+        // the same with every eighth draw, weighed as if the determinant had been left at what is known of it
         let (mut weight, mut weighed) = (0.0, [0.0; 5]);
         for chain in &chains {
             let mut own = vec![Vec::new(); 5];
-            for phi in &chain.positions {
-                let determinant = map.log_determinant(phi, EXACT).unwrap();
-                let ratio = (determinant.known - determinant.value).exp();
+            for (index, phi) in chain.positions.iter().enumerate() {
+                let mut ratio = 0.0;
+                if index % 8 == 0 {
+                    let determinant = map.log_determinant(phi, EXACT).unwrap();
+                    ratio = (determinant.known - determinant.value).exp();
+                }
                 let theta = map.weights(phi).unwrap();
                 weight += ratio;
                 for (which, value) in statistics(theta).into_iter().enumerate() {

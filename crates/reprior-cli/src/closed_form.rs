@@ -164,7 +164,7 @@ impl<'a> ClosedForm<'a> {
         let rows = problem.description.train_rows;
         check_memory(covariance, rows)?;
         let method = problem.settings.sampler.method;
-        let network = InfiniteNetwork::new(&problem.architecture.layer_by_layer())
+        let network = InfiniteNetwork::new(&problem.architecture.to_composition())
             .map_err(|error| Failure::request(format!("--method {method}: {error}")))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let kernels = network

@@ -80,7 +80,7 @@ pub fn choose(
             "--noise auto needs the kernel of the infinitely wide network: {error}"
         ))
     };
-    let network = InfiniteNetwork::new(&architecture.layer_by_layer()).map_err(|e| refuse(&e))?;
+    let network = InfiniteNetwork::new(&architecture.to_composition()).map_err(|e| refuse(&e))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let choice = if settings.scales_auto {
         let found = fit_scales(&network, covariance, inputs, &targets, threads)

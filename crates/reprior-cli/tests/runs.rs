@@ -379,7 +379,7 @@ fn images() {
 }
 
 #[test]
-fn networks_by_name_and_layer_by_layer() {
+fn networks_by_name_and_to_composition() {
     let place = Place::new();
     let flags = "--data strokes --train 30 --test 10 --warmup 6 --draws 6 --chains 2";
     let example = include_str!("../../../examples/network.toml");

@@ -1,11 +1,13 @@
 //! Samples the posterior of Bayesian neural networks.
 //!
 //! Rooms, each using only those below it in this list:
-//! [`chain`], [`sampler`], [`posterior`], [`model`], [`metrics`], [`diagnostics`], [`gaussian_process`], [`network`], [`compute`].
+//! [`experiment`], [`chain`], [`sampler`], [`posterior`], [`model`], [`metrics`], [`diagnostics`], [`gaussian_process`],
+//! [`network`], [`compute`].
 
 pub mod chain;
 pub mod compute;
 pub mod diagnostics;
+pub mod experiment;
 pub mod gaussian_process;
 pub mod metrics;
 pub mod model;

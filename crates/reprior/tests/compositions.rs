@@ -39,13 +39,13 @@ fn model(
 
 /// Both descriptions have the same parameters in the same order.
 #[test]
-fn a_fully_connected_network_is_the_same_layer_by_layer() {
+fn a_fully_connected_network_is_the_same_to_composition() {
     let mut dense = Architecture::new(4, &[6, 5], 3, Activation::Gelu);
     dense.hidden_scales[1] = LayerScale {
         weight: 0.7,
         bias: 0.4,
     };
-    let composed = Architecture::of(dense.layer_by_layer());
+    let composed = Architecture::of(dense.to_composition());
     assert_eq!(dense.parameters(), composed.parameters());
     assert_eq!(dense.features(), composed.features());
     let likelihoods: [Arc<dyn Likelihood>; 2] = [Arc::new(Gaussian), Arc::new(Categorical)];

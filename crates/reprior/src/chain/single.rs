@@ -38,6 +38,7 @@ impl<T: Target> Chain<T> {
         settings: &SamplerSettings,
         mut target: T,
     ) -> Result<Self, StartError> {
+        let settings = &settings_for(settings, &target);
         let in_use = in_use(settings, schedule, 0);
         let mut sampler = in_use.sampler();
         let mut last = String::new();
@@ -88,6 +89,7 @@ impl<T: Target> Chain<T> {
         target: T,
         snapshot: Snapshot<T::Real>,
     ) -> Result<Self, StartError> {
+        let settings = &settings_for(settings, &target);
         let in_use = in_use(settings, schedule, snapshot.transition);
         snapshot.check(index, target.dim(), &in_use)?;
         let mut sampler = in_use.sampler();
@@ -291,6 +293,15 @@ impl<T: Target> Chain<T> {
             divergences: statistics.divergences,
         }
     }
+}
+
+/// The settings for a target: arrival takes gradients, and is not made where there are none unless it was asked for.
+fn settings_for<T: Target>(settings: &SamplerSettings, target: &T) -> SamplerSettings {
+    let mut settings = settings.clone();
+    if !target.has_gradients() {
+        settings.arrival = settings.arrival.or(Some(0));
+    }
+    settings
 }
 
 /// The settings of the sampler that makes the transition after `transition`.

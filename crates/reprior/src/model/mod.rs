@@ -3,6 +3,7 @@
 //! [`Dataset`]s in their own units become a [`Model`]: standardised, with the inputs reduced to what the training
 //! data can see ([`Design`]), and the targets coded as the [`likelihood`] wants them.
 
+mod composed;
 mod dataset;
 mod design;
 pub mod likelihood;
@@ -139,6 +140,21 @@ impl<R: Real> Model<R> {
             design,
             test_design,
         })
+    }
+
+    /// The same with other coded targets, column-major n × C.
+    #[must_use]
+    pub fn with_targets(&self, targets: Vec<f64>) -> Self {
+        debug_assert_eq!(targets.len(), self.targets.len());
+        Self {
+            architecture: self.architecture.clone(),
+            likelihood: Arc::clone(&self.likelihood),
+            noise: self.noise.clone(),
+            targets,
+            design: self.design.clone(),
+            test_design: self.test_design.clone(),
+            inner: self.inner,
+        }
     }
 
     /// The same with another likelihood, for targets coded as it wants them. Where it has no scale, nothing is learned.

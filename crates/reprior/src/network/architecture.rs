@@ -161,9 +161,9 @@ impl Architecture {
         }
     }
 
-    /// The same network described layer by layer, with the same parameters in the same order (inputs not reduced; a hidden
-    /// layer with σ_b = 0 loses its biases, which do nothing).
-    pub fn layer_by_layer(&self) -> Composition {
+    /// The same network layer by layer: itself for a composition, and otherwise dense layers with the same parameters in the
+    /// same order. Where a hidden layer's σ_b is 0, its bias, on which nothing depends, is left out.
+    pub fn to_composition(&self) -> Composition {
         if let Some(composition) = &self.composition {
             return composition.clone();
         }

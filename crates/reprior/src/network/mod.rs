@@ -3,12 +3,13 @@
 //!
 //! Fully connected ones: [`Architecture`] says what a network is; [`Trunk`] evaluates everything below the readout, and its
 //! vjp. Networks of any layers: [`Composition`] says what a network is, [`Named`] makes those that have names, and
-//! [`Executor`] evaluates and differentiates them.
+//! [`Executor`] evaluates and differentiates them; [`EmpiricalKernels`] are their kernels at given weights.
 
 mod activation;
 mod architecture;
 mod composition;
 mod dense;
+mod empirical;
 mod executor;
 pub mod infinite;
 pub mod layer;
@@ -20,6 +21,7 @@ pub use activation::Activation;
 pub use architecture::{Architecture, ArchitectureError, LayerScale};
 pub use composition::{Composition, ParameterMatrix};
 pub use dense::Dense;
+pub use empirical::EmpiricalKernels;
 pub use executor::{Curvature, Executor, Loss, categorical_curvature, gaussian_curvature};
 pub use named::{NETWORKS, Named, Scaling};
 pub use trunk::Trunk;

@@ -100,12 +100,13 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         self.vjp_input(at, cotangent.tangent, accumulate, out);
     }
 
-    /// `gradient` ← `gradient` + the tangent of [`vjp_weights`](Self::vjp_weights), summed over samples.
+    /// `gradient` ← `gradient` + the tangent of [`vjp_weights`](Self::vjp_weights), `is_split` or not as there.
     fn vjp_weights_tangent(
         &self,
         _at: Point<'_, R>,
         _along: Direction<'_, R>,
         _cotangent: Cotangent<'_, R>,
+        _is_split: bool,
         _gradient: &mut [R],
     ) {
     }

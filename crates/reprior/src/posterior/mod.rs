@@ -1,8 +1,9 @@
 //! Targets: the same posterior in different coordinates, each a density against the standard normal.
 //!
 //! [`Target`] is the contract with the samplers. [`NetworkPosterior`] is the library's own implementation, in the
-//! [`Coordinates`] of the design: `marginal`, `repriorised`, `standard`. [`Recorder`] turns a position into what a run
-//! keeps: predictions in closed form given the inner weights, projections and norms of whole weights.
+//! [`Coordinates`] of the design: `marginal`, `repriorised`, `standard`; [`TangentPosterior`] repriorises all weights, not the
+//! readout's alone. [`Recorder`] turns a position into what a run keeps: predictions in closed form given the inner weights,
+//! projections and norms of whole weights.
 
 mod conditional;
 mod coordinates;
@@ -13,6 +14,7 @@ mod projection;
 mod readout;
 mod recorder;
 mod repriorisation;
+mod tangent;
 mod target;
 
 pub use coordinates::{Coordinates, Regulariser, Space};
@@ -21,4 +23,5 @@ pub use network::NetworkPosterior;
 pub use projection::Projection;
 pub use readout::Readout;
 pub use recorder::{DrawRecord, Recorder};
+pub use tangent::{LogDeterminant, TangentDeterminant, TangentError, TangentPosterior};
 pub use target::{Ellipse, EvaluationError, Target};

@@ -67,6 +67,12 @@ pub trait Target: Send {
         self.log_ratio(ellipse.point)
     }
 
+    /// Whether there are gradients. A target without gives a fatal error for them; its chains then have no arrival unless they
+    /// are told to.
+    fn has_gradients(&self) -> bool {
+        true
+    }
+
     /// How many numerical corrections (jitter on a diagonal) evaluations have needed since the target was made.
     fn corrections(&self) -> u64 {
         0
@@ -94,6 +100,9 @@ impl<T: Target + ?Sized> Target for Box<T> {
         angle: f64,
     ) -> Result<f64, EvaluationError> {
         (**self).log_ratio_on_ellipse(ellipse, angle)
+    }
+    fn has_gradients(&self) -> bool {
+        (**self).has_gradients()
     }
     fn corrections(&self) -> u64 {
         (**self).corrections()

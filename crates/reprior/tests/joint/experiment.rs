@@ -133,14 +133,7 @@ impl<'a> Experiment<'a> {
             likelihood.simulate(&outputs, &scales, stream, &mut y);
             (0..OUTPUTS).for_each(|j| targets[j * ROWS + row] = y[j]);
         }
-        let model = Arc::new(Model {
-            architecture: blank.architecture.clone(),
-            likelihood: Arc::clone(&blank.likelihood),
-            noise: blank.noise.clone(),
-            targets,
-            design: blank.design.clone(),
-            test_design: blank.test_design.clone(),
-        });
+        let model = Arc::new(blank.with_targets(targets));
         let mut projection = Projection::new(&model, PROJECTIONS, 7);
         let mut projections = vec![0.0; PROJECTIONS];
         let mut mean_squares = vec![0.0; self.case.hidden.len() + 1];

@@ -2,7 +2,7 @@
 
 use super::workspace::{Along, Order, Weights};
 use super::{Curvature, Executor, Loss, add_up, blocks, run, turn};
-use crate::compute::{Matrix, MatrixMut, Real, panel_rows};
+use crate::compute::{Matrix, MatrixMut, Real};
 
 impl<R: Real> Executor<R> {
     /// `out` (n × C) ← J·v: the derivative of the outputs along a direction of the parameters and one of the inputs.
@@ -255,52 +255,10 @@ impl<R: Real> Executor<R> {
                     let order = Order::Second;
                     space.differentiate(program, value, weights, inputs, Some(along), order, rows);
                     space.load_cotangents(program, value, cotangent, order);
-                    space.reverse_tangent(program, weights, along, part.sums);
+                    space.reverse_tangent(program, weights, along, false, part.sums);
                 }
             },
         );
         add_up(out, &self.sums, sizes);
-    }
-
-    /// `out` (n × parameters) ← the vjp of each sample by itself: row i is J_iᵀ·c_i for row c_i of `cotangent` (n × C). With
-    /// the k-th unit vector in every row these are the k-th rows of all samples' Jacobians.
-    pub fn vjp_of_samples(
-        &mut self,
-        weights: &[R],
-        inputs: Matrix<'_, R>,
-        cotangent: Matrix<'_, R>,
-        out: MatrixMut<'_, R>,
-    ) {
-        self.check(weights, inputs);
-        // gradients of single samples are kept for one panel at a time
-        let (rows, block) = (inputs.nrows(), panel_rows::<R>());
-        assert_eq!(
-            [cotangent.nrows(), cotangent.ncols()],
-            [rows, self.outputs_count()]
-        );
-        assert_eq!([out.nrows(), out.ncols()], [rows, weights.len()]);
-        turn(&self.program, weights, false, &mut self.turned);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
-        };
-        let sizes = [rows, block, 0];
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            Some(out),
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let (own, order) = (rows.clone(), Order::First);
-                    space.differentiate(program, value, weights, inputs, None, order, own);
-                    space.load_cotangents(program, value, cotangent, order);
-                    if let Some(out) = part.rows_of_out(&rows) {
-                        space.reverse_split(program, weights, out);
-                    }
-                }
-            },
-        );
     }
 }

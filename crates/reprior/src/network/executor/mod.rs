@@ -18,6 +18,7 @@
 mod curvature;
 mod derivatives;
 mod program;
+mod samples;
 mod shares;
 mod slots;
 #[cfg(test)]

@@ -552,6 +552,36 @@ fn hessian_products_agree_with_central_differences_and_are_symmetric() {
 }
 
 #[test]
+fn hessian_products_of_samples_are_those_of_one_sample_after_the_other() {
+    for seed in 560..600 {
+        // one panel, several, and a last one that is not full
+        let case = Case::new(seed, true, 1 + (seed as usize * 7) % 23);
+        let (rows, count) = (case.rows, case.weights.len());
+        let mut executor = case.executor();
+        let mut all = vec![f64::NAN; rows * count];
+        executor.hessian_product_of_samples(
+            &case.weights,
+            case.inputs(),
+            case.cotangent(),
+            &case.direction,
+            matrix_mut(&mut all, rows, count),
+        );
+        for sample in 0..rows {
+            let mut one = vec![f64::NAN; count];
+            executor.hessian_product(
+                &case.weights,
+                case.inputs().subrows(sample, 1),
+                case.cotangent().subrows(sample, 1),
+                &case.direction,
+                &mut one,
+            );
+            let own: Vec<f64> = all.iter().skip(sample).step_by(rows).copied().collect();
+            close(&own, &one, 1e-12, &format!("{seed}: {:?}", case.network));
+        }
+    }
+}
+
+#[test]
 fn gauss_newton_products_are_those_of_the_dense_matrix() {
     for seed in 600..640 {
         let case = Case::new(seed, false, 1 + seed as usize % 19);

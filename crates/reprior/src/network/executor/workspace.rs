@@ -380,15 +380,17 @@ impl<R: Real> Workspace<R> {
     }
 
     /// The reverse pass from the outputs with tangents, after a pass of second order: adds the tangent of the gradient to
-    /// `gradient`.
+    /// `gradient`; if `is_split` not summed over the samples of the one panel that there is then.
     pub fn reverse_tangent(
         &mut self,
         program: &Program<R>,
         weights: Weights<'_, R>,
         along: Along<'_, R>,
+        is_split: bool,
         gradient: &mut [R],
     ) {
         let slots = &program.memory.cotangents;
+        let copies = if is_split { panel_rows::<R>() } else { 1 };
         let tangents = tangent_slots(program, Order::Second);
         let mut derivatives = program.memory.second.len();
         for step in program.steps.iter().rev() {
@@ -404,8 +406,8 @@ impl<R: Real> Workspace<R> {
                 tangent: &self.cotangent_tangents[from][..output],
             };
             let (operation, adds) = (&step.operation, step.adds_cotangent);
-            let own = &mut gradient[step.weights.clone()];
-            operation.vjp_weights_tangent(point, direction, cotangent, own);
+            let own = &mut gradient[step.weights.start * copies..step.weights.end * copies];
+            operation.vjp_weights_tangent(point, direction, cotangent, is_split, own);
             if step.input > 0 {
                 operation.vjp_input(point, cotangent.value, adds, &mut out[..input]);
                 let out = &mut out_tangent[..input];
@@ -441,6 +443,22 @@ impl<R: Real> Workspace<R> {
             true,
             false,
         );
+        store(out, &split);
+        self.split = split;
+    }
+
+    /// As [`reverse_tangent`](Self::reverse_tangent) of one panel, each sample's to a row of `out`.
+    pub fn reverse_tangent_split(
+        &mut self,
+        program: &Program<R>,
+        weights: Weights<'_, R>,
+        along: Along<'_, R>,
+        out: MatrixMut<'_, R>,
+    ) {
+        let mut split = take(&mut self.split);
+        split.clear();
+        split.resize(program.parameters * panel_rows::<R>(), R::ZERO);
+        self.reverse_tangent(program, weights, along, true, &mut split);
         store(out, &split);
         self.split = split;
     }

@@ -211,12 +211,19 @@ impl<R: Real> Operation<R> for Normalise<R> {
         at: Point<'_, R>,
         along: Direction<'_, R>,
         cotangent: Cotangent<'_, R>,
+        is_split: bool,
         gradient: &mut [R],
     ) {
         if let Some(tangent) = along.input {
-            self.to_weights(tangent, cotangent.value, [false, false], false, gradient);
+            self.to_weights(tangent, cotangent.value, [false, false], is_split, gradient);
         }
-        self.to_weights(at.input, cotangent.tangent, [true, true], false, gradient);
+        self.to_weights(
+            at.input,
+            cotangent.tangent,
+            [true, true],
+            is_split,
+            gradient,
+        );
     }
 }
 

@@ -265,12 +265,13 @@ impl<R: Real> Operation<R> for Linear<R> {
         at: Point<'_, R>,
         along: Direction<'_, R>,
         cotangent: Cotangent<'_, R>,
+        is_split: bool,
         gradient: &mut [R],
     ) {
         if let Some(tangent) = along.input {
-            self.to_weights(at.panels, tangent, cotangent.value, false, gradient);
+            self.to_weights(at.panels, tangent, cotangent.value, is_split, gradient);
         }
-        self.to_weights(at.panels, at.input, cotangent.tangent, false, gradient);
-        self.to_bias(cotangent.tangent, false, gradient);
+        self.to_weights(at.panels, at.input, cotangent.tangent, is_split, gradient);
+        self.to_bias(cotangent.tangent, is_split, gradient);
     }
 }

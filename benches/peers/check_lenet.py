@@ -18,6 +18,8 @@ import lenet
 import torch_lenet
 
 ROWS, PIECE = 250, 125
+# layout and product of the ways that are compiled here
+COMPILED = [("contiguous_format", None), ("contiguous_format", "torch.func")]
 WAYS = {
     torch_lenet: {
         "layout": ["contiguous_format", "channels_last"],
@@ -50,7 +52,7 @@ def results(module, name, compiled):
         choices.pop("compiled", None)
     for values in itertools.product(*choices.values()):
         way = dict(zip(choices, values))
-        if way.get("compiled") and way["layout"] == "channels_last":
+        if way.get("compiled") and (way["layout"], way.get("product")) not in COMPILED:
             continue
         got = make(size=PIECE, **way)()
         if module is torch_lenet and name != "outputs":

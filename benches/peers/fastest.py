@@ -40,7 +40,7 @@ def shortest(operation, seconds):
 
 
 def trial(make, way, seconds):
-    """Milliseconds in this way, infinite if it does not work; of the first run if for no seconds."""
+    """Milliseconds in this way; infinite if it does not work, the first run's if for no seconds."""
     try:
         operation = make(**way)
         first = once(operation)

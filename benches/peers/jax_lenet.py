@@ -2,8 +2,8 @@
 
     python jax_lenet.py gradient --rows 128
 
-Ways that are tried: convolutions by XLA's or as a product with all windows side by side, the maximum
-over windows or over two axes of a reshaped picture, how many pictures at a time, and the
+Ways that are tried: convolutions by XLA's or as a product with all windows side by side, the
+maximum over windows or over two axes of a reshaped picture, how many pictures at a time, and the
 Gauss-Newton product by jvp and vjp or by linearize and its transpose. All of it is compiled.
 """
 

@@ -1,4 +1,4 @@
-"""Markdown of the results of `networks.py`: medians over rounds, in brackets the least and the most."""
+"""Markdown of the results of `networks.py`: medians over rounds, in brackets least and most."""
 
 import statistics
 

@@ -58,8 +58,8 @@ class Comparison:
 
     def __init__(self, options):
         self.options, self.ways = options, {}
-        kernels = options.kernels_python
-        self.pythons = {"PyTorch": options.python, "JAX": options.python, "neural-tangents": kernels}
+        self.pythons = dict.fromkeys(["PyTorch", "JAX"], options.python)
+        self.pythons["neural-tangents"] = options.kernels_python
         self.reprior = ours_networks.Reprior(ROOT)
 
     def peer(self, case, name):

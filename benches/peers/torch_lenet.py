@@ -3,8 +3,8 @@
     python torch_lenet.py gradient --rows 128
 
 Ways that are tried: pictures in PyTorch's two layouts, how many at a time, for the Gauss-Newton
-product torch.func's or forward and reverse mode in one pass, all cores or one, and all of it through
-torch.compile.
+product torch.func's or forward and reverse mode in one pass, all cores or one, and all but this
+one pass through torch.compile.
 """
 
 import functools
@@ -109,6 +109,8 @@ def operation(name, weights, images, cotangents, direction):
     """What makes an operation of a way."""
 
     def make(layout, size, product="torch.func", threads=None, compiled=False):
+        if compiled and product == "one pass":
+            raise ValueError("torch.compile takes forward mode only from torch.func")
         torch.set_num_threads(threads or fastest.cores())
         laid = tuple(laid_out(w, layout) for w in weights)
         pictures = torch.tensor(images.transpose(0, 3, 1, 2).copy())

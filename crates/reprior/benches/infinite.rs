@@ -1,14 +1,17 @@
 //! Times of kernels of infinitely wide networks, in double precision on all cores.
 //!
 //! ```text
-//! cargo bench -p reprior --bench infinite [part of a name]
+//! cargo bench -p reprior --bench infinite [-- PART-OF-A-NAME --only "NNGP and NTK" --threads 2 --seconds 5 --json]
 //! ```
 //!
 //! The shortest time of several counts, as other programs only ever make it longer.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
-use std::time::Instant;
+mod options;
 
+use std::time::Duration;
+
+use options::{Options, shortest};
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::layer::{Convolution, Dense, Layer, Padding, Shape, Window};
@@ -55,11 +58,8 @@ fn network(input: [usize; 3], layers: Vec<Layer>) -> Composition {
     }
 }
 
-fn time(name: &str, network: &Composition, n: usize, repeats: usize) {
-    let chosen = std::env::args()
-        .skip(1)
-        .find(|argument| !argument.starts_with('-'));
-    if chosen.is_some_and(|part| !name.contains(&part)) {
+fn time(options: &Options, name: &str, network: &Composition, n: usize, repeats: usize) {
+    if options.names.iter().any(|part| !name.contains(part)) {
         return;
     }
     let infinite = InfiniteNetwork::new(network).unwrap();
@@ -67,13 +67,22 @@ fn time(name: &str, network: &Composition, n: usize, repeats: usize) {
     let mut inputs = vec![0.0_f64; n * features];
     Stream::new(0, 0, Purpose::Initial, 0).fill_normal(&mut inputs);
     let inputs = matrix(&inputs, features, n).transpose();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.threads.unwrap_or(cores);
+    let (budget, count) = match options.seconds {
+        Some(seconds) => (Duration::from_secs_f64(seconds), 1),
+        None => (Duration::ZERO, repeats),
+    };
     for (kinds, label) in [(Kinds::Nngp, "NNGP"), (Kinds::NngpAndNtk, "NNGP and NTK")] {
-        let mut least = f64::INFINITY;
-        for _ in 0..repeats {
-            let begin = Instant::now();
+        if !options.wants(label) {
+            continue;
+        }
+        let least = shortest(budget, count, || {
             std::hint::black_box(infinite.kernels(inputs, kinds, threads).unwrap());
-            least = least.min(begin.elapsed().as_secs_f64());
+        });
+        if options.json {
+            Options::report(name, label, n, threads, least);
+            continue;
         }
         let pairs = (n * (n + 1) / 2) as f64;
         println!(
@@ -85,6 +94,7 @@ fn time(name: &str, network: &Composition, n: usize, repeats: usize) {
 }
 
 fn main() {
+    let options = &Options::read();
     for function in [
         Activation::Relu,
         Activation::Gelu,
@@ -92,9 +102,10 @@ fn main() {
         Activation::Sin,
     ] {
         let name = format!("1,024 vectors of 3,072, 3 × dense {function}");
-        time(&name, &dense(3072, 3, function), 1024, 10);
+        time(options, &name, &dense(3072, 3, function), 1024, 10);
     }
     time(
+        options,
         "256 vectors of 3,072, 3 × dense tanh",
         &dense(3072, 3, Activation::Tanh),
         256,
@@ -102,10 +113,16 @@ fn main() {
     );
     let image = [16, 16, 3];
     let flat = convolutional(image, 3, Activation::Relu, Layer::Flatten);
-    time("64 images 16×16×3, 3 × conv relu, flatten", &flat, 64, 10);
+    time(
+        options,
+        "64 images 16×16×3, 3 × conv relu, flatten",
+        &flat,
+        64,
+        10,
+    );
     for function in [Activation::Relu, Activation::Gelu] {
         let pooled = convolutional(image, 3, function, Layer::GlobalAveragePool);
         let name = format!("64 images 16×16×3, 3 × conv {function}, pool");
-        time(&name, &pooled, 64, 2);
+        time(options, &name, &pooled, 64, 2);
     }
 }

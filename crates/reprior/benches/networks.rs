@@ -1,33 +1,26 @@
 //! Times of general networks, in single precision: outputs, gradients, Gauss-Newton and Hessian products.
 //!
 //! ```text
-//! cargo bench -p reprior --bench networks [-- lenet]
+//! cargo bench -p reprior --bench networks [-- lenet --only "outputs and gradient" --rows 128 --threads 2 --seconds 2 --json]
 //! ```
 //!
 //! The shortest of several times, as other programs only ever make it longer. Operations are those of the products alone
 //! (2 for each weight and position forward, the first layer's cotangents of the inputs left out): activations count nothing.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
-use std::time::{Duration, Instant};
+mod options;
 
+use std::time::Duration;
+
+use options::{Options, shortest};
 use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
 use reprior::network::layer::{Layer, Shape};
 use reprior::network::{
     Activation, Composition, Executor, LayerScale, Named, categorical_curvature,
 };
 
-/// Time spent on each line.
-const BUDGET: Duration = Duration::from_secs(2);
-
-fn shortest(mut operation: impl FnMut()) -> f64 {
-    let (start, mut least) = (Instant::now(), f64::INFINITY);
-    while start.elapsed() < BUDGET {
-        let begin = Instant::now();
-        operation();
-        least = least.min(begin.elapsed().as_secs_f64());
-    }
-    least
-}
+/// Seconds spent on each line.
+const BUDGET: f64 = 2.0;
 
 fn noise(count: usize) -> Vec<f32> {
     let mut values = vec![0.0_f32; count];
@@ -67,17 +60,37 @@ fn multiplications(layers: &[Layer], mut shape: Shape, reads_input: bool) -> [f6
     [all, first]
 }
 
-fn line(name: &str, rows: usize, operations: f64, operation: impl FnMut()) {
-    let seconds = shortest(operation);
-    let rate = operations * rows as f64 / seconds / 1e9;
-    let each = seconds / rows as f64 * 1e6;
-    println!(
-        "{name:34} {rows:6} {:9.2} ms {each:8.2} µs each {rate:7.1} Gflop/s",
-        seconds * 1e3
-    );
+struct Case<'a> {
+    name: &'a str,
+    threads: usize,
+    options: &'a Options,
 }
 
-fn measure(name: &str, input: [usize; 3], batches: &[usize], threads: usize) {
+impl Case<'_> {
+    fn line(&self, operation: &str, rows: usize, operations: f64, run: impl FnMut()) {
+        if !self.options.wants(operation) {
+            return;
+        }
+        let budget = Duration::from_secs_f64(self.options.seconds.unwrap_or(BUDGET));
+        let seconds = shortest(budget, 3, run);
+        if self.options.json {
+            return Options::report(self.name, operation, rows, self.threads, seconds);
+        }
+        let rate = operations * rows as f64 / seconds / 1e9;
+        let each = seconds / rows as f64 * 1e6;
+        println!(
+            "{operation:34} {rows:6} {:9.2} ms {each:8.2} µs each {rate:7.1} Gflop/s",
+            seconds * 1e3
+        );
+    }
+}
+
+fn measure(case: &Case<'_>, input: [usize; 3], batches: &[usize]) {
+    let Case {
+        name,
+        threads,
+        options,
+    } = *case;
     let named: Named = name.parse().unwrap();
     let scale = LayerScale::HIDDEN;
     let network = named
@@ -87,10 +100,12 @@ fn measure(name: &str, input: [usize; 3], batches: &[usize], threads: usize) {
         .unwrap()
         .with_threads(threads);
     let count = executor.parameters();
-    println!(
-        "{name}, {count} parameters, {threads} threads, blocks of {}",
-        executor.block_rows()
-    );
+    if !options.json {
+        println!(
+            "{name}, {count} parameters, {threads} threads, blocks of {}",
+            executor.block_rows()
+        );
+    }
     let [mut all, mut first] = multiplications(&network.layers, network.input, true);
     let readout = executor.readout_parameters() as f64;
     all += readout;
@@ -101,16 +116,17 @@ fn measure(name: &str, input: [usize; 3], batches: &[usize], threads: usize) {
     };
     let (weights, direction) = (noise(count), noise(count));
     let mut gradient = vec![0.0; count];
-    for &rows in batches {
+    let wanted = |rows: &&usize| options.rows.is_none_or(|only| only == **rows);
+    for &rows in batches.iter().filter(wanted) {
         let inputs = noise(rows * network.input.features());
         let inputs = matrix(&inputs, rows, network.input.features());
         let cotangent = noise(rows * 10);
         let cotangent = matrix(&cotangent, rows, 10);
         let mut out = vec![0.0; rows * 10];
-        line("outputs", rows, 2.0 * all, || {
+        case.line("outputs", rows, 2.0 * all, || {
             executor.outputs(&weights, inputs, matrix_mut(&mut out, rows, 10));
         });
-        line(
+        case.line(
             "outputs and gradient",
             rows,
             6.0 * all - 2.0 * first,
@@ -119,7 +135,7 @@ fn measure(name: &str, input: [usize; 3], batches: &[usize], threads: usize) {
             },
         );
         let curvature = categorical_curvature();
-        line(
+        case.line(
             "Gauss-Newton product",
             rows,
             10.0 * all - 4.0 * first,
@@ -128,22 +144,26 @@ fn measure(name: &str, input: [usize; 3], batches: &[usize], threads: usize) {
                 executor.gauss_newton_product(&weights, inputs, &curvature, &direction, out);
             },
         );
-        line("Hessian product", rows, 18.0 * all - 10.0 * first, || {
+        case.line("Hessian product", rows, 18.0 * all - 10.0 * first, || {
             executor.hessian_product(&weights, inputs, cotangent, &direction, &mut gradient);
         });
     }
-    println!(
-        "{:.1} MiB of buffers",
-        executor.bytes() as f64 / f64::from(1 << 20)
-    );
+    if !options.json {
+        println!(
+            "{:.1} MiB of buffers",
+            executor.bytes() as f64 / f64::from(1 << 20)
+        );
+    }
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|name| !name.starts_with('-'))
-        .collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = Options::read();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = match options.threads {
+        Some(threads) => vec![threads],
+        None if cores > 1 => vec![1, cores],
+        None => vec![1],
+    };
     let (mnist, cifar) = ([28, 28, 1], [32, 32, 3]);
     let cases: [(&str, [usize; 3], &[usize]); 4] = [
         ("lenet", mnist, &[128, 1000, 10_000]),
@@ -151,18 +171,16 @@ fn main() {
         ("resnet-small", cifar, &[128]),
         ("resnet:8,width=64", cifar, &[32]),
     ];
+    let names = &options.names;
     for (name, input, batches) in cases {
-        if wanted.is_empty()
-            || wanted
-                .iter()
-                .any(|wanted| name.starts_with(wanted.as_str()))
-        {
-            for threads in if threads > 1 {
-                vec![1, threads]
-            } else {
-                vec![1]
-            } {
-                measure(name, input, batches, threads);
+        if names.is_empty() || names.iter().any(|wanted| name.starts_with(wanted.as_str())) {
+            for &threads in &threads {
+                let case = Case {
+                    name,
+                    threads,
+                    options: &options,
+                };
+                measure(&case, input, batches);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use reprior::model::{InputKind, InputReduction};
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::{Architecture, Composition, LayerScale, NETWORKS, Named};
+use reprior::network::{Architecture, Composition, LayerScale, Named};
 use serde::Deserialize;
 
 use crate::error::Failure;
@@ -141,16 +141,18 @@ impl ModelSettings {
                 "network `layers` has no layers: describe them as [[model.layers]], or give --network FILE.toml",
             ));
         }
+        let name = self.network.split(':').next().unwrap_or_default();
         match self.network.parse() {
             Ok(Named::FullyConnected(hidden)) if hidden.is_empty() => {}
             Ok(named) => return Ok(named),
-            Err(error) if self.network.starts_with("resnet") => {
+            // what is wrong with the settings of a name that is known
+            Err(error) if ["fcn", "resnet", "lenet", "resnet-small"].contains(&name) => {
                 return Err(Failure::request(error));
             }
             Err(_) => {}
         }
         Err(Failure::request(format!(
-            "unknown network `{}`: use {NETWORKS}, linear, or a TOML file with its layers",
+            "unknown network `{}`: use fcn:1024 (or other widths: fcn:256,256), linear, lenet, resnet:20,width=64, resnet-small, or a TOML file with its layers",
             self.network
         )))
     }

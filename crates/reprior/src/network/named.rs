@@ -100,7 +100,7 @@ impl FromStr for Named {
 
 fn count(text: &str, what: &str) -> Result<usize, String> {
     let number = text.trim().parse().ok().filter(|&number| number > 0);
-    number.ok_or_else(|| format!("{what} is `{text}`: it must be a whole number from 1 on"))
+    number.ok_or_else(|| format!("{what} is `{text}`: it must be a whole number, at least 1"))
 }
 
 fn fully_connected(settings: &str) -> Result<Named, String> {

@@ -370,7 +370,7 @@ mod tests {
             ("lenet5", "resnet-small"),
             ("lenet:3", "no settings"),
             ("fcn:3,x", "whole number"),
-            ("fcn:0", "from 1 on"),
+            ("fcn:0", "at least 1"),
             ("resnet", "width=128"),
             ("resnet:20", "needs a width"),
             ("resnet:21,width=4", "6·blocks + 2"),

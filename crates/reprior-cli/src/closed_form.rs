@@ -184,11 +184,13 @@ impl<'a> ClosedForm<'a> {
         })
     }
 
-    /// Predictions for standardised inputs, without noise, as one draw in the target's own units; and the squared noise.
+    /// Predictions for standardised inputs, without noise, as one draw in the target's own units; the squared noise;
+    /// and how many variances came out below 0 by rounding and were set to 0.
     ///
     /// # Errors
     /// Inputs that are not finite.
-    pub fn predict(&self, inputs: &[f64]) -> Result<(Block, Vec<f64>), Failure> {
+    pub fn predict(&self, inputs: &[f64]) -> Result<(Block, Vec<f64>, u64), Failure> {
+        let mut clamped = 0;
         let problem = self.problem;
         let (covariance, maps) = (self.covariance, problem.output_maps());
         let kind = Kind::new(
@@ -217,7 +219,8 @@ impl<'a> ClosedForm<'a> {
                 .variance(&cross, &prior)
                 .map_err(Failure::run)?;
             let rows = test.nrows();
-            for (row, variance) in variances.iter().enumerate() {
+            clamped += variances.clamped;
+            for (row, variance) in variances.values.iter().enumerate() {
                 let own = maps.iter().enumerate();
                 block
                     .mean
@@ -231,7 +234,7 @@ impl<'a> ClosedForm<'a> {
         let noise = self.process.noise();
         let squares = maps.iter().take(spread);
         let squares = squares.map(|map| (map.scale * noise).powi(2)).collect();
-        Ok((block, squares))
+        Ok((block, squares, clamped))
     }
 }
 
@@ -270,12 +273,10 @@ pub fn run(
     let mut writer = store.writer(0).map_err(Failure::run)?;
     let evidence = [posterior.process.log_marginal_likelihood()];
     let jitter = [i64::from(posterior.process.jitter())];
-    let statistics = [Values::F64(&evidence), Values::I64(&jitter)];
-    writer
-        .push("sample_stats", &statistics)
-        .map_err(Failure::run)?;
+    let mut clamped = [0];
     if problem.description.test_rows > 0 {
-        let (block, _) = posterior.predict(&problem.test_inputs)?;
+        let (block, _, count) = posterior.predict(&problem.test_inputs)?;
+        clamped = [i64::try_from(count).unwrap_or(i64::MAX)];
         let sd: Vec<f64> = block
             .variance
             .iter()
@@ -290,6 +291,14 @@ pub fn run(
         };
         writer.push("predictions", &values).map_err(Failure::run)?;
     }
+    let statistics = [
+        Values::F64(&evidence),
+        Values::I64(&jitter),
+        Values::I64(&clamped),
+    ];
+    writer
+        .push("sample_stats", &statistics)
+        .map_err(Failure::run)?;
     let seconds = posterior.start.elapsed().as_secs_f64();
     writer
         .checkpoint(&json!({ "seconds": seconds }), &[])
@@ -332,6 +341,13 @@ pub fn summarise(
     let mut summary = Summary::closed_form(settings, seconds.unwrap_or(f64::NAN), evidence);
     summary.metrics = metrics;
     summary.n_jitter = jitter as u64;
+    let clamped = one("n_clamped")?.unwrap_or(0.0);
+    summary.n_clamped = clamped as u64;
+    if clamped > 0.0 {
+        summary.warnings.push(format!(
+            "{clamped} predictive variances came out below 0 by rounding and were set to 0: raise --noise"
+        ));
+    }
     if jitter > 0.0 {
         summary.warnings.push(format!(
             "the kernel is nearly singular: its diagonal was raised {jitter} times before it could be factorised; raise --noise"

@@ -62,7 +62,15 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     let closed_form = closed_form.transpose()?;
     for (index, block) in values.chunks(BLOCK_ROWS * description.columns).enumerate() {
         let (mut block, noise) = match (&closed_form, problem.settings.sampler.precision) {
-            (Some(closed_form), _) => closed_form.predict(block)?,
+            (Some(closed_form), _) => {
+                let (block, noise, clamped) = closed_form.predict(block)?;
+                if clamped > 0 {
+                    to_stderr(&format!(
+                        "warning: {clamped} predictive variances came out below 0 by rounding and were set to 0"
+                    ));
+                }
+                (block, noise)
+            }
             (None, Precision::F32) => predict::<f32>(&problem, &reader, block)?,
             (None, Precision::F64) => predict::<f64>(&problem, &reader, block)?,
         };

@@ -301,6 +301,12 @@ pub fn closed_form_schema(problem: &Problem) -> Schema {
             &[],
             "times that the diagonal had to be raised for the factorisation",
         ),
+        variable(
+            "n_clamped",
+            DataType::I64,
+            &[],
+            "predictive variances that rounding made negative, set to 0",
+        ),
     ];
     let mut groups = vec![Group {
         name: "sample_stats".to_owned(),

@@ -69,6 +69,30 @@ pub struct GaussianProcess {
     fit: f64,
 }
 
+/// Variances at test inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variances {
+    /// One for each test input, never below 0.
+    pub values: Vec<f64>,
+    /// How many came out below 0 by rounding and were set to 0.
+    pub clamped: u64,
+}
+
+impl Variances {
+    fn new(raw: impl Iterator<Item = f64>) -> Self {
+        let mut clamped = 0;
+        let values = raw.map(|variance| {
+            let is_below = variance < 0.0;
+            clamped += u64::from(is_below);
+            if is_below { 0.0 } else { variance }
+        });
+        Self {
+            values: values.collect(),
+            clamped,
+        }
+    }
+}
+
 fn check(name: &'static str, given: usize, needed: usize) -> Result<(), GaussianProcessError> {
     if given == needed {
         Ok(())
@@ -211,19 +235,21 @@ impl GaussianProcess {
     }
 
     /// Posterior variances of f at m test inputs, the same for every output, without the noise; `prior` are the prior ones.
-    /// Never below 0.
     ///
     /// # Errors
     /// [`GaussianProcessError::Length`].
-    pub fn variance(&self, cross: &[f64], prior: &[f64]) -> Result<Vec<f64>, GaussianProcessError> {
+    pub fn variance(
+        &self,
+        cross: &[f64],
+        prior: &[f64],
+    ) -> Result<Variances, GaussianProcessError> {
         let (n, m) = (self.size(), self.tests(cross)?);
         check("prior variances", prior.len(), m)?;
         let mut half = cross.to_vec();
         self.cholesky.solve_lower(&mut half, m);
         let variances = half.chunks(n).zip(prior);
-        Ok(variances
-            .map(|(half, prior)| (prior - dot(half, half)).max(0.0))
-            .collect())
+        let variances = variances.map(|(half, prior)| prior - dot(half, half));
+        Ok(Variances::new(variances))
     }
 
     /// Posterior covariance of f between m test inputs, m × m; `prior` (m × m) is the prior one.
@@ -278,7 +304,7 @@ impl GaussianProcess {
 
     /// With the NTK as this process's kernel: the variance of f over infinitely wide networks that were trained to the end
     /// from different initial weights, from the NNGP kernel (`nngp` n × n, `cross` n × m, `prior` m):
-    /// K** + AKAᵀ − 2AK*, A = Θ*ᵀ(Θ + σ²I)⁻¹ (Lee et al. 2019, equation 16; `ntk_cross` is Θ*). Never below 0.
+    /// K** + AKAᵀ − 2AK*, A = Θ*ᵀ(Θ + σ²I)⁻¹ (Lee et al. 2019, equation 16; `ntk_cross` is Θ*).
     ///
     /// # Errors
     /// [`GaussianProcessError::Length`].
@@ -288,7 +314,7 @@ impl GaussianProcess {
         nngp: &[f64],
         cross: &[f64],
         prior: &[f64],
-    ) -> Result<Vec<f64>, GaussianProcessError> {
+    ) -> Result<Variances, GaussianProcessError> {
         let (n, m) = (self.size(), self.tests(ntk_cross)?);
         check("the NNGP kernel", nngp.len(), n * n)?;
         check("the NNGP kernel with test inputs", cross.len(), n * m)?;
@@ -309,10 +335,9 @@ impl GaussianProcess {
             .zip(product.chunks(n))
             .zip(cross.chunks(n))
             .zip(prior);
-        let variance = columns.map(|(((a, product), cross), prior)| {
-            (prior + dot(a, product) - 2.0 * dot(a, cross)).max(0.0)
-        });
-        Ok(variance.collect())
+        let variance = columns
+            .map(|(((a, product), cross), prior)| prior + dot(a, product) - 2.0 * dot(a, cross));
+        Ok(Variances::new(variance))
     }
 
     /// Test inputs of a matrix with training inputs.

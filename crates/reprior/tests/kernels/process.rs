@@ -97,7 +97,7 @@ fn posterior_and_likelihood_are_those_of_the_formulas() {
         process.covariance(&cross, &prior).unwrap(),
     );
     let diagonal: Vec<f64> = (0..M).map(|t| prior[t * (M + 1)]).collect();
-    let marginal = process.variance(&cross, &diagonal).unwrap();
+    let marginal = process.variance(&cross, &diagonal).unwrap().values;
     let column = |t: usize| &cross[t * N..(t + 1) * N];
     for t in 0..M {
         for (j, y) in targets.chunks(N).enumerate() {
@@ -201,10 +201,11 @@ fn a_trained_linear_ensemble_varies_as_the_posterior_does() {
         .unwrap();
     let prior = infinite.diagonals(test, Kinds::Nngp, 1).unwrap().nngp;
     let process = GaussianProcess::new(&kernel.ntk, N, &noise(N, 14), 0.0).unwrap();
-    let posterior = process.variance(&cross.ntk, &prior).unwrap();
+    let posterior = process.variance(&cross.ntk, &prior).unwrap().values;
     let trained = process
         .trained_ensemble_variance(&cross.ntk, &kernel.nngp, &cross.nngp, &prior)
-        .unwrap();
+        .unwrap()
+        .values;
     for (a, b) in trained.iter().zip(&posterior) {
         assert!((a - b).abs() < 1e-12, "{a} {b}");
     }
@@ -212,7 +213,8 @@ fn a_trained_linear_ensemble_varies_as_the_posterior_does() {
     let process = GaussianProcess::new(&kernel.ntk, N, &noise(N, 14), 1e4).unwrap();
     let untrained = process
         .trained_ensemble_variance(&cross.ntk, &kernel.nngp, &cross.nngp, &prior)
-        .unwrap();
+        .unwrap()
+        .values;
     for (a, b) in untrained.iter().zip(&prior) {
         assert!((a - b).abs() < 1e-6, "{a} {b}");
     }

@@ -8,6 +8,7 @@ use reprior::network::Activation;
 use reprior::posterior::{Coordinates, Regulariser};
 
 use crate::method::MethodName;
+use crate::tangent::Determinant;
 
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
 /// say whether to believe them.
@@ -203,10 +204,15 @@ pub struct SettingsArguments {
     /// wide layers in closed form: nngp, or ntk [default: hmc-infinite]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub method: Option<MethodName>,
-    /// marginal (readout integrated out; gaussian likelihood only), repriorised or standard [default: marginal for the
-    /// gaussian likelihood, repriorised for the others]
+    /// marginal (readout integrated out; gaussian likelihood only), repriorised, standard, or tangent (all weights repriorised;
+    /// gaussian likelihood, methods without gradients) [default: marginal for the gaussian likelihood, repriorised for
+    /// the others]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub coordinates: Option<Coordinates>,
+    /// The determinant of tangent coordinates: exact, or series(TERMS,PROBES), an approximation that wide networks need
+    /// [default: exact up to 200 parameters, series(4,16) beyond]
+    #[arg(long, value_name = "HOW", help_heading = "Sampler")]
+    pub determinant: Option<Determinant>,
     /// Where the readout is solved for: auto (the cheaper), feature, data, or data-symmetric (the symmetric root of Hron
     /// et al. in repriorised coordinates: the same law, slower) [default: auto]
     #[arg(long, value_name = "SPACE", help_heading = "Sampler")]

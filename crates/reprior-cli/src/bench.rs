@@ -48,6 +48,11 @@ pub fn command(arguments: &BenchArguments) -> Result<(), Failure> {
             settings.sampler.method
         )));
     }
+    if settings.coordinates() == Coordinates::Tangent {
+        return Err(Failure::request(
+            "bench times the parts of marginal, repriorised and standard coordinates: give another --coordinates",
+        ));
+    }
     if !(arguments.seconds.is_finite() && (0.001..=1e4).contains(&arguments.seconds)) {
         let message = format!(
             "--seconds is {}: it must be from 0.001 to 10000",

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::names::Precision;
 use crate::settings::Settings;
+use crate::tangent::{self, Determinant};
 
 /// The sizes that decide everything.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Sizes {
     pub test_rows: usize,
     pub chains: usize,
     pub coordinates: Coordinates,
+    /// How the determinant of tangent coordinates is had; none in others.
+    pub determinant: Option<Determinant>,
     pub method: Method,
     /// Whether a momentum persists.
     pub keeps_momentum: bool,
@@ -76,7 +79,7 @@ impl Sizes {
         let is_matched = settings.sampler.regulariser == Regulariser::Matched
             && space != Some(Space::DataSymmetric);
         let noise = settings.model.noise();
-        Self {
+        let mut sizes = Self {
             is_gaussian,
             maps_readout: settings.coordinates() == Coordinates::Repriorised
                 && !(is_gaussian && is_matched),
@@ -94,15 +97,29 @@ impl Sizes {
             rows,
             test_rows,
             coordinates: settings.coordinates(),
+            determinant: None,
             method: settings.sampler.method.chain(),
             precision: settings.sampler.precision,
             architecture,
+        };
+        if sizes.coordinates == Coordinates::Tangent {
+            sizes.determinant = Some(settings.determinant(sizes.dimension()));
         }
+        sizes
     }
 
     /// Parameters below the readout in the chain's coordinates.
     pub fn inner_parameters(&self) -> usize {
         self.architecture.inner_parameters(self.first_rows)
+    }
+
+    /// Coordinates of a position.
+    pub fn dimension(&self) -> usize {
+        let readout = match self.coordinates {
+            Coordinates::Marginal => 0,
+            _ => self.architecture.readout_parameters(),
+        };
+        self.inner_parameters() + self.noise_coordinates + readout
     }
 
     /// Numbers of a position that is kept for `predict`.
@@ -151,13 +168,7 @@ impl Sizes {
             architecture.readout_rows(),
         );
         let inner = self.inner_parameters();
-        let dimension = inner
-            + self.noise_coordinates
-            + if self.coordinates == Coordinates::Marginal {
-                0
-            } else {
-                p * c
-            };
+        let dimension = self.dimension();
         let with_gradients = self.method.needs_gradients() || self.arrives;
         let residual = if self.is_reduced() {
             (n + t).min(d + 1).saturating_sub(r)
@@ -215,8 +226,16 @@ impl Sizes {
             Method::Elliptical => 2 * n * first_width * real,
             _ => 0,
         };
-        let chain =
-            trunk(n, with_gradients) + ellipse + readout + states * dimension * real + recording;
+        let tangent = match self.determinant {
+            Some(determinant) => tangent::bytes(n, c, dimension, determinant),
+            None => 0,
+        };
+        let chain = trunk(n, with_gradients)
+            + ellipse
+            + readout
+            + states * dimension * real
+            + recording
+            + tangent;
         let shared = data + making + designs;
         let (value, gradient) = self.operations();
         Budget {
@@ -255,6 +274,13 @@ impl Sizes {
             .map(|pair| 2.0 * n * (pair[0] + 1.0) * pair[1])
             .sum();
         let above = above + layers;
+        if let Some(determinant) = self.determinant {
+            let forward = first + above + 2.0 * n * p * c;
+            let (architecture, dimension) = (&self.architecture, self.dimension());
+            let value =
+                tangent::operations(architecture, self.rows, dimension, forward, determinant);
+            return (value, f64::NAN);
+        }
         if self.coordinates == Coordinates::Standard {
             let readout = 2.0 * n * p * c;
             return (

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use reprior::model::InputReduction;
 use reprior::model::likelihood::LikelihoodName;
+use reprior::posterior::Coordinates;
 
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
@@ -93,6 +94,7 @@ impl Settings {
             // what a file says of another method's steps does not concern this one
             self.sampler = SamplingSettings {
                 coordinates: self.sampler.coordinates,
+                determinant: self.sampler.determinant,
                 space: self.sampler.space,
                 input_reduction: self.sampler.input_reduction,
                 precision: self.sampler.precision,
@@ -101,6 +103,10 @@ impl Settings {
         }
         set(&mut self.sampler.method, &flags.method);
         replace(&mut self.sampler.coordinates, &flags.coordinates);
+        if self.sampler.coordinates != Some(Coordinates::Tangent) {
+            self.sampler.determinant = None;
+        }
+        replace(&mut self.sampler.determinant, &flags.determinant);
         set(&mut self.sampler.regulariser, &flags.regulariser);
         parse(&mut self.sampler.space, &flags.space)?;
         if let Some(text) = &flags.input_reduction {

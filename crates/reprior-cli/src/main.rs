@@ -28,6 +28,8 @@ mod settings;
 mod stored;
 mod summary;
 mod table;
+mod tangent;
+mod target;
 mod trace;
 mod verdict;
 mod warnings;

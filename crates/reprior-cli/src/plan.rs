@@ -205,20 +205,15 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
     } else {
         String::new()
     };
-    to_stdout(&align(&[
+    let mut rows = vec![
         row("parameters of the network", budget.parameters.to_string()),
         row(
             "coordinates of a chain",
             format!("{}{reduced}", budget.dimension),
         ),
-        row("readout solved for in", format!("{} space", sizes.space)),
         row(
             "operations for the log-density",
             format!("{} million", number(budget.value_operations / 1e6)),
-        ),
-        row(
-            "with its gradient",
-            format!("{} million", number(budget.gradient_operations / 1e6)),
         ),
         row(
             "transitions of all chains",
@@ -235,7 +230,28 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
             ),
         ),
         row("disk", bytes(plan.disk_bytes as f64)),
-    ]));
+    ];
+    match sizes.determinant {
+        Some(determinant) => {
+            let how = determinant.seeded(0).to_string();
+            rows.insert(2, row("determinant", how));
+        }
+        None => {
+            let operations = budget.gradient_operations / 1e6;
+            rows.insert(
+                3,
+                row(
+                    "with its gradient",
+                    format!("{} million", number(operations)),
+                ),
+            );
+            rows.insert(
+                2,
+                row("readout solved for in", format!("{} space", sizes.space)),
+            );
+        }
+    }
+    to_stdout(&align(&rows));
     if !is_fitting {
         to_stdout(&format!("It does not fit{advice}."));
     }

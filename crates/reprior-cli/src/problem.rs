@@ -6,6 +6,7 @@ use reprior::gaussian_process::Covariance;
 use reprior::model::likelihood::LikelihoodName;
 use reprior::model::{Affine, Dataset, InputKind, Model, Split, Standardisation, Targets};
 use reprior::network::Architecture;
+use reprior::posterior::Coordinates;
 use reprior_io::data::{BUILT_INS, ExpectedInputs, ExpectedTargets, load, target_columns};
 use reprior_io::run::{DrawStore, Values};
 use serde::{Deserialize, Serialize};
@@ -134,6 +135,9 @@ impl Problem {
         }
         let sizes = Sizes::new(&settings, network.clone(), train.rows, test.rows);
         let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
+        if settings.coordinates() == Coordinates::Tangent && covariance.is_none() {
+            settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));
+        }
         settings.record.keep = Some(keeping.positions(settings.schedule().draws));
         Ok(Self {
             inputs,

@@ -25,6 +25,7 @@ use crate::settings::Settings;
 use crate::stored::Stored;
 use crate::summary;
 use crate::table::to_stderr;
+use crate::target::ChainTarget;
 
 /// Set by Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -226,7 +227,7 @@ fn drive_in<R: Stored>(
     }
 }
 
-type Chains<R> = Observed<NetworkPosterior<R>, Recording<R>>;
+type Chains<R> = Observed<ChainTarget<R>, Recording<R>>;
 
 /// Every chain, from its checkpoint where there is one.
 fn make_chains<R: Stored>(
@@ -267,12 +268,7 @@ fn make_chains<R: Stored>(
     let sampler = settings.sampler_settings();
     let mut chains = Vec::with_capacity(schedule.chains);
     for (index, checkpoint) in checkpoints.iter().enumerate() {
-        let target = NetworkPosterior::with_regulariser(
-            Arc::clone(model),
-            settings.coordinates(),
-            settings.sampler.space.forced(),
-            settings.sampler.regulariser,
-        );
+        let target = ChainTarget::new(settings, model)?;
         let projection = Projection::new(model, settings.record.projections, schedule.seed);
         let recorder = Recorder::new(Arc::clone(model), projection);
         let (chain, writer, moments) = match checkpoint {

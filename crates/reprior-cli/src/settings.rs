@@ -16,6 +16,7 @@ use crate::error::Failure;
 use crate::method::MethodName;
 use crate::model_settings::ModelSettings;
 use crate::names::{Precision, SpaceChoice, TaskName};
+use crate::tangent::{self, Determinant};
 
 /// Everything that decides what is drawn. As TOML in `config.toml`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -49,6 +50,8 @@ pub struct SamplingSettings {
     pub method: MethodName,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinates: Option<Coordinates>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub determinant: Option<Determinant>,
     pub space: SpaceChoice,
     pub regulariser: Regulariser,
     pub input_reduction: InputReduction,
@@ -170,6 +173,13 @@ impl Settings {
                 "the readout cannot be integrated out under the {likelihood} likelihood: use --coordinates repriorised or standard"
             )));
         }
+        if coordinates == Coordinates::Tangent {
+            tangent::check(self)?;
+        } else if let Some(determinant) = self.sampler.determinant {
+            return Err(Failure::request(format!(
+                "--determinant {determinant} is of tangent coordinates, not of {coordinates}: give --coordinates tangent, or leave it out"
+            )));
+        }
         if coordinates == Coordinates::Repriorised {
             return Ok(());
         }
@@ -194,6 +204,12 @@ impl Settings {
                 LikelihoodName::Gaussian => Coordinates::Marginal,
                 _ => Coordinates::Repriorised,
             })
+    }
+
+    /// How the determinant of tangent coordinates is had, for a network of so many parameters.
+    pub fn determinant(&self, parameters: usize) -> Determinant {
+        let chosen = self.sampler.determinant;
+        chosen.unwrap_or_else(|| Determinant::of(parameters))
     }
 
     /// Refuses an arrival that leaves the method's own adaptation nothing of the warm-up.
@@ -234,7 +250,11 @@ impl Settings {
             damping: self.sampler.damping,
             metropolis: self.sampler.metropolis.unwrap_or(true),
             trajectory: self.sampler.trajectory,
-            arrival: self.sampler.arrival,
+            // it takes gradients
+            arrival: match self.coordinates() {
+                Coordinates::Tangent => Some(0),
+                _ => self.sampler.arrival,
+            },
         }
     }
 

@@ -28,6 +28,8 @@ pub struct Summary {
     pub likelihood: String,
     pub method: String,
     pub coordinates: String,
+    /// How the determinant of tangent coordinates was had; null in others.
+    pub determinant: Option<String>,
     pub chains: usize,
     /// Draws of each chain that can be read.
     pub draws: u64,
@@ -173,6 +175,10 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         likelihood: settings.model.likelihood.to_string(),
         method: settings.sampler.method.to_string(),
         coordinates: settings.coordinates().to_string(),
+        determinant: settings
+            .sampler
+            .determinant
+            .map(|determinant| determinant.seeded(0).to_string()),
         chains,
         draws,
         draws_planned: schedule.draws,
@@ -212,6 +218,7 @@ impl Summary {
             likelihood: settings.model.likelihood.to_string(),
             method: settings.sampler.method.to_string(),
             coordinates: "function".to_owned(),
+            determinant: None,
             chains: 1,
             draws: 1,
             draws_planned: 1,

@@ -34,10 +34,14 @@ impl Summary {
             return text + &format!("Run folder: {}", run.display());
         }
         text += &format!(
-            "{} likelihood, {} in {} coordinates: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
+            "{} likelihood, {} in {} coordinates{}: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
             self.likelihood,
             self.method,
             self.coordinates,
+            match &self.determinant {
+                Some(how) => format!(" (determinant {how})"),
+                None => String::new(),
+            },
             self.chains,
             self.draws,
             if self.draws < self.draws_planned {

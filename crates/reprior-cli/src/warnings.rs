@@ -1,11 +1,13 @@
 //! What a user should know before believing the draws, and what to try.
 
 use reprior::chain::Statistics;
+use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
 
 use crate::effective::disagrees;
 use crate::settings::Settings;
 use crate::summary::Summary;
+use crate::tangent::Determinant;
 
 /// Acceptance rate from which on the Metropolis correction may be left out (Hron et al. 2022, Section 4).
 const LEAST_UNCORRECTED: f64 = 0.98;
@@ -73,7 +75,9 @@ impl Summary {
             ));
         }
         self.warn_of_acceptance(settings, &mut warn);
-        if sampling.divergences * 1000 > sampling.transitions {
+        if settings.coordinates() == Coordinates::Tangent {
+            self.warn_of_tangent(settings, sampling, &mut warn);
+        } else if sampling.divergences * 1000 > sampling.transitions {
             warn(format!(
                 "{} of {} transitions diverged or could not be evaluated: lower --step-size, or raise --target-acceptance",
                 sampling.divergences, sampling.transitions
@@ -86,6 +90,27 @@ impl Summary {
             ));
         }
         warnings
+    }
+
+    fn warn_of_tangent(
+        &self,
+        settings: &Settings,
+        sampling: &Statistics,
+        warn: &mut impl FnMut(String),
+    ) {
+        if let Some(Determinant::Series { terms, probes }) = settings.sampler.determinant {
+            warn(format!(
+                "the draws are of an approximation: {terms} terms of the determinant's series with {probes} probes, good for wide \
+                 networks only; compare with marginal coordinates, or with more of both"
+            ));
+        }
+        if sampling.divergences * 1000 > sampling.transitions {
+            warn(format!(
+                "{} of {} transitions met places where tangent coordinates fold or could not be evaluated: the draws are not of \
+                 the posterior; use a wider network, more --noise, or marginal coordinates",
+                sampling.divergences, sampling.transitions
+            ));
+        }
     }
 
     fn warn_of_acceptance(&self, settings: &Settings, warn: &mut impl FnMut(String)) {

@@ -19,6 +19,9 @@ pub enum Coordinates {
     Repriorised,
     /// The network's own weights: ℓ = log p(y | θ).
     Standard,
+    /// All weights φ, θ = R(φ) of the network linearised at φ (after Hron et al. 2022, Appendix E.2): those of
+    /// [`TangentPosterior`](super::TangentPosterior). Gaussian likelihood with known noise.
+    Tangent,
 }
 
 /// λ of the map T of `repriorised` coordinates. It changes coordinates, not the posterior.
@@ -117,6 +120,7 @@ impl fmt::Display for Coordinates {
             Self::Marginal => "marginal",
             Self::Repriorised => "repriorised",
             Self::Standard => "standard",
+            Self::Tangent => "tangent",
         })
     }
 }
@@ -128,8 +132,9 @@ impl FromStr for Coordinates {
             "marginal" => Ok(Self::Marginal),
             "repriorised" => Ok(Self::Repriorised),
             "standard" => Ok(Self::Standard),
+            "tangent" => Ok(Self::Tangent),
             _ => Err(format!(
-                "unknown coordinates `{text}`: use one of marginal, repriorised, standard"
+                "unknown coordinates `{text}`: use one of marginal, repriorised, standard, tangent"
             )),
         }
     }

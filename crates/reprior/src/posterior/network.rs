@@ -57,7 +57,7 @@ impl<R: Real> NetworkPosterior<R> {
     /// The same with λ of `repriorised` coordinates given.
     ///
     /// What cannot be is said by the first evaluation, as a fatal error: `marginal` coordinates without a Gaussian
-    /// likelihood, a λ that is not positive.
+    /// likelihood, a λ that is not positive, `tangent` coordinates.
     pub fn with_regulariser(
         model: Arc<Model<R>>,
         coordinates: Coordinates,
@@ -93,6 +93,9 @@ impl<R: Real> NetworkPosterior<R> {
                 }
             }
             Coordinates::Standard => Density::Likelihood(Fit::new(&model)),
+            Coordinates::Tangent => {
+                Density::Impossible("tangent coordinates are TangentPosterior's")
+            }
         };
         Self {
             features: FeatureMap::new(&model),

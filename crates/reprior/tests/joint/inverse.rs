@@ -77,7 +77,7 @@ pub fn position(
     let start = [inner, noise].concat();
     match posterior.coordinates() {
         Coordinates::Marginal => start,
-        Coordinates::Standard => [&start, readout].concat(),
+        Coordinates::Standard | Coordinates::Tangent => [&start, readout].concat(),
         Coordinates::Repriorised => {
             let (mean, maps) = affine(posterior, recorder, &start);
             let p = mean.len() / maps.len();

@@ -14,3 +14,4 @@ pub mod model;
 pub mod network;
 pub mod posterior;
 pub mod sampler;
+pub mod stochastic;

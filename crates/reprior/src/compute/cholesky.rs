@@ -159,7 +159,7 @@ impl Cholesky {
     }
 
     /// Writes C⁻¹, zeros above the diagonal included.
-    pub(super) fn invert_factor(&self, out: &mut [f64]) {
+    pub(crate) fn invert_factor(&self, out: &mut [f64]) {
         let n = self.size;
         Operations::factorisation(n * n * n / 3);
         out.fill(0.0);

@@ -63,6 +63,12 @@ impl Gather {
         }
     }
 
+    /// What one position adds up.
+    pub fn runs(&self, position: usize) -> &[Run] {
+        let [first, end] = [position, position + 1].map(|at| self.starts[at] as usize);
+        &self.runs[first..end]
+    }
+
     /// How many positions the result has.
     pub fn positions(&self) -> usize {
         self.starts.len() - 1

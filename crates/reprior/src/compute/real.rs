@@ -44,6 +44,8 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// Distribution function and density of the standard normal, (Φ(x), φ(x)).
     fn normal_cdf_pdf(self) -> (Self, Self);
+    /// Square root.
+    fn sqrt(self) -> Self;
     /// Hyperbolic tangent.
     fn tanh(self) -> Self;
     /// Sine and cosine.
@@ -81,6 +83,10 @@ impl Real for f32 {
     #[inline(always)]
     fn normal_cdf_pdf(self) -> (Self, Self) {
         scalar::normal_cdf_pdf(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        Self::sqrt(self)
     }
     #[inline(always)]
     fn tanh(self) -> Self {
@@ -125,6 +131,10 @@ impl Real for f64 {
         let cdf = 0.5 * libm::erfc(-self * std::f64::consts::FRAC_1_SQRT_2);
         let pdf = (-0.5 * self * self).exp() * 0.398_942_280_401_432_7;
         (cdf, pdf)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        Self::sqrt(self)
     }
     #[inline(always)]
     fn tanh(self) -> Self {

@@ -25,6 +25,12 @@ pub enum Purpose {
     Projection = 4,
     /// Predictions for new inputs; indexed by draw.
     Prediction = 5,
+    /// The order of rows in an epoch; indexed by epoch.
+    Shuffle = 6,
+    /// Noise of an update of a minibatch method; indexed by update and group of parameters.
+    Update = 7,
+    /// Targets drawn from a network for the statistics of a preconditioner; indexed by update.
+    Simulation = 8,
 }
 
 /// A stream of random numbers.

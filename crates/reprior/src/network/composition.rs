@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::layer::{Branch, Layer, Shape, ShapeError, output_shape};
+use super::layer::{Branch, Convolution, Dense, Layer, Shape, ShapeError, output_shape};
 use super::{ArchitectureError, LayerScale};
 
 /// A network: layers one after the other, then a dense readout on the flattened output of the last.
@@ -51,7 +51,7 @@ impl Composition {
     }
 
     /// Features d_L that the readout reads; 0 if the layers do not fit.
-    pub(super) fn features(&self) -> usize {
+    pub(crate) fn features(&self) -> usize {
         let shapes = self.shapes().unwrap_or_default();
         shapes.last().map_or(0, Shape::features)
     }
@@ -69,6 +69,22 @@ impl Composition {
             parameter_matrices(&self.layers, &shapes, "", &mut matrices);
         }
         matrices
+    }
+
+    /// The same network in the standard parametrisation, z = h·W + b: all σ_w = √fan-in, and σ_b = 1 where there is a bias. A
+    /// weight of the NTK parametrisation is then σ_w/√fan-in, a bias σ_b times what it was.
+    ///
+    /// # Errors
+    /// The first layer that does not fit.
+    pub fn in_standard_parametrisation(&self) -> Result<Self, ShapeError> {
+        let shapes = self.shapes()?;
+        let mut network = self.clone();
+        standardise(&mut network.layers, &shapes);
+        network.readout_scale = LayerScale {
+            weight: (self.features() as f64).sqrt(),
+            bias: 1.0,
+        };
+        Ok(network)
     }
 
     /// Multiplications and additions of the layers below the readout for one input; 0 if the layers do not fit.
@@ -155,6 +171,32 @@ fn check_scales(layers: &[Layer]) -> Result<(), ArchitectureError> {
     Ok(())
 }
 
+/// Factors of 1 in front of all weights and biases of layers whose inputs have the given shapes.
+fn standardise(layers: &mut [Layer], shapes: &[Shape]) {
+    for (layer, &input) in layers.iter_mut().zip(shapes) {
+        let rows = layer
+            .parameter_shapes(input)
+            .first()
+            .map_or(0, |shape| shape[0]);
+        match layer {
+            Layer::Dense(Dense { scale, .. }) | Layer::Convolution(Convolution { scale, .. }) => {
+                let has_bias = scale.bias > 0.0;
+                *scale = LayerScale {
+                    weight: ((rows - usize::from(has_bias)) as f64).sqrt(),
+                    bias: f64::from(u8::from(has_bias)),
+                };
+            }
+            Layer::Parallel(layer) => {
+                for branch in &mut layer.branches {
+                    let shapes = branch_shapes(branch, input);
+                    standardise(&mut branch.layers, &shapes);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Of layers whose inputs have the given shapes.
 fn operations(layers: &[Layer], shapes: &[Shape]) -> f64 {
     let of_layer = |(layer, shapes): (&Layer, &[Shape])| -> f64 {
@@ -178,7 +220,7 @@ fn operations(layers: &[Layer], shapes: &[Shape]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::layer::{Convolution, Parallel, Window};
+    use crate::network::layer::{Parallel, Window};
 
     #[test]
     fn a_layer_that_does_not_fit_is_named_with_its_input() {

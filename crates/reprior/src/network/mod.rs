@@ -22,6 +22,6 @@ pub use architecture::{Architecture, ArchitectureError, LayerScale};
 pub use composition::{Composition, ParameterMatrix};
 pub use dense::Dense;
 pub use empirical::EmpiricalKernels;
-pub use executor::{Curvature, Executor, Loss, categorical_curvature, gaussian_curvature};
+pub use executor::{Curvature, Executor, Loss, Moments, categorical_curvature, gaussian_curvature};
 pub use named::{NETWORKS, Named, Scaling};
 pub use trunk::Trunk;

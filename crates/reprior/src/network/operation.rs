@@ -7,7 +7,7 @@
 
 use std::fmt::Debug;
 
-use crate::compute::Real;
+use crate::compute::{Real, panel_rows};
 
 /// A layer at the point where it is differentiated. What it did not ask to be kept is empty.
 #[derive(Clone, Copy)]
@@ -49,6 +49,68 @@ pub(crate) struct Keeps {
     pub derivative: bool,
 }
 
+/// Where sums over samples of products of their gradients go; both as long as the parameters.
+#[derive(Debug)]
+pub(crate) struct MomentSums<'a, R> {
+    /// Of each parameter's gradient with itself.
+    pub squares: &'a mut [R],
+    /// Of each parameter's with that of its unit's bias; empty if not wanted, left alone where there is no bias.
+    pub cross: &'a mut [R],
+    /// Work space.
+    pub split: &'a mut Vec<R>,
+}
+
+impl<R> Point<'_, R> {
+    /// One of the panels.
+    fn panel(&self, index: usize) -> Self {
+        let panels = self.panels;
+        let part = |values: &[R]| {
+            let length = values.len() / panels;
+            index * length..(index + 1) * length
+        };
+        Self {
+            panels: 1,
+            weights: self.weights,
+            turned: self.turned,
+            input: &self.input[part(self.input)],
+            output: &self.output[part(self.output)],
+            derivative: &self.derivative[part(self.derivative)],
+            second: &self.second[part(self.second)],
+        }
+    }
+}
+
+impl<R: Real> MomentSums<'_, R> {
+    /// Adds products of single samples' gradients, one panel's gradients at a time.
+    pub fn of_panels(self, operation: &dyn Operation<R>, at: Point<'_, R>, cotangent: &[R]) {
+        let ((rows, has_bias), height) = (operation.rows(), panel_rows::<R>());
+        let length = cotangent.len() / at.panels;
+        for panel in 0..at.panels {
+            let cotangent = &cotangent[panel * length..(panel + 1) * length];
+            self.split.clear();
+            self.split.resize(operation.parameters() * height, R::ZERO);
+            operation.vjp_weights(at.panel(panel), cotangent, true, self.split);
+            for (unit, gradients) in self.split.chunks_exact(rows * height).enumerate() {
+                let own = unit * rows..(unit + 1) * rows;
+                let bias = &gradients[(rows - 1) * height..];
+                let gradients = || gradients.chunks_exact(height);
+                for (sum, gradient) in self.squares[own.clone()].iter_mut().zip(gradients()) {
+                    *sum += dot(gradient, gradient);
+                }
+                if has_bias && !self.cross.is_empty() {
+                    for (sum, gradient) in self.cross[own].iter_mut().zip(gradients()) {
+                        *sum += dot(gradient, bias);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn dot<R: Real>(a: &[R], b: &[R]) -> R {
+    a.iter().zip(b).map(|(&a, &b)| a * b).sum()
+}
+
 /// A layer with its shape. `accumulate` says that results are added to what is there.
 pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
     /// Parameters.
@@ -87,6 +149,35 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         _gradient: &mut [R],
     ) {
     }
+
+    /// Rows of the matrix of parameters, and whether the last one is a bias.
+    fn rows(&self) -> (usize, bool) {
+        (0, false)
+    }
+
+    /// Numbers that [`kronecker`](Self::kronecker) adds to.
+    fn kronecker_len(&self) -> usize {
+        match self.rows() {
+            (0, _) => 0,
+            (rows, _) => rows * rows + (self.parameters() / rows).pow(2),
+        }
+    }
+
+    /// Adds outer products to the matrices of Kronecker-factored curvature, of which `samples` samples are not padding: of the
+    /// inputs that a unit combines (rows × rows, column-major; summed over positions), and after it of the cotangents (units ×
+    /// units; averaged over positions). Nothing where a layer has none.
+    fn kronecker(
+        &self,
+        _at: Point<'_, R>,
+        _cotangent: &[R],
+        _samples: usize,
+        _split: &mut Vec<R>,
+        _sums: &mut [R],
+    ) {
+    }
+
+    /// Adds products of single samples' gradients.
+    fn moments(&self, _at: Point<'_, R>, _cotangent: &[R], _moments: MomentSums<'_, R>) {}
 
     /// `out` ← the tangent of [`vjp_input`](Self::vjp_input).
     fn vjp_input_tangent(

@@ -1,7 +1,7 @@
 //! The executor's derivatives: each is a pass over all blocks, forward and (but for jvp) back.
 
-use super::workspace::{Along, Order, Weights};
-use super::{Curvature, Executor, Loss, add_up, blocks, run, turn};
+use super::workspace::{Along, Order, Sums, Weights};
+use super::{Curvature, Executor, Loss, Moments, add_up, blocks, run, turn};
 use crate::compute::{Matrix, MatrixMut, Real};
 
 impl<R: Real> Executor<R> {
@@ -113,15 +113,14 @@ impl<R: Real> Executor<R> {
                     let (own, order) = (rows.clone(), Order::First);
                     space.differentiate(program, from, weights, inputs, None, order, own);
                     space.load_cotangents(program, from, cotangent, order);
-                    let sums = Some(&mut part.sums[..]);
-                    space.reverse(program, weights, from, sums, false, to_inputs);
+                    space.reverse(program, weights, from, Sums::plain(part.sums), to_inputs);
                     if let Some(out) = part.rows_of_out(&rows) {
                         space.copy_input_cotangents(program, out);
                     }
                 }
             },
         );
-        add_up(gradient, &self.sums, sizes);
+        add_up(gradient, &self.sums, 0, sizes);
     }
 
     /// The sum over all samples of `loss`, and `gradient` ← its derivative in the parameters.
@@ -132,8 +131,35 @@ impl<R: Real> Executor<R> {
         loss: &Loss<'_, R>,
         gradient: &mut [R],
     ) -> f64 {
+        self.gradient_with_moments(weights, inputs, loss, gradient, Moments::default())
+    }
+
+    /// As [`gradient`](Self::gradient), and `moments` ← sums over samples of products of their gradients.
+    ///
+    /// For the squares and products with the bias dense layers take a product more each, of squared cotangents with squared and
+    /// with plain inputs; other layers differentiate panel by panel.
+    pub fn gradient_with_moments(
+        &mut self,
+        weights: &[R],
+        inputs: Matrix<'_, R>,
+        loss: &Loss<'_, R>,
+        gradient: &mut [R],
+        moments: Moments<'_, R>,
+    ) -> f64 {
         self.check(weights, inputs);
-        assert_eq!(gradient.len(), weights.len());
+        let parameters = weights.len();
+        assert_eq!(gradient.len(), parameters);
+        let Moments {
+            squares,
+            cross,
+            kronecker,
+        } = moments;
+        let wanted = [squares.len(), cross.len(), kronecker.len()];
+        let lengths = [parameters, parameters, self.program.kronecker];
+        for (wanted, length) in wanted.into_iter().zip(lengths) {
+            assert!(wanted == 0 || wanted == length);
+        }
+        assert!(wanted[0] > 0 || wanted[1] == 0);
         let (rows, block) = (inputs.nrows(), self.block_rows());
         turn(&self.program, weights, false, &mut self.turned);
         let (program, value) = (&self.program, self.program.outputs);
@@ -141,7 +167,7 @@ impl<R: Real> Executor<R> {
             values: weights,
             turned: &self.turned,
         };
-        let sizes = [rows, block, gradient.len()];
+        let sizes = [rows, block, parameters + wanted.iter().sum::<usize>()];
         let total = run(
             &mut self.workspaces,
             &mut self.sums,
@@ -160,12 +186,25 @@ impl<R: Real> Executor<R> {
                             *total += loss(sample, y, cotangent);
                         },
                     );
-                    let sums = Some(&mut part.sums[..]);
-                    space.reverse(program, weights, value, sums, false, false);
+                    let (gradient, rest) = part.sums.split_at_mut(parameters);
+                    let (squares, rest) = rest.split_at_mut(wanted[0]);
+                    let (cross, kronecker) = rest.split_at_mut(wanted[1]);
+                    let sums = Sums {
+                        squares,
+                        cross,
+                        kronecker,
+                        ..Sums::plain(gradient)
+                    };
+                    space.reverse(program, weights, value, sums, false);
                 }
             },
         );
-        add_up(gradient, &self.sums, sizes);
+        add_up(gradient, &self.sums, 0, sizes);
+        let mut from = parameters;
+        for total in [squares, cross, kronecker] {
+            add_up(total, &self.sums, from, sizes);
+            from += total.len();
+        }
         total
     }
 
@@ -206,12 +245,11 @@ impl<R: Real> Executor<R> {
                         out.copy_from_slice(tangent);
                         curvature(sample, y, out);
                     });
-                    let sums = Some(&mut part.sums[..]);
-                    space.reverse(program, weights, value, sums, false, false);
+                    space.reverse(program, weights, value, Sums::plain(part.sums), false);
                 }
             },
         );
-        add_up(out, &self.sums, sizes);
+        add_up(out, &self.sums, 0, sizes);
     }
 
     /// `out` ← H·`direction` with the Hessian H in the parameters of ⟨`cotangent`, outputs⟩ (both n × C).
@@ -259,6 +297,6 @@ impl<R: Real> Executor<R> {
                 }
             },
         );
-        add_up(out, &self.sums, sizes);
+        add_up(out, &self.sums, 0, sizes);
     }
 }

@@ -45,6 +45,19 @@ pub type Curvature<'a, R> = dyn Fn(usize, &[R], &mut [R]) + Sync + 'a;
 /// The value of one sample's loss, whose derivative in the outputs is to be written: (sample, outputs, derivative).
 pub type Loss<'a, R> = dyn Fn(usize, &[R], &mut [R]) -> f64 + Sync + 'a;
 
+/// Where sums over samples of products of their gradients go. Each may be empty: it is not wanted then.
+#[derive(Debug, Default)]
+pub struct Moments<'a, R> {
+    /// Of each parameter's gradient with itself.
+    pub squares: &'a mut [R],
+    /// Of each parameter's with that of its unit's bias, 0 where there is none. Only together with the squares.
+    pub cross: &'a mut [R],
+    /// Layer by layer the outer products that Kronecker-factored curvature (Martens & Grosse 2015; Grosse & Martens 2016) is
+    /// made of: of the inputs that a unit combines (rows × rows; summed over the positions of a convolution), and after it of the
+    /// cotangents of its outputs (units × units; averaged over positions). Zero for batch normalisation.
+    pub kronecker: &'a mut [R],
+}
+
 /// A network with everything that evaluating it takes.
 #[derive(Debug)]
 pub struct Executor<R> {
@@ -110,6 +123,11 @@ impl<R: Real> Executor<R> {
     /// Parameters, the readout's included.
     pub fn parameters(&self) -> usize {
         self.program.parameters
+    }
+
+    /// Numbers of [`Moments::kronecker`].
+    pub fn kronecker_len(&self) -> usize {
+        self.program.kronecker
     }
 
     /// Parameters of the readout, (d_L + 1)·C: the last ones.
@@ -231,14 +249,23 @@ fn run<R: Real>(
     values.iter().sum()
 }
 
-/// total ← the sums of all shares of a [`run`] with the same sizes.
-fn add_up<R: Real>(total: &mut [R], sums: &[Vec<R>], [rows, block, length]: [usize; 3]) {
+/// total ← the sums of all shares of a [`run`] with the same sizes, from number `from` of these on.
+fn add_up<R: Real>(
+    total: &mut [R],
+    sums: &[Vec<R>],
+    from: usize,
+    [rows, block, length]: [usize; 3],
+) {
     let count = shares(rows, block, length).len();
+    if total.is_empty() {
+        return;
+    }
+    let own = from..from + total.len();
     match sums[..count].split_first() {
         Some((first, others)) => {
-            total.copy_from_slice(first);
+            total.copy_from_slice(&first[own.clone()]);
             for other in others {
-                add_scaled(total, 1.0, other);
+                add_scaled(total, 1.0, &other[own.clone()]);
             }
         }
         None => total.fill(R::ZERO),

@@ -26,6 +26,8 @@ pub(super) struct Step<R> {
     pub weights: Range<usize>,
     /// Its own among all turned weights.
     pub turned: Range<usize>,
+    /// Its own among all matrices of Kronecker-factored curvature.
+    pub kronecker: Range<usize>,
     /// Where derivatives are kept: a thing of [`Memory::values`], and whether the input's own buffer is that.
     pub derivative: Option<(usize, bool)>,
     /// Whether other readers of the input have written its cotangent before, in reverse.
@@ -43,6 +45,7 @@ pub(super) struct Program<R> {
     pub outputs: usize,
     pub parameters: usize,
     pub turned: usize,
+    pub kronecker: usize,
     /// With nothing kept, for forward passes alone.
     pub forward: Slots,
     pub memory: Memory,
@@ -69,6 +72,7 @@ struct Builder<R> {
     values: Vec<usize>,
     parameters: usize,
     turned: usize,
+    kronecker: usize,
 }
 
 impl<R: Real> Program<R> {
@@ -81,6 +85,7 @@ impl<R: Real> Program<R> {
             values: vec![network.input.features()],
             parameters: 0,
             turned: 0,
+            kronecker: 0,
         };
         let mut features = 0;
         for (layer, &shape) in network.layers.iter().zip(&shapes) {
@@ -106,13 +111,15 @@ impl<R: Real> Builder<R> {
     fn step(&mut self, operation: impl Operation<R> + 'static, input: usize, output: usize) {
         let weights = self.parameters..self.parameters + operation.parameters();
         let turned = self.turned..self.turned + operation.turned();
-        (self.parameters, self.turned) = (weights.end, turned.end);
+        let kronecker = self.kronecker..self.kronecker + operation.kronecker_len();
+        (self.parameters, self.turned, self.kronecker) = (weights.end, turned.end, kronecker.end);
         self.steps.push(Step {
             operation: Box::new(operation),
             input,
             output,
             weights,
             turned,
+            kronecker,
             derivative: None,
             adds_cotangent: false,
         });
@@ -247,6 +254,7 @@ impl<R: Real> Builder<R> {
             outputs,
             parameters: self.parameters,
             turned: self.turned,
+            kronecker: self.kronecker,
             steps: self.steps,
             values: self.values,
         }

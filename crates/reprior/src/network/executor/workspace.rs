@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::program::{Program, Step};
 use super::slots::Slots;
 use crate::compute::{Matrix, MatrixMut, Real, panel_rows};
-use crate::network::operation::{Cotangent, Direction, Point};
+use crate::network::operation::{Cotangent, Direction, MomentSums, Point};
 
 /// Parameters with what [`Operation::turn`](crate::network::operation::Operation::turn) made of them.
 #[derive(Clone, Copy)]
@@ -40,6 +40,31 @@ pub(super) enum Order {
     First,
     /// For Hessian-vector products: second derivatives, and tangents of all values.
     Second,
+}
+
+/// Where the reverse pass adds what it finds.
+pub(super) struct Sums<'a, R> {
+    /// The gradient; if `is_split` not summed over the samples of the one panel that there is then.
+    pub gradient: &'a mut [R],
+    pub is_split: bool,
+    /// Products of single samples' gradients, see [`MomentSums`]; empty if not wanted.
+    pub squares: &'a mut [R],
+    pub cross: &'a mut [R],
+    /// Matrices of Kronecker-factored curvature; empty if not wanted.
+    pub kronecker: &'a mut [R],
+}
+
+impl<'a, R> Sums<'a, R> {
+    /// The gradient alone.
+    pub fn plain(gradient: &'a mut [R]) -> Self {
+        Self {
+            gradient,
+            is_split: false,
+            squares: &mut [],
+            cross: &mut [],
+            kronecker: &mut [],
+        }
+    }
 }
 
 /// Buffers; each holds at most `capacity` panels.
@@ -345,27 +370,51 @@ impl<R: Real> Workspace<R> {
         }
     }
 
-    /// The reverse pass from the cotangent of `from`, the features or the outputs: adds to `gradient`, and leaves the
+    /// The reverse pass from the cotangent of `from`, the features or the outputs: adds to the sums, and leaves the
     /// cotangent of the inputs if `to_inputs`.
     pub fn reverse(
         &mut self,
         program: &Program<R>,
         weights: Weights<'_, R>,
         from: usize,
-        mut gradient: Option<&mut [R]>,
-        is_split: bool,
+        sums: Sums<'_, R>,
         to_inputs: bool,
     ) {
         let slots = &program.memory.cotangents;
+        let Sums {
+            gradient,
+            is_split,
+            squares,
+            cross,
+            kronecker,
+        } = sums;
         let copies = if is_split { panel_rows::<R>() } else { 1 };
         for step in steps_below(program, from).iter().rev() {
             let [input, output] = [step.input, step.output].map(|v| self.length(program.values[v]));
-            if let Some(gradient) = gradient.as_deref_mut() {
-                let own = step.weights.start * copies..step.weights.end * copies;
+            let own = step.weights.start * copies..step.weights.end * copies;
+            let point = self.point(program, step, weights, usize::MAX);
+            let cotangent = &self.cotangents[slots.of[step.output]][..output];
+            step.operation
+                .vjp_weights(point, cotangent, is_split, &mut gradient[own]);
+            if let Some(squares) = squares.get_mut(step.weights.clone()) {
+                let mut split = take(&mut self.split);
                 let point = self.point(program, step, weights, usize::MAX);
                 let cotangent = &self.cotangents[slots.of[step.output]][..output];
-                step.operation
-                    .vjp_weights(point, cotangent, is_split, &mut gradient[own]);
+                let moments = MomentSums {
+                    squares,
+                    cross: cross.get_mut(step.weights.clone()).unwrap_or(&mut []),
+                    split: &mut split,
+                };
+                step.operation.moments(point, cotangent, moments);
+                self.split = split;
+            }
+            if let Some(sums) = kronecker.get_mut(step.kronecker.clone()) {
+                let mut split = take(&mut self.split);
+                let point = self.point(program, step, weights, usize::MAX);
+                let cotangent = &self.cotangents[slots.of[step.output]][..output];
+                let (samples, operation) = (self.rows.len(), &step.operation);
+                operation.kronecker(point, cotangent, samples, &mut split, sums);
+                self.split = split;
             }
             if step.input > 0 || to_inputs {
                 let mut out = take(&mut self.cotangents[slots.of[step.input]]);
@@ -439,8 +488,10 @@ impl<R: Real> Workspace<R> {
             program,
             weights,
             program.outputs,
-            Some(&mut split),
-            true,
+            Sums {
+                is_split: true,
+                ..Sums::plain(&mut split)
+            },
             false,
         );
         store(out, &split);

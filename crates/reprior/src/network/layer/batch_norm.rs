@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Shape;
 use crate::compute::{Real, panel_rows, simd};
-use crate::network::operation::{Cotangent, Direction, Keeps, Operation, Point, no_tangent};
+use crate::network::operation::{
+    Cotangent, Direction, Keeps, MomentSums, Operation, Point, no_tangent,
+};
 
 /// Frozen statistics of each channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -148,6 +150,10 @@ impl<R: Real> Operation<R> for Normalise<R> {
         2 * self.mean.len()
     }
 
+    fn rows(&self) -> (usize, bool) {
+        (2, true)
+    }
+
     fn keeps(&self) -> Keeps {
         Keeps {
             input: true,
@@ -188,6 +194,10 @@ impl<R: Real> Operation<R> for Normalise<R> {
 
     fn vjp_weights(&self, at: Point<'_, R>, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
         self.to_weights(at.input, cotangent, [true, true], is_split, gradient);
+    }
+
+    fn moments(&self, at: Point<'_, R>, cotangent: &[R], moments: MomentSums<'_, R>) {
+        moments.of_panels(self, at, cotangent);
     }
 
     fn vjp_input_tangent(

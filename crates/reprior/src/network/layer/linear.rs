@@ -6,11 +6,13 @@
 
 use super::{Shape, Window};
 use crate::compute::{
-    Columns, Correlation, Gather, Outer, Real, Run, correlate, gather_product, outer_product,
-    panel_rows, simd,
+    Columns, Correlation, Gather, Outer, Real, Run, correlate, gather_product, matrix, matrix_mut,
+    multiply, outer_product, panel_rows, simd,
 };
 use crate::network::LayerScale;
-use crate::network::operation::{Cotangent, Direction, Keeps, Operation, Point, no_tangent};
+use crate::network::operation::{
+    Cotangent, Direction, Keeps, MomentSums, Operation, Point, no_tangent,
+};
 
 /// A layer with weights.
 #[derive(Debug)]
@@ -142,13 +144,17 @@ impl<R: Real> Linear<R> {
         }
     }
 
-    /// Sums of the cotangents of each unit, over positions and, unless `is_split`, samples.
     fn to_bias(&self, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
+        self.add_sums(self.bias, cotangent, is_split, gradient);
+    }
+
+    /// Adds `factor` times sums for each unit, over positions and, unless `is_split`, samples, to the rows of biases.
+    fn add_sums(&self, factor: R, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
         if !self.has_bias {
             return;
         }
         let (units, height) = (self.channels[1], panel_rows::<R>());
-        let (rows, bias) = (self.rows(), self.bias);
+        let rows = self.rows();
         simd(
             #[inline(always)]
             || {
@@ -165,10 +171,10 @@ impl<R: Real> Linear<R> {
                     if is_split {
                         let to = &mut gradient[entry * height..(entry + 1) * height];
                         for (to, &sum) in to.iter_mut().zip(&*sums) {
-                            *to += bias * sum;
+                            *to += factor * sum;
                         }
                     } else {
-                        gradient[entry] += bias * sums.iter().copied().sum::<R>();
+                        gradient[entry] += factor * sums.iter().copied().sum::<R>();
                     }
                 }
             },
@@ -179,6 +185,10 @@ impl<R: Real> Linear<R> {
 impl<R: Real> Operation<R> for Linear<R> {
     fn parameters(&self) -> usize {
         self.rows() * self.channels[1]
+    }
+
+    fn rows(&self) -> (usize, bool) {
+        (self.rows(), self.has_bias)
     }
 
     fn turned(&self) -> usize {
@@ -244,6 +254,85 @@ impl<R: Real> Operation<R> for Linear<R> {
     fn vjp_weights(&self, at: Point<'_, R>, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
         self.to_weights(at.panels, at.input, cotangent, is_split, gradient);
         self.to_bias(cotangent, is_split, gradient);
+    }
+
+    /// Of a dense layer g = factor·h·δ for a weight and σ_b·δ for a bias: two products with δ².
+    fn moments(&self, at: Point<'_, R>, cotangent: &[R], moments: MomentSums<'_, R>) {
+        if !self.is_flat {
+            return moments.of_panels(self, at, cotangent);
+        }
+        let MomentSums {
+            squares,
+            cross,
+            split,
+        } = moments;
+        split.clear();
+        split.extend(cotangent.iter().map(|&delta| delta * delta));
+        split.extend(at.input.iter().map(|&h| h * h));
+        let (cotangents, inputs) = split.split_at(cotangent.len());
+        let sizes = |factor| Outer {
+            panels: at.panels,
+            left: self.channels[0],
+            right: self.channels[1],
+            rows: self.rows(),
+            factor,
+        };
+        outer_product(
+            squares,
+            inputs,
+            cotangents,
+            sizes(self.factor * self.factor),
+        );
+        self.add_sums(self.bias * self.bias, cotangents, false, squares);
+        if self.has_bias && !cross.is_empty() {
+            outer_product(cross, at.input, cotangents, sizes(self.factor * self.bias));
+            self.add_sums(self.bias * self.bias, cotangents, false, cross);
+        }
+    }
+
+    fn kronecker(
+        &self,
+        at: Point<'_, R>,
+        cotangent: &[R],
+        samples: usize,
+        split: &mut Vec<R>,
+        sums: &mut [R],
+    ) {
+        let (rows, units, height) = (self.rows(), self.channels[1], panel_rows::<R>());
+        let positions = self.forward.positions();
+        let (inputs, cotangents) = sums.split_at_mut(rows * rows);
+        let features = at.input.len() / (at.panels * height);
+        for panel in 0..at.panels {
+            let own = samples.saturating_sub(panel * height).min(height);
+            let input = &at.input[panel * features * height..][..features * height];
+            let delta = &cotangent[panel * positions * units * height..];
+            for position in 0..positions {
+                // what a unit combines there, sample by sample in each row
+                split.clear();
+                split.resize(rows * height, R::ZERO);
+                for run in self.forward.runs(position) {
+                    let [left, right, depth] = [run.left, run.right, run.depth].map(|n| n as usize);
+                    let from = &input[left * height..(left + depth) * height];
+                    let to = &mut split[right * height..(right + depth) * height];
+                    // the samples that fill the panel up have features all the same
+                    for (to, from) in to.chunks_exact_mut(height).zip(from.chunks_exact(height)) {
+                        for (to, &value) in to[..own].iter_mut().zip(from) {
+                            *to = self.factor * value;
+                        }
+                    }
+                }
+                if self.has_bias {
+                    split[(rows - 1) * height..][..own].fill(self.bias);
+                }
+                let combined = matrix(split, height, rows);
+                let out = matrix_mut(inputs, rows, rows);
+                multiply(out, true, 1.0, combined.transpose(), combined);
+                let delta = &delta[position * units * height..][..units * height];
+                let delta = matrix(delta, height, units);
+                let out = matrix_mut(cotangents, units, units);
+                multiply(out, true, 1.0 / positions as f64, delta.transpose(), delta);
+            }
+        }
     }
 
     fn vjp_input_tangent(

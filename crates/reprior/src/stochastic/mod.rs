@@ -1,0 +1,27 @@
+//! Minibatch methods: stochastic-gradient Langevin dynamics with preconditioners (Marceau-Caron & Ollivier 2017), and the
+//! baselines that they are compared with.
+//!
+//! With N rows, L̂ the mean over a minibatch of −log p(y | θ) and a prior, an update of step size η is
+//! θ ← θ − η·C·∇[L̂ − (1/N) log prior] + √(2η/N)·C^{1/2}·ξ, ξ ~ N(0, I):
+//! a Langevin step of size η/N for the posterior, whose drift and noise the [`preconditioner`] C shapes. There is no Metropolis
+//! correction: the law is the posterior's only as η → 0 (and as C stops changing); [`StepSize`] says which schedules get there.
+//!
+//! Weights are in the NTK parametrisation, where a prior N(0, 1) is on every one, or in the standard one
+//! ([`Composition::in_standard_parametrisation`](crate::network::Composition::in_standard_parametrisation)) with a [`Prior`].
+
+mod batches;
+mod langevin;
+mod layout;
+mod objective;
+pub mod preconditioner;
+mod prior;
+mod step_size;
+
+pub use batches::Batches;
+pub use langevin::{
+    Dynamics, Labels, Langevin, LangevinError, LangevinSettings, LangevinState, Update,
+};
+pub use layout::{Layout, Parameters};
+pub use objective::{MinibatchData, Objective, ObjectiveError};
+pub use prior::Prior;
+pub use step_size::StepSize;

@@ -1,0 +1,113 @@
+//! Kronecker-factored curvature (Martens & Grosse 2015; Grosse & Martens 2016 for convolutions): a layer's Fisher matrix is
+//! taken as A ⊗ G, with A the mean outer product of the inputs that a unit combines (1 for the bias, in the parametrisation at
+//! hand; summed over the positions of a convolution) and G that of the cotangents of its outputs (averaged over positions).
+//!
+//! C = (A + π√ε)⁻¹ ⊗ (G + √ε/π)⁻¹, π² = (tr A/rows)/(tr G/units). With A + π√ε = LLᵀ and G + √ε/π = KKᵀ, a gradient Γ (rows ×
+//! units) becomes L⁻ᵀL⁻¹·Γ·K⁻ᵀK⁻¹, and noise Ξ becomes L⁻ᵀ·Ξ·K⁻¹, whose covariance is C. The factors are found anew every
+//! `every` updates: between two, C stands still, which does not change what it is a preconditioner for.
+
+use super::full::inverse_factor;
+use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
+use crate::compute::{NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
+
+/// Kronecker factors of each dense and convolutional layer. The state is A, G, L⁻¹, K⁻¹.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kfac {
+    /// ε, always at inversion.
+    pub regularisation: Regularisation,
+    /// Updates from one factorisation to the next, at least 1.
+    pub every: u64,
+}
+
+impl Default for Kfac {
+    fn default() -> Self {
+        Self {
+            regularisation: Regularisation::default(),
+            every: 10,
+        }
+    }
+}
+
+impl<R: Real> Preconditioner<R> for Kfac {
+    fn scope(&self) -> Scope {
+        Scope::Layer
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics::Kronecker
+    }
+
+    fn state_len(&self, block: Block) -> usize {
+        2 * (block.rows * block.rows + block.units * block.units)
+    }
+
+    fn initialise(&self, block: Block, state: &mut [R]) {
+        state.fill(R::ZERO);
+        let mut rest = state;
+        for size in [block.rows, block.units, block.rows, block.units] {
+            let (own, after) = rest.split_at_mut(size * size);
+            own.iter_mut()
+                .step_by(size + 1)
+                .for_each(|one| *one = R::ONE);
+            rest = after;
+        }
+    }
+
+    fn update(
+        &self,
+        block: Block,
+        batch: Batch<'_, R>,
+        rate: f64,
+        state: &mut [R],
+    ) -> Result<u64, NotPositiveDefinite> {
+        let (rows, units) = (block.rows, block.units);
+        let (averages, factors) = state.split_at_mut(rows * rows + units * units);
+        average(averages, batch.outer.iter().copied(), rate, R::ZERO);
+        if !batch.update.is_multiple_of(self.every.max(1)) {
+            return Ok(0);
+        }
+        let (a, g) = averages.split_at(rows * rows);
+        let trace = |matrix: &[R], size: usize| {
+            let sum: R = matrix.iter().step_by(size + 1).copied().sum();
+            sum.to_f64() / size as f64
+        };
+        // a layer whose cotangents are all zero has no scale: both get the same share
+        let pi = (trace(a, rows) / trace(g, units)).sqrt();
+        let pi = if pi.is_normal() { pi } else { 1.0 };
+        let root = self.regularisation.epsilon.sqrt();
+        let (inverse_a, inverse_g) = factors.split_at_mut(rows * rows);
+        let tries = inverse_factor(a, R::from_f64(pi * root), inverse_a, rows)?;
+        Ok(tries + inverse_factor(g, R::from_f64(root / pi), inverse_g, units)?)
+    }
+
+    fn transform(&self, block: Block, state: &[R], gradient: &mut [R], noise: &mut [R]) -> u64 {
+        let (rows, units) = (block.rows, block.units);
+        let (_, factors) = state.split_at(rows * rows + units * units);
+        let (inverse_a, inverse_g) = factors.split_at(rows * rows);
+        let (a, g) = (
+            matrix(inverse_a, rows, rows),
+            matrix(inverse_g, units, units),
+        );
+        R::with_scratch(rows * units, |work| {
+            let mut product = |values: &mut [R], from_left: bool, back: bool| {
+                work.copy_from_slice(values);
+                let (out, work) = (matrix_mut(values, rows, units), matrix(work, rows, units));
+                match (from_left, back) {
+                    (true, false) => multiply(out, false, 1.0, a, work),
+                    (true, true) => multiply(out, false, 1.0, a.transpose(), work),
+                    (false, false) => multiply(out, false, 1.0, work, g),
+                    (false, true) => multiply(out, false, 1.0, work, g.transpose()),
+                }
+            };
+            product(gradient, true, false);
+            product(gradient, false, true);
+            product(gradient, true, true);
+            product(gradient, false, false);
+            if !noise.is_empty() {
+                product(noise, true, true);
+                product(noise, false, false);
+            }
+        });
+        0
+    }
+}

@@ -1,0 +1,84 @@
+//! Minibatch Langevin dynamics: statistics against gradients of single rows, noise against the matrix that it should have,
+//! stationary laws against closed forms and quadrature, invariances, and that nothing depends on threads or interruptions.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod invariance;
+mod moments;
+mod noise;
+mod stationary;
+mod updates;
+
+use std::sync::Arc;
+
+use reprior::compute::{Purpose, Real, Stream};
+use reprior::model::likelihood::Likelihood;
+use reprior::network::{Activation, Architecture, Composition};
+use reprior::stochastic::preconditioner::{
+    Diagonal, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation, RmsProp,
+};
+use reprior::stochastic::{
+    Dynamics, Labels, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
+};
+
+fn normals(count: usize, index: u64) -> Vec<f64> {
+    let mut values = vec![0.0; count];
+    Stream::new(61, 0, Purpose::Initial, index).fill_normal(&mut values);
+    values
+}
+
+/// Fully connected, in the standard parametrisation.
+fn network(inputs: usize, hidden: &[usize], outputs: usize) -> Composition {
+    let architecture = Architecture::new(inputs, hidden, outputs, Activation::Tanh);
+    let network = architecture.to_composition();
+    network.in_standard_parametrisation().unwrap()
+}
+
+fn objective<R: Real>(
+    network: &Composition,
+    inputs: &[f64],
+    targets: &[f64],
+    likelihood: impl Likelihood + 'static,
+    sigma: f64,
+) -> Objective<R> {
+    let data = MinibatchData {
+        inputs: inputs.iter().map(|&x| R::from_f64(x)).collect(),
+        targets: targets.into(),
+        likelihood: Arc::new(likelihood),
+        scales: vec![sigma; network.outputs],
+    };
+    Objective::new(network, data, 1).unwrap()
+}
+
+fn settings(step_size: f64) -> LangevinSettings {
+    LangevinSettings {
+        step_size,
+        schedule: StepSize::Constant,
+        batch: usize::MAX,
+        dynamics: Dynamics::Langevin,
+        decay: Default::default(),
+        labels: Labels::Data,
+        prior: Prior::default(),
+        seed: 3,
+        chain: 0,
+        threads: 1,
+    }
+}
+
+/// Every preconditioner, with this ε.
+fn preconditioners<R: Real>(epsilon: f64) -> Vec<Box<dyn Preconditioner<R>>> {
+    let regularisation = Regularisation {
+        epsilon,
+        inside: true,
+    };
+    vec![
+        Box::new(Identity),
+        Box::new(RmsProp { regularisation }),
+        Box::new(Diagonal { regularisation }),
+        Box::new(QuasiDiagonal { regularisation }),
+        Box::new(Full { regularisation }),
+        Box::new(Kfac {
+            regularisation,
+            every: 1,
+        }),
+    ]
+}

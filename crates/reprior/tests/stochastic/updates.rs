@@ -1,0 +1,175 @@
+//! Updates: the same on any number of threads and after an interruption; schedules; what goes wrong is said.
+
+use reprior::compute::{Purpose, Stream};
+use reprior::model::likelihood::{Categorical, Gaussian};
+use reprior::network::layer::{Convolution, Layer, Padding, Shape, Window};
+use reprior::network::{Activation, Composition, LayerScale};
+use reprior::stochastic::preconditioner::{Preconditioner, QuasiDiagonal};
+use reprior::stochastic::{
+    Dynamics, Labels, Langevin, LangevinError, LangevinSettings, Prior, StepSize,
+};
+
+use crate::{network, normals, objective, preconditioners, settings};
+
+fn images() -> (Composition, Vec<f64>, Vec<f64>) {
+    let scale = LayerScale::HIDDEN;
+    let network = Composition {
+        input: Shape::from([5, 5, 1]),
+        layers: vec![
+            Layer::Convolution(Convolution {
+                channels: 3,
+                window: Window {
+                    size: [3; 2],
+                    stride: [1; 2],
+                    padding: Padding::Same,
+                },
+                scale,
+            }),
+            Layer::Activation {
+                function: Activation::Relu,
+            },
+            Layer::Flatten,
+        ],
+        outputs: 3,
+        readout_scale: LayerScale::READOUT,
+    };
+    let (x, rows) = (normals(50 * 25, 1), 50);
+    let mut y = vec![0.0; rows * 3];
+    for row in 0..rows {
+        let label = if x[row * 25] > 0.5 { 0 } else { 1 + row % 2 };
+        y[row * 3 + label] = 1.0;
+    }
+    (network, x, y)
+}
+
+fn kinds() -> Vec<Box<dyn Preconditioner<f32>>> {
+    preconditioners(1e-2)
+}
+
+/// Every preconditioner with statistics of either kind of labels, batches of 16: 30 updates in one go and on one thread
+/// against 11 and 19 on three.
+#[test]
+fn nothing_depends_on_threads_or_interruptions() {
+    let (network, x, y) = images();
+    for labels in [Labels::Data, Labels::Model] {
+        for kind in 0..kinds().len() {
+            let settings = |threads| LangevinSettings {
+                batch: 16,
+                labels,
+                threads,
+                dynamics: if kind == 3 {
+                    Dynamics::Hamiltonian { friction: 0.3 }
+                } else {
+                    Dynamics::Langevin
+                },
+                prior: Prior::NormalInverseGamma {
+                    shape: 0.5,
+                    rate: 0.5,
+                    mean: 0.0,
+                },
+                ..settings(1e-3)
+            };
+            let make = || objective::<f32>(&network, &x, &y, Categorical, 1.0);
+            let mut stream = Stream::new(1, 0, Purpose::Initial, 0);
+            let start = make().layout().draw_standard_normal(&mut stream);
+            let preconditioner = || kinds().swap_remove(kind);
+            let mut whole =
+                Langevin::new(make(), preconditioner(), settings(1), start.clone()).unwrap();
+            let mut first = Langevin::new(make(), preconditioner(), settings(3), start).unwrap();
+            let mut losses = Vec::new();
+            (0..30).for_each(|_| losses.push(whole.update().unwrap().loss));
+            for loss in &losses[..11] {
+                assert_eq!(first.update().unwrap().loss, *loss);
+            }
+            let state = first.state().clone();
+            let mut second =
+                Langevin::resume(make(), preconditioner(), settings(2), state).unwrap();
+            for loss in &losses[11..] {
+                assert_eq!(second.update().unwrap().loss, *loss);
+            }
+            assert!(whole.state() == second.state(), "{:?}", preconditioner());
+            assert_eq!(whole.updates_per_epoch(), 4);
+        }
+    }
+}
+
+/// Without noise in a cycle's first part updates are gradient steps; drawing is for the second.
+#[test]
+fn cycles_explore_before_they_sample() {
+    let (x, y) = (normals(20, 1), normals(10, 2));
+    let network = network(2, &[], 1);
+    let settings = LangevinSettings {
+        schedule: StepSize::Cyclical {
+            length: 10,
+            exploration: 0.6,
+        },
+        ..settings(0.1)
+    };
+    let run = |seed: u64| {
+        let objective = objective::<f64>(&network, &x, &y, Gaussian, 0.5);
+        let kind = Box::new(QuasiDiagonal::default());
+        let settings = LangevinSettings { seed, ..settings };
+        Langevin::new(objective, kind, settings, vec![0.0; 3]).unwrap()
+    };
+    let (mut one, mut other) = (run(1), run(2));
+    for update in 0..10 {
+        one.update().unwrap();
+        other.update().unwrap();
+        let is_sampling = update >= 6;
+        assert_eq!(one.is_sampling(), is_sampling);
+        assert_eq!(one.state().position != other.state().position, is_sampling);
+    }
+}
+
+#[test]
+fn what_goes_wrong_is_said() {
+    let (x, y) = (normals(40, 1), normals(20, 2));
+    let network = network(2, &[3], 1);
+    let dim = 13;
+    let make = |settings: LangevinSettings, dim: usize| {
+        let objective = objective::<f64>(&network, &x, &y, Gaussian, 1e-3);
+        let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-4).swap_remove(0);
+        Langevin::new(objective, kind, settings, vec![0.1; dim])
+    };
+    let mut chain = make(settings(1e250), dim).unwrap();
+    let error = (0..10).find_map(|_| chain.update().err()).unwrap();
+    let text = error.to_string();
+    assert!(matches!(
+        error,
+        LangevinError::Loss { .. } | LangevinError::Position { .. }
+    ));
+    assert!(
+        text.contains("step size of") && text.contains("lower --step-size"),
+        "{text}"
+    );
+    for (wrong, word) in [
+        (settings(0.0), "the step size is 0"),
+        (
+            LangevinSettings {
+                batch: 0,
+                ..settings(0.1)
+            },
+            "minibatch has 0 rows",
+        ),
+        (
+            LangevinSettings {
+                dynamics: Dynamics::Hamiltonian { friction: 0.0 },
+                ..settings(0.1)
+            },
+            "friction is 0",
+        ),
+    ] {
+        let error = make(wrong, dim).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+    let error = make(settings(0.1), 5).unwrap_err().to_string();
+    assert_eq!(error, "the state has 5 numbers of the position, not 13");
+    let objective = objective::<f64>(&network, &x, &y, Gaussian, 1.0);
+    let settings = LangevinSettings {
+        dynamics: Dynamics::NoseHoover { friction: 0.1 },
+        ..settings(0.1)
+    };
+    let kind = Box::new(QuasiDiagonal::default());
+    let error = Langevin::new(objective, kind, settings, vec![0.0; dim]).unwrap_err();
+    assert!(error.to_string().contains("thermostat"), "{error}");
+}

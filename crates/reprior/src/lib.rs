@@ -1,8 +1,8 @@
 //! Samples the posterior of Bayesian neural networks.
 //!
 //! Rooms, each using only those below it in this list:
-//! [`experiment`], [`chain`], [`sampler`], [`posterior`], [`model`], [`metrics`], [`diagnostics`], [`gaussian_process`],
-//! [`network`], [`compute`].
+//! [`experiment`], [`chain`], [`stochastic`], [`sampler`], [`posterior`], [`model`], [`metrics`], [`diagnostics`],
+//! [`gaussian_process`], [`network`], [`compute`].
 
 pub mod chain;
 pub mod compute;

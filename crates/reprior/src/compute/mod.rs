@@ -22,6 +22,7 @@ mod packed;
 mod real;
 mod scalar;
 mod stream;
+mod team;
 mod tile;
 mod vector;
 
@@ -41,9 +42,10 @@ pub use operations::Operations;
 pub use packed::{Packed, Shape, multiply_packed};
 pub use real::Real;
 pub use stream::{Purpose, Stream};
+pub(crate) use team::Team;
 pub(crate) use tile::panel_rows;
-pub(crate) use vector::sum_fours;
 pub use vector::{
     add_scaled, all_finite, autoregress, autoregress_about, blend, chi_squared, difference_dot,
     dot, kick, kick_about, negate, norm_squared, one_minus_cos, rotate, simd,
 };
+pub(crate) use vector::{dot_in_lanes, sum_fours};

@@ -81,6 +81,27 @@ pub fn dot<R: Real>(a: &[R], b: &[R]) -> f64 {
     )
 }
 
+/// ⟨a, b⟩ in the precision of its vectors, for where that is enough: twice as fast in single precision.
+pub(crate) fn dot_in_lanes<R: Real>(a: &[R], b: &[R]) -> R {
+    const LANES: usize = 32;
+    debug_assert_eq!(a.len(), b.len());
+    simd(
+        #[inline(always)]
+        || {
+            let (a, a_rest) = a.as_chunks::<LANES>();
+            let (b, b_rest) = b.as_chunks::<LANES>();
+            let mut sums = [R::ZERO; LANES];
+            for (a, b) in a.iter().zip(b) {
+                for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
+                    *sum += a * b;
+                }
+            }
+            let rest: R = a_rest.iter().zip(b_rest).map(|(&a, &b)| a * b).sum();
+            sums.into_iter().sum::<R>() + rest
+        },
+    )
+}
+
 /// ‖a‖².
 pub fn norm_squared<R: Real>(a: &[R]) -> f64 {
     dot(a, a)

@@ -10,22 +10,14 @@
 //! For a Gaussian of precision P the second settles in the covariance P⁻¹(1 − hP/(2(2 − a)))⁻¹ of θ, with |v|² = 2hD/(2 − a)
 //! as h → 0: v is what an update leaves, half of which has lost the momentum's part a. Hence the factor 1 − z/2, without which θ
 //! would be too cold by it.
-//!
-//! Every parameter is read and written once an update, in groups of units that fit the cache: statistics, preconditioner, noise
-//! and step one after the other. Groups and their random streams do not depend on the number of threads.
-
-use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::preconditioner::{Batch, Block, Decay, Preconditioner, Scope, Statistics};
-use super::{Batches, Layout, Objective, Prior, StepSize};
-use crate::compute::{NotPositiveDefinite, Purpose, Real, Stream, simd};
-use crate::network::Moments;
-
-/// Parameters of a group of units, about.
-const GROUP: usize = 1 << 14;
+use super::groups::{Group, Shared, groups, update_groups};
+use super::preconditioner::{Block, Decay, Preconditioner, Statistics};
+use super::{Batches, Objective, Prior, StepSize};
+use crate::compute::{NotPositiveDefinite, Purpose, Real, Stream, Team};
 
 /// How the position moves.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -78,8 +70,8 @@ pub struct LangevinSettings {
     pub seed: u64,
     /// Which chain.
     pub chain: u64,
-    /// Threads for what is done parameter by parameter, besides the objective's own.
-    pub threads: usize,
+    /// T ≥ 0, of which the noise has √T: 1 for the posterior, 0 for a descent to a mode.
+    pub temperature: f64,
 }
 
 /// Where a chain is: with the settings, all that is needed to go on.
@@ -153,6 +145,9 @@ pub enum LangevinError {
         /// η_t.
         step_size: f64,
     },
+    /// No threads.
+    #[error("threads cannot be started: {0}")]
+    Threads(String),
     /// The preconditioner's matrix is singular.
     #[error("the preconditioner failed at update {update}: {reason}; raise its epsilon")]
     Preconditioner {
@@ -161,17 +156,6 @@ pub enum LangevinError {
         /// Why.
         reason: NotPositiveDefinite,
     },
-}
-
-/// Parameters that are worked on together: whole blocks.
-#[derive(Debug, Clone)]
-struct Group {
-    parameters: Range<usize>,
-    block: Block,
-    /// State of one block.
-    state: usize,
-    /// Of the statistics of outer products.
-    outer: Range<usize>,
 }
 
 /// A chain of stochastic-gradient Langevin dynamics.
@@ -183,76 +167,9 @@ pub struct Langevin<R> {
     batches: Batches,
     groups: Vec<Group>,
     state: LangevinState<R>,
-    buffers: Buffers<R>,
-}
-
-/// Work space, as long as the parameters where it is not empty.
-#[derive(Debug)]
-struct Buffers<R> {
-    gradient: Vec<R>,
-    noise: Vec<R>,
-    /// Sums of squares and of products with the bias.
-    squares: Vec<R>,
-    cross: Vec<R>,
-    /// Outer products, group after group.
-    outer: Vec<R>,
-    /// A gradient that is of no interest: that of simulated targets.
-    unused: Vec<R>,
-}
-
-impl<R> Buffers<R> {
-    /// Where the gradient and the statistics that are wanted go.
-    fn parts(&mut self, statistics: Statistics) -> (&mut [R], Moments<'_, R>) {
-        let moments = Moments {
-            squares: &mut self.squares,
-            cross: &mut self.cross,
-            kronecker: match statistics {
-                Statistics::Kronecker => &mut self.outer,
-                _ => &mut [],
-            },
-        };
-        (&mut self.gradient, moments)
-    }
-}
-
-/// What groups found, added up.
-#[derive(Debug, Default, Clone, Copy)]
-struct Found {
-    corrections: u64,
-    virial: f64,
-    kinetic: f64,
-}
-
-/// What is the same for every group.
-struct Shared<'a, R> {
-    layout: &'a Layout,
-    preconditioner: &'a dyn Preconditioner<R>,
-    pulls: Vec<super::prior::Pull>,
-    /// 1 over the rows of the minibatch, and of the data.
-    inverse_batch: R,
-    inverse_rows: f64,
-    /// η, what is kept of the momentum if there is one, the scale of the noise, γ.
-    step_size: f64,
-    keeps: Option<f64>,
-    noise: f64,
-    rate: f64,
-    seed: u64,
-    chain: u64,
-    update: u64,
-}
-
-/// One group's own parts of everything.
-struct Own<'a, R> {
-    index: usize,
-    group: &'a Group,
-    position: &'a mut [R],
-    momentum: &'a mut [R],
-    state: &'a mut [R],
-    gradient: &'a mut [R],
-    noise: &'a mut [R],
-    squares: &'a mut [R],
-    cross: &'a mut [R],
-    outer: &'a mut [R],
+    /// One for each thread.
+    scratch: Vec<Vec<R>>,
+    team: Team,
 }
 
 impl<R: Real> Langevin<R> {
@@ -266,7 +183,6 @@ impl<R: Real> Langevin<R> {
         settings: LangevinSettings,
         position: Vec<R>,
     ) -> Result<Self, LangevinError> {
-        let groups = groups(objective.layout(), &*preconditioner);
         let mut state = LangevinState {
             update: 0,
             momentum: match settings.dynamics {
@@ -280,9 +196,8 @@ impl<R: Real> Langevin<R> {
             position,
             preconditioner: Vec::new(),
         };
-        for group in &groups {
-            let blocks = group.parameters.len() / (group.block.rows * group.block.units).max(1);
-            for _ in 0..blocks {
+        for group in groups(objective.layout(), &*preconditioner) {
+            for _ in 0..group.blocks() {
                 let start = state.preconditioner.len();
                 state.preconditioner.resize(start + group.state, R::ZERO);
                 preconditioner.initialise(group.block, &mut state.preconditioner[start..]);
@@ -304,21 +219,18 @@ impl<R: Real> Langevin<R> {
         settings.check(&*preconditioner)?;
         let groups = groups(objective.layout(), &*preconditioner);
         let parameters = objective.layout().len();
-        let numbers = |group: &Group| {
-            group.parameters.len() / (group.block.rows * group.block.units).max(1) * group.state
+        let numbers = groups.iter().map(|group| group.blocks() * group.state);
+        let momentum = match settings.dynamics {
+            Dynamics::Langevin => 0,
+            _ => parameters,
         };
-        let has_momentum = settings.dynamics != Dynamics::Langevin;
         for (what, found, expected) in [
             ("the position", state.position.len(), parameters),
-            (
-                "the momentum",
-                state.momentum.len(),
-                if has_momentum { parameters } else { 0 },
-            ),
+            ("the momentum", state.momentum.len(), momentum),
             (
                 "the preconditioner",
                 state.preconditioner.len(),
-                groups.iter().map(numbers).sum(),
+                numbers.sum(),
             ),
         ] {
             if found != expected {
@@ -329,31 +241,15 @@ impl<R: Real> Langevin<R> {
                 });
             }
         }
-        let statistics = preconditioner.statistics();
-        let zeros =
-            |is_wanted: bool, length: usize| vec![R::ZERO; if is_wanted { length } else { 0 }];
-        let has_squares = matches!(
-            statistics,
-            Statistics::Squares | Statistics::SquaresAndCross
-        );
-        let outer = groups.last().map_or(0, |group| group.outer.end);
-        let is_simulated = settings.labels == Labels::Model
-            && !matches!(statistics, Statistics::None | Statistics::Outer);
+        let threads = objective.threads();
+        let team = Team::new(threads).map_err(|error| LangevinError::Threads(error.to_string()))?;
+        let LangevinSettings {
+            batch, seed, chain, ..
+        } = settings;
         Ok(Self {
-            batches: Batches::new(
-                objective.rows(),
-                settings.batch,
-                settings.seed,
-                settings.chain,
-            ),
-            buffers: Buffers {
-                gradient: zeros(true, parameters),
-                noise: zeros(true, parameters),
-                squares: zeros(has_squares, parameters),
-                cross: zeros(statistics == Statistics::SquaresAndCross, parameters),
-                outer: zeros(true, outer),
-                unused: zeros(is_simulated, parameters),
-            },
+            batches: Batches::new(objective.rows(), batch, seed, chain),
+            scratch: (0..threads).map(|_| Vec::new()).collect(),
+            team,
             objective,
             preconditioner,
             settings,
@@ -388,20 +284,20 @@ impl<R: Real> Langevin<R> {
     /// # Errors
     /// A loss or weights that are not finite, with the step size; the position is then of no use any more.
     pub fn update(&mut self) -> Result<Update, LangevinError> {
-        let update = self.state.update;
-        let settings = self.settings;
+        let (update, settings) = (self.state.update, self.settings);
+        let LangevinSettings { seed, chain, .. } = settings;
         let step_size = settings.step_size * settings.schedule.factor(update);
-        let rows = self.objective.rows() as f64;
-        let batch = self.batches.rows(update);
-        let count = batch.len() as f64;
+        let rows = self.objective.rows();
         let statistics = self.preconditioner.statistics();
-        let (gradient, moments) = self.buffers.parts(statistics);
-        let moments = match settings.labels {
-            Labels::Data => moments,
-            Labels::Model => Moments::default(),
-        };
-        let position = &self.state.position;
-        let loss = self.objective.evaluate(position, batch, gradient, moments) / count;
+        let mut stream = Stream::new(seed, chain, Purpose::Simulation, update);
+        let is_simulated = settings.labels == Labels::Model && statistics != Statistics::None;
+        let simulation = is_simulated.then_some(&mut stream);
+        let batch = self.batches.rows(update);
+        let (position, count) = (&self.state.position, batch.len());
+        let loss = self
+            .objective
+            .evaluate(&mut self.team, position, batch, statistics, simulation)
+            / count as f64;
         if !loss.is_finite() {
             return Err(LangevinError::Loss {
                 loss,
@@ -409,223 +305,55 @@ impl<R: Real> Langevin<R> {
                 step_size,
             });
         }
-        self.simulated_statistics(update);
-        let time = step_size / rows;
+        let time = step_size / rows as f64;
         let is_noisy = settings.schedule.is_sampling(update);
         let (keeps, injected) = match settings.dynamics {
             Dynamics::Langevin => (None, 1.0),
             Dynamics::Hamiltonian { friction } => (Some(1.0 - friction), friction),
             Dynamics::NoseHoover { friction } => (Some(1.0 - self.state.thermostat), friction),
         };
-        let layout = self.objective.layout();
+        let layers = self.objective.layout().layers.iter();
+        let pulls = layers.map(|layer| settings.prior.pull_of(position, layer));
         let shared = Shared {
-            layout,
+            pulls: pulls.collect(),
+            objective: &self.objective,
             preconditioner: &*self.preconditioner,
-            pulls: pulls(layout, settings.prior, &self.state.position),
-            inverse_batch: R::from_f64(1.0 / count),
-            inverse_rows: 1.0 / rows,
+            batch: count,
+            rows,
             step_size,
             keeps,
             noise: if is_noisy {
-                (2.0 * injected * time).sqrt()
+                (2.0 * settings.temperature * injected * time).sqrt()
             } else {
                 0.0
             },
             rate: settings.decay.rate(update),
-            seed: settings.seed,
-            chain: settings.chain,
+            seed,
+            chain,
             update,
         };
-        let (state, threads) = (&mut self.state, settings.threads);
-        let found = update_groups(&self.groups, state, &mut self.buffers, &shared, threads)?;
-        let dim = self.state.position.len() as f64;
+        let state = &mut self.state;
+        let found = update_groups(
+            &self.groups,
+            state,
+            &mut self.scratch,
+            &mut self.team,
+            &shared,
+        )?;
+        let dim = state.position.len() as f64;
         let kinetic = 0.5 * (1.0 + keeps.unwrap_or(0.0)) * found.kinetic / dim;
         if let Dynamics::NoseHoover { .. } = settings.dynamics {
-            self.state.thermostat += kinetic - time;
+            state.thermostat += kinetic - settings.temperature * time;
         }
-        self.state.update += 1;
-        let is_plain = self.preconditioner.statistics() == Statistics::None
-            && self.state.preconditioner.is_empty();
+        state.update += 1;
+        let is_plain = state.preconditioner.is_empty();
         Ok(Update {
             step_size,
             loss,
             corrections: found.corrections,
-            configurational_temperature: rows * found.virial / dim,
+            configurational_temperature: rows as f64 * found.virial / dim,
             kinetic_temperature: (keeps.is_some() && is_plain).then(|| kinetic / time),
         })
-    }
-
-    /// Statistics that the pass for the gradient does not give.
-    fn simulated_statistics(&mut self, update: u64) {
-        let (settings, statistics) = (self.settings, self.preconditioner.statistics());
-        let batch = self.batches.rows(update);
-        let mut stream = Stream::new(settings.seed, settings.chain, Purpose::Simulation, update);
-        let stream = (settings.labels == Labels::Model).then_some(&mut stream);
-        match (statistics, stream) {
-            (Statistics::Outer, stream) => {
-                let outer = &mut self.buffers.outer;
-                self.objective
-                    .outer_products(&self.state.position, batch, stream, outer);
-            }
-            (Statistics::None, _) | (_, None) => {}
-            (_, Some(stream)) => {
-                let mut unused = std::mem::take(&mut self.buffers.unused);
-                let (_, moments) = self.buffers.parts(statistics);
-                let position = &self.state.position;
-                self.objective
-                    .evaluate_simulated(position, batch, stream, &mut unused, moments);
-                self.buffers.unused = unused;
-            }
-        }
-    }
-}
-
-impl<R: Real> Shared<'_, R> {
-    /// One group's part of an update.
-    fn group(&self, own: Own<'_, R>) -> Result<Found, LangevinError> {
-        let (group, mut found) = (own.group, Found::default());
-        let size = group.block.rows * group.block.units;
-        if size == 0 {
-            return Ok(found);
-        }
-        if self.noise > 0.0 {
-            let index = (self.update << 20) | own.index as u64;
-            Stream::new(self.seed, self.chain, Purpose::Update, index).fill_normal(own.noise);
-        }
-        let scale = self.inverse_batch;
-        for (at, start) in (0..own.position.len()).step_by(size).enumerate() {
-            let range = start..start + size;
-            let gradient = &mut own.gradient[range.clone()];
-            let squares = own.squares.get_mut(range.clone()).unwrap_or(&mut []);
-            let cross = own.cross.get_mut(range.clone()).unwrap_or(&mut []);
-            simd(
-                #[inline(always)]
-                || {
-                    for values in [&mut *gradient, &mut *squares, &mut *cross] {
-                        values.iter_mut().for_each(|value| *value *= scale);
-                    }
-                },
-            );
-            if at == 0 {
-                own.outer.iter_mut().for_each(|value| *value *= scale);
-            }
-            let state = &mut own.state[at * group.state..(at + 1) * group.state];
-            let batch = Batch {
-                gradient,
-                squares,
-                cross,
-                outer: own.outer,
-                update: self.update,
-            };
-            let jitter = self
-                .preconditioner
-                .update(group.block, batch, self.rate, state)
-                .map_err(|reason| LangevinError::Preconditioner {
-                    update: self.update,
-                    reason,
-                })?;
-            let first = group.parameters.start + start;
-            let position = &mut own.position[range.clone()];
-            found.virial += self.add_prior(first, position, gradient);
-            let noise = if self.noise > 0.0 {
-                &mut own.noise[range.clone()]
-            } else {
-                &mut []
-            };
-            found.corrections += jitter;
-            found.corrections += self
-                .preconditioner
-                .transform(group.block, state, gradient, noise);
-            let momentum = own.momentum.get_mut(range).unwrap_or(&mut []);
-            found.kinetic += self.step(position, momentum, gradient, noise);
-            let total: R = position.iter().copied().sum();
-            if !total.to_f64().is_finite() {
-                let at = position.iter().position(|x| !x.to_f64().is_finite());
-                let at = first + at.unwrap_or(0);
-                let layer = self.layout.layers.iter().find(|l| l.range.contains(&at));
-                return Err(LangevinError::Position {
-                    layer: layer.map_or_else(String::new, |layer| layer.name.clone()),
-                    update: self.update,
-                    step_size: self.step_size,
-                });
-            }
-        }
-        Ok(found)
-    }
-
-    /// Adds −(1/N)∇ log prior to the gradient of the parameters from number `first` on. Returns ⟨θ − mean, g⟩ after that.
-    fn add_prior(&self, first: usize, position: &[R], gradient: &mut [R]) -> f64 {
-        let (mut at, mut virial) = (0, 0.0);
-        for (layer, pull) in self.layout.layers.iter().zip(&self.pulls) {
-            let range = &layer.range;
-            if layer.range.end <= first + at || at == position.len() {
-                continue;
-            }
-            let end = (range.end - first).min(position.len());
-            let mean = R::from_f64(pull.mean);
-            let [weights, biases] = pull.precision.map(|p| R::from_f64(p * self.inverse_rows));
-            let columns = position[at..end].chunks_exact(layer.rows);
-            for (theta, g) in columns.zip(gradient[at..end].chunks_exact_mut(layer.rows)) {
-                let split = layer.rows - usize::from(layer.has_bias);
-                let ((theta, theta_0), (g, g_0)) = (theta.split_at(split), g.split_at_mut(split));
-                simd(
-                    #[inline(always)]
-                    || {
-                        const LANES: usize = 16;
-                        let mut sums = [R::ZERO; LANES];
-                        for (g, theta) in g.chunks_mut(LANES).zip(theta.chunks(LANES)) {
-                            for ((g, &theta), sum) in g.iter_mut().zip(theta).zip(&mut sums) {
-                                let from_mean = theta - mean;
-                                *g += weights * from_mean;
-                                *sum += from_mean * *g;
-                            }
-                        }
-                        for (g, &theta) in g_0.iter_mut().zip(theta_0) {
-                            *g += biases * (theta - mean);
-                            sums[0] += (theta - mean) * *g;
-                        }
-                        virial += sums.into_iter().sum::<R>().to_f64();
-                    },
-                );
-            }
-            at = end;
-        }
-        virial
-    }
-
-    /// The move itself. Returns |v|².
-    fn step(&self, position: &mut [R], momentum: &mut [R], gradient: &[R], noise: &[R]) -> f64 {
-        let (step_size, scale) = (R::from_f64(self.step_size), R::from_f64(self.noise));
-        let mut kinetic = 0.0;
-        simd(
-            #[inline(always)]
-            || match self.keeps {
-                None if noise.is_empty() => {
-                    for (theta, &g) in position.iter_mut().zip(gradient) {
-                        *theta -= step_size * g;
-                    }
-                }
-                None => {
-                    for ((theta, &g), &xi) in position.iter_mut().zip(gradient).zip(noise) {
-                        *theta += scale * xi - step_size * g;
-                    }
-                }
-                Some(keeps) => {
-                    let keeps = R::from_f64(keeps);
-                    for (v, &g) in momentum.iter_mut().zip(gradient) {
-                        *v = keeps * *v - step_size * g;
-                    }
-                    for (v, &xi) in momentum.iter_mut().zip(noise) {
-                        *v += scale * xi;
-                    }
-                    for (theta, &v) in position.iter_mut().zip(&*momentum) {
-                        *theta += v;
-                    }
-                    kinetic = momentum.iter().map(|v| v.to_f64().powi(2)).sum();
-                }
-            },
-        );
-        kinetic
     }
 }
 
@@ -637,6 +365,12 @@ impl LangevinSettings {
             return wrong(format!(
                 "the step size is {}: it must be positive and finite",
                 self.step_size
+            ));
+        }
+        if !(self.temperature.is_finite() && self.temperature >= 0.0) {
+            return wrong(format!(
+                "the temperature is {}: it must be zero or positive, and finite",
+                self.temperature
             ));
         }
         if self.batch == 0 {
@@ -669,155 +403,4 @@ impl LangevinSettings {
             None => Ok(()),
         }
     }
-}
-
-/// Has every group updated.
-fn update_groups<R: Real>(
-    groups: &[Group],
-    state: &mut LangevinState<R>,
-    buffers: &mut Buffers<R>,
-    shared: &Shared<'_, R>,
-    threads: usize,
-) -> Result<Found, LangevinError> {
-    let mut position = &mut state.position[..];
-    let mut momentum = &mut state.momentum[..];
-    let mut own_state = &mut state.preconditioner[..];
-    let (mut gradient, mut noise) = (&mut buffers.gradient[..], &mut buffers.noise[..]);
-    let (mut squares, mut cross) = (&mut buffers.squares[..], &mut buffers.cross[..]);
-    let mut outer = &mut buffers.outer[..];
-    let mut all = Vec::with_capacity(groups.len());
-    for (index, group) in groups.iter().enumerate() {
-        let length = group.parameters.len();
-        let blocks = length / (group.block.rows * group.block.units).max(1);
-        all.push(Own {
-            index,
-            group,
-            position: take(&mut position, length),
-            momentum: take(&mut momentum, length),
-            state: take(&mut own_state, blocks * group.state),
-            gradient: take(&mut gradient, length),
-            noise: take(&mut noise, length),
-            squares: take(&mut squares, length),
-            cross: take(&mut cross, length),
-            outer: take(&mut outer, group.outer.len()),
-        });
-    }
-    let threads = threads.clamp(1, all.len().max(1));
-    let work = |own: Vec<Own<'_, R>>| {
-        let mut found = Vec::with_capacity(own.len());
-        for own in own {
-            found.push((own.index, shared.group(own)?));
-        }
-        Ok(found)
-    };
-    let results: Vec<Result<Vec<(usize, Found)>, LangevinError>> = if threads == 1 {
-        vec![work(all)]
-    } else {
-        let mut parts: Vec<Vec<Own<'_, R>>> = (0..threads).map(|_| Vec::new()).collect();
-        for (at, own) in all.into_iter().enumerate() {
-            parts[at % threads].push(own);
-        }
-        let first = parts.pop().unwrap_or_default();
-        std::thread::scope(|scope| {
-            let work = &work;
-            let others: Vec<_> = parts
-                .into_iter()
-                .map(|part| scope.spawn(move || work(part)))
-                .collect();
-            let mut results = vec![work(first)];
-            for other in others {
-                match other.join() {
-                    Ok(result) => results.push(result),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            results
-        })
-    };
-    // in the groups' order, so that sums do not depend on the threads
-    let mut all = Vec::with_capacity(groups.len());
-    for result in results {
-        all.extend(result?);
-    }
-    all.sort_unstable_by_key(|(index, _)| *index);
-    let mut total = Found::default();
-    for (_, found) in all {
-        total.corrections += found.corrections;
-        total.virial += found.virial;
-        total.kinetic += found.kinetic;
-    }
-    Ok(total)
-}
-
-/// The parameters in groups of whole blocks.
-fn groups<R: Real>(layout: &Layout, preconditioner: &dyn Preconditioner<R>) -> Vec<Group> {
-    let mut groups = Vec::new();
-    let is_outer = preconditioner.statistics() == Statistics::Outer;
-    let is_kronecker = preconditioner.statistics() == Statistics::Kronecker;
-    let mut outer = 0;
-    let mut push = |parameters: Range<usize>, block: Block| {
-        let numbers = if is_outer {
-            block.rows * block.rows
-        } else if is_kronecker {
-            block.rows * block.rows + block.units * block.units
-        } else {
-            0
-        };
-        groups.push(Group {
-            parameters,
-            block,
-            state: preconditioner.state_len(block),
-            outer: outer..outer + numbers,
-        });
-        outer += numbers;
-    };
-    if preconditioner.scope() == Scope::All {
-        let block = Block {
-            rows: layout.len(),
-            units: 1,
-            has_bias: false,
-        };
-        push(0..layout.len(), block);
-        return groups;
-    }
-    for layer in &layout.layers {
-        let (rows, has_bias) = (layer.rows, layer.has_bias);
-        let is_layer = preconditioner.scope() == Scope::Layer;
-        let units = if is_layer {
-            layer.units
-        } else {
-            (GROUP / rows.max(1)).max(1)
-        };
-        for first in (0..layer.units).step_by(units.max(1)) {
-            let count = units.min(layer.units - first);
-            let start = layer.range.start + first * rows;
-            let block = Block {
-                rows,
-                units: if is_layer { count } else { 1 },
-                has_bias,
-            };
-            push(start..start + count * rows, block);
-        }
-    }
-    groups
-}
-
-fn pulls<R: Real>(layout: &Layout, prior: Prior, position: &[R]) -> Vec<super::prior::Pull> {
-    let layers = layout.layers.iter();
-    let of_layer = |layer: &super::Parameters| {
-        if !prior.needs_spread() {
-            return prior.pull(Default::default());
-        }
-        let matrix = &position[layer.range.clone()];
-        prior.pull(prior.spread(matrix, layer.rows, layer.has_bias))
-    };
-    layers.map(of_layer).collect()
-}
-
-/// The first `length` numbers, of which `all` loses them; fewer if there are none.
-fn take<'a, R>(all: &mut &'a mut [R], length: usize) -> &'a mut [R] {
-    let length = length.min(all.len());
-    let (own, rest) = std::mem::take(all).split_at_mut(length);
-    *all = rest;
-    own
 }

@@ -10,6 +10,8 @@
 //! ([`Composition::in_standard_parametrisation`](crate::network::Composition::in_standard_parametrisation)) with a [`Prior`].
 
 mod batches;
+mod dense;
+mod groups;
 mod langevin;
 mod layout;
 mod objective;

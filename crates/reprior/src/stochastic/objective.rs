@@ -1,11 +1,14 @@
 //! −log p(y | θ) of minibatches, with its gradient and second moments of single rows' gradients.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use thiserror::Error;
 
 use super::Layout;
-use crate::compute::{Real, Stream, matrix, matrix_mut, multiply, panel_rows};
+use super::dense::{DenseNetwork, UnitSums};
+use super::preconditioner::Statistics;
+use crate::compute::{Real, Stream, Team, matrix, matrix_mut, multiply, panel_rows};
 use crate::model::likelihood::{Derivatives, Likelihood};
 use crate::network::layer::ShapeError;
 use crate::network::{Composition, Executor, Moments};
@@ -32,14 +35,32 @@ pub struct Objective<R> {
     data: MinibatchData<R>,
     layout: Layout,
     executor: Executor<R>,
+    /// If the network is fully connected.
+    dense: Option<DenseNetwork<R>>,
     rows: usize,
     columns: usize,
     outputs: usize,
+    threads: usize,
     /// The batch's inputs, row-major.
     batch: Vec<R>,
-    /// Cotangents of the outputs, row-major, and gradients of single rows of a panel.
+    /// Outputs and cotangents, row-major, and gradients of single rows of a panel.
     cotangents: Vec<R>,
     single: Vec<R>,
+    /// What the executor found; empty where it was not asked.
+    found: Found<R>,
+    /// Whether the last batch went through `dense`.
+    is_dense: bool,
+}
+
+/// Sums over the rows of a batch, as long as the parameters but for the outer products.
+#[derive(Debug, Default)]
+struct Found<R> {
+    gradient: Vec<R>,
+    squares: Vec<R>,
+    cross: Vec<R>,
+    outer: Vec<R>,
+    /// A gradient that is of no interest: that of simulated targets.
+    unused: Vec<R>,
 }
 
 /// Data that a network cannot take.
@@ -105,16 +126,21 @@ impl<R: Real> Objective<R> {
             let scales = data.scales.len();
             return Err(ObjectiveError::Scales { scales, outputs });
         }
+        let layout = Layout::new(network);
         Ok(Self {
-            layout: Layout::new(network),
+            dense: DenseNetwork::new(network, &layout),
+            layout,
             rows,
             columns,
             outputs,
+            threads: threads.max(1),
             data,
             executor,
             batch: Vec::new(),
             cotangents: Vec::new(),
             single: Vec::new(),
+            found: Found::default(),
+            is_dense: false,
         })
     }
 
@@ -128,68 +154,191 @@ impl<R: Real> Objective<R> {
         &self.layout
     }
 
-    /// The sum over the rows `batch` of −log p, and `gradient` ← its derivative; `moments` ← sums over rows of products of
-    /// their gradients, as of [`Executor::gradient_with_moments`].
-    pub fn evaluate(
-        &mut self,
-        weights: &[R],
-        batch: &[u32],
-        gradient: &mut [R],
-        moments: Moments<'_, R>,
-    ) -> f64 {
-        self.gather(batch);
-        let (data, outputs) = (&self.data, self.outputs);
-        let loss = |row: usize, f: &[R], cotangent: &mut [R]| {
-            let at = batch[row] as usize * outputs;
-            row_loss(data, &data.targets[at..at + outputs], f, cotangent)
-        };
-        let inputs = matrix(&self.batch, self.columns, batch.len()).transpose();
-        self.executor
-            .gradient_with_moments(weights, inputs, &loss, gradient, moments)
+    /// Threads that work on a batch.
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
-    /// The same for targets that are drawn from the network itself; the sum of losses is of no interest.
-    pub fn evaluate_simulated(
+    /// The sum over the rows `batch` of −log p; what [`scaled_sums`](Self::scaled_sums) and [`outer`](Self::outer) are to give is found as far
+    /// as that is done for all parameters at once. Statistics are of the data's targets, or of targets that are drawn from the
+    /// network if there is a stream.
+    pub(super) fn evaluate(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        batch: &[u32],
+        statistics: Statistics,
+        simulation: Option<&mut Stream>,
+    ) -> f64 {
+        self.gather(batch);
+        self.is_dense = self.dense.is_some()
+            && !matches!(statistics, Statistics::Outer | Statistics::Kronecker);
+        if self.is_dense {
+            self.evaluate_dense(team, weights, batch, statistics, simulation)
+        } else {
+            self.evaluate_layers(weights, batch, statistics, simulation)
+        }
+    }
+
+    fn evaluate_dense(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        batch: &[u32],
+        statistics: Statistics,
+        simulation: Option<&mut Stream>,
+    ) -> f64 {
+        let Some(network) = &mut self.dense else {
+            return f64::NAN;
+        };
+        let (n, outputs) = (batch.len(), self.outputs);
+        let f = network.forward(team, weights, n, &self.batch);
+        self.cotangents.clear();
+        for row in 0..n {
+            let own = (0..outputs).map(|output| f[(row, output)]);
+            self.cotangents.extend(own);
+        }
+        let simulated = simulation.map(|stream| {
+            let mut simulated = self.cotangents.clone();
+            simulate(&self.data, outputs, &mut simulated, stream);
+            simulated
+        });
+        let loss = losses(&self.data, outputs, batch, &mut self.cotangents);
+        let mut back = |network: &mut DenseNetwork<R>, cotangents: &[R]| {
+            let out = network.output_cotangents();
+            for (row, cotangent) in cotangents.chunks_exact(outputs).enumerate() {
+                for (output, &cotangent) in cotangent.iter().enumerate() {
+                    out[output * n + row] = cotangent;
+                }
+            }
+            network.backward(team, weights);
+        };
+        match simulated {
+            None => {
+                back(network, &self.cotangents);
+                if statistics != Statistics::None {
+                    network.square();
+                }
+            }
+            Some(simulated) => {
+                back(network, &simulated);
+                network.square();
+                back(network, &self.cotangents);
+            }
+        }
+        loss
+    }
+
+    fn evaluate_layers(
         &mut self,
         weights: &[R],
         batch: &[u32],
-        stream: &mut Stream,
-        gradient: &mut [R],
-        moments: Moments<'_, R>,
-    ) {
-        self.simulate(weights, batch, stream);
+        statistics: Statistics,
+        simulation: Option<&mut Stream>,
+    ) -> f64 {
+        let (dim, found) = (self.layout.len(), &mut self.found);
+        let lengths = match statistics {
+            Statistics::None => [0, 0, 0],
+            Statistics::Squares => [dim, 0, 0],
+            Statistics::SquaresAndCross => [dim, dim, 0],
+            Statistics::Outer => [0, 0, dim * dim],
+            Statistics::Kronecker => [0, 0, self.executor.kronecker_len()],
+        };
+        found.gradient.resize(dim, R::ZERO);
+        let own = [&mut found.squares, &mut found.cross, &mut found.outer];
+        for (values, length) in own.into_iter().zip(lengths) {
+            values.resize(length, R::ZERO);
+        }
+        if statistics == Statistics::Outer {
+            let mut outer = std::mem::take(&mut self.found.outer);
+            self.outer_products(weights, batch, simulation, &mut outer);
+            self.found.outer = outer;
+            return self.gradient(weights, batch, Statistics::None);
+        }
+        let Some(stream) = simulation else {
+            return self.gradient(weights, batch, statistics);
+        };
+        self.forward(weights, batch.len());
+        simulate(&self.data, self.outputs, &mut self.cotangents, stream);
         let (cotangents, outputs) = (&self.cotangents, self.outputs);
         let loss = |row: usize, _: &[R], cotangent: &mut [R]| {
             cotangent.copy_from_slice(&cotangents[row * outputs..(row + 1) * outputs]);
             0.0
         };
         let inputs = matrix(&self.batch, self.columns, batch.len()).transpose();
+        let moments = self.found.moments(statistics);
+        let (unused, moments) = moments;
+        unused.resize(dim, R::ZERO);
         self.executor
-            .gradient_with_moments(weights, inputs, &loss, gradient, moments);
+            .gradient_with_moments(weights, inputs, &loss, unused, moments);
+        self.gradient(weights, batch, Statistics::None)
+    }
+
+    /// The gradient for the data's targets, with these statistics, by the executor.
+    fn gradient(&mut self, weights: &[R], batch: &[u32], statistics: Statistics) -> f64 {
+        let (data, outputs) = (&self.data, self.outputs);
+        let loss = |row: usize, f: &[R], cotangent: &mut [R]| {
+            let at = batch[row] as usize * outputs;
+            row_loss(data, &data.targets[at..at + outputs], f, cotangent)
+        };
+        let inputs = matrix(&self.batch, self.columns, batch.len()).transpose();
+        let mut gradient = std::mem::take(&mut self.found.gradient);
+        let moments = match statistics {
+            Statistics::None => Moments::default(),
+            _ => self.found.moments(statistics).1,
+        };
+        let value =
+            self.executor
+                .gradient_with_moments(weights, inputs, &loss, &mut gradient, moments);
+        self.found.gradient = gradient;
+        value
+    }
+
+    /// `scale` times the sums over the last batch of the parameters `range`, which are `units` of layer `layer` if the network is
+    /// fully connected.
+    pub(super) fn scaled_sums(
+        &self,
+        scale: f64,
+        range: Range<usize>,
+        (layer, units): (usize, Range<usize>),
+        sums: UnitSums<'_, R>,
+    ) {
+        if let (Some(network), true) = (&self.dense, self.is_dense) {
+            return network.scaled_sums(scale, layer, units, sums);
+        }
+        let (found, scale) = (&self.found, R::from_f64(scale));
+        for (out, values) in [
+            (sums.gradient, &found.gradient),
+            (sums.squares, &found.squares),
+            (sums.cross, &found.cross),
+        ] {
+            if !out.is_empty() {
+                for (out, &value) in out.iter_mut().zip(&values[range.clone()]) {
+                    *out = scale * value;
+                }
+            }
+        }
+    }
+
+    /// The sums of outer products over the last batch: D × D, or layer by layer those of Kronecker-factored curvature.
+    pub(super) fn outer(&self) -> &[R] {
+        &self.found.outer
     }
 
     /// `outer` (D × D) ← the sum over the rows `batch` of gᵢgᵢᵀ with their gradients gᵢ; of simulated targets if a stream is
     /// given. One panel's gradients at a time.
-    pub fn outer_products(
+    fn outer_products(
         &mut self,
         weights: &[R],
         batch: &[u32],
         stream: Option<&mut Stream>,
         outer: &mut [R],
     ) {
+        self.forward(weights, batch.len());
         match stream {
-            Some(stream) => self.simulate(weights, batch, stream),
+            Some(stream) => simulate(&self.data, self.outputs, &mut self.cotangents, stream),
             None => {
-                self.gather(batch);
-                self.forward(weights, batch.len());
-                let (data, outputs) = (&self.data, self.outputs);
-                let mut cotangent = vec![R::ZERO; outputs];
-                let rows = self.cotangents.chunks_exact_mut(outputs);
-                for (f, &row) in rows.zip(batch) {
-                    let at = row as usize * outputs;
-                    row_loss(data, &data.targets[at..at + outputs], f, &mut cotangent);
-                    f.copy_from_slice(&cotangent);
-                }
+                losses(&self.data, self.outputs, batch, &mut self.cotangents);
             }
         }
         let (dim, height) = (self.layout.len(), panel_rows::<R>());
@@ -211,24 +360,6 @@ impl<R: Real> Objective<R> {
         }
     }
 
-    /// Targets drawn from the network, and the derivatives of −log p for them.
-    fn simulate(&mut self, weights: &[R], batch: &[u32], stream: &mut Stream) {
-        self.gather(batch);
-        self.forward(weights, batch.len());
-        let (data, outputs) = (&self.data, self.outputs);
-        let mut targets = vec![0.0; outputs];
-        let (mut wide, mut cotangent) = (vec![0.0; outputs], vec![R::ZERO; outputs]);
-        for f in self.cotangents.chunks_exact_mut(outputs) {
-            for (to, from) in wide.iter_mut().zip(&*f) {
-                *to = from.to_f64();
-            }
-            let likelihood = &data.likelihood;
-            likelihood.simulate(&wide, &data.scales, stream, &mut targets);
-            row_loss(data, &targets, f, &mut cotangent);
-            f.copy_from_slice(&cotangent);
-        }
-    }
-
     /// The batch's outputs, to where cotangents go.
     fn forward(&mut self, weights: &[R], rows: usize) {
         self.cotangents.clear();
@@ -245,6 +376,53 @@ impl<R: Real> Objective<R> {
             self.batch
                 .extend_from_slice(&self.data.inputs[at..at + self.columns]);
         }
+    }
+}
+
+impl<R> Found<R> {
+    /// Where the gradient that is of no interest goes, and the statistics that are wanted.
+    fn moments(&mut self, statistics: Statistics) -> (&mut Vec<R>, Moments<'_, R>) {
+        let moments = Moments {
+            squares: &mut self.squares,
+            cross: &mut self.cross,
+            kronecker: match statistics {
+                Statistics::Kronecker => &mut self.outer,
+                _ => &mut [],
+            },
+        };
+        (&mut self.unused, moments)
+    }
+}
+
+/// The sum of −log p over the rows `batch`, whose outputs `outputs` (row-major) become the derivatives in them.
+fn losses<R: Real>(data: &MinibatchData<R>, count: usize, batch: &[u32], outputs: &mut [R]) -> f64 {
+    let mut cotangent = vec![R::ZERO; count];
+    let mut total = 0.0;
+    for (f, &row) in outputs.chunks_exact_mut(count).zip(batch) {
+        let at = row as usize * count;
+        total += row_loss(data, &data.targets[at..at + count], f, &mut cotangent);
+        f.copy_from_slice(&cotangent);
+    }
+    total
+}
+
+/// The derivatives of −log p in the outputs `outputs` (row-major), in place of these, for targets drawn given them.
+fn simulate<R: Real>(
+    data: &MinibatchData<R>,
+    count: usize,
+    outputs: &mut [R],
+    stream: &mut Stream,
+) {
+    let mut targets = vec![0.0; count];
+    let (mut wide, mut cotangent) = (vec![0.0; count], vec![R::ZERO; count]);
+    for f in outputs.chunks_exact_mut(count) {
+        for (to, from) in wide.iter_mut().zip(&*f) {
+            *to = from.to_f64();
+        }
+        data.likelihood
+            .simulate(&wide, &data.scales, stream, &mut targets);
+        row_loss(data, &targets, f, &mut cotangent);
+        f.copy_from_slice(&cotangent);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Parameters;
 use crate::compute::Real;
 
 /// The prior of each layer's weights and biases.
@@ -59,7 +60,7 @@ impl Default for Prior {
 
 impl Prior {
     /// Whether [`pull`](Self::pull) depends on the weights, so that their spread has to be known.
-    pub fn needs_spread(&self) -> bool {
+    fn needs_spread(&self) -> bool {
         matches!(self, Self::NormalInverseGamma { .. })
     }
 
@@ -99,6 +100,15 @@ impl Prior {
             precision,
             mean: self.mean(),
         }
+    }
+
+    /// ∇ log p of one layer of `position`.
+    pub(super) fn pull_of<R: Real>(&self, position: &[R], layer: &Parameters) -> Pull {
+        if !self.needs_spread() {
+            return self.pull(Spread::default());
+        }
+        let matrix = &position[layer.range.clone()];
+        self.pull(self.spread(matrix, layer.rows, layer.has_bias))
     }
 
     /// log p of a layer with this spread.

@@ -43,7 +43,7 @@ fn difference(kind: usize) -> f64 {
             },
             ..settings(0.002)
         };
-        let objective = objective(&network, x, &y, Bernoulli, 1.0);
+        let objective = objective(&network, x, &y, Bernoulli, 1.0, 1);
         let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-15).swap_remove(kind);
         let mut chain = Langevin::new(objective, kind, settings, start).unwrap();
         for _ in 0..30 {

@@ -39,6 +39,7 @@ fn objective<R: Real>(
     targets: &[f64],
     likelihood: impl Likelihood + 'static,
     sigma: f64,
+    threads: usize,
 ) -> Objective<R> {
     let data = MinibatchData {
         inputs: inputs.iter().map(|&x| R::from_f64(x)).collect(),
@@ -46,7 +47,7 @@ fn objective<R: Real>(
         likelihood: Arc::new(likelihood),
         scales: vec![sigma; network.outputs],
     };
-    Objective::new(network, data, 1).unwrap()
+    Objective::new(network, data, threads).unwrap()
 }
 
 fn settings(step_size: f64) -> LangevinSettings {
@@ -60,7 +61,7 @@ fn settings(step_size: f64) -> LangevinSettings {
         prior: Prior::default(),
         seed: 3,
         chain: 0,
-        threads: 1,
+        temperature: 1.0,
     }
 }
 

@@ -135,7 +135,7 @@ fn settle(chain: &mut Langevin<f64>, updates: usize) -> (Vec<f64>, Vec<f64>, [f6
 fn linear_regression_with_every_preconditioner() {
     let (x, y, precision, linear) = regression();
     let network = network(2, &[], 1);
-    let make = || objective::<f64>(&network, &x, &y, Gaussian, SIGMA);
+    let make = || objective::<f64>(&network, &x, &y, Gaussian, SIGMA, 1);
     let covariance = inverse(&precision);
     let mu: Vec<f64> = (0..3)
         .map(|i| {
@@ -190,7 +190,7 @@ fn linear_regression_with_every_preconditioner() {
 fn linear_regression_with_momentum() {
     let (x, y, precision, _) = regression();
     let network = network(2, &[], 1);
-    let make = || objective::<f64>(&network, &x, &y, Gaussian, SIGMA);
+    let make = || objective::<f64>(&network, &x, &y, Gaussian, SIGMA, 1);
     let covariance = inverse(&precision);
     for (dynamics, kind) in [
         (Dynamics::Hamiltonian { friction: 0.1 }, 0),
@@ -225,7 +225,7 @@ fn logistic_regression_with_every_preconditioner() {
     let x = normals(rows, 5);
     let y: Vec<f64> = x.iter().map(|&x| f64::from(u8::from(x > 0.3))).collect();
     let network = network(1, &[], 1);
-    let make = || objective::<f64>(&network, &x, &y, Bernoulli, 1.0);
+    let make = || objective::<f64>(&network, &x, &y, Bernoulli, 1.0, 1);
     let (mut total, mut first, mut second) = (0.0, [0.0; 2], [0.0; 3]);
     let grid = || (-120..=120).map(|k| 0.05 * f64::from(k));
     for w in grid() {

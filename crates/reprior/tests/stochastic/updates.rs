@@ -53,10 +53,9 @@ fn nothing_depends_on_threads_or_interruptions() {
     let (network, x, y) = images();
     for labels in [Labels::Data, Labels::Model] {
         for kind in 0..kinds().len() {
-            let settings = |threads| LangevinSettings {
+            let settings = LangevinSettings {
                 batch: 16,
                 labels,
-                threads,
                 dynamics: if kind == 3 {
                     Dynamics::Hamiltonian { friction: 0.3 }
                 } else {
@@ -69,21 +68,20 @@ fn nothing_depends_on_threads_or_interruptions() {
                 },
                 ..settings(1e-3)
             };
-            let make = || objective::<f32>(&network, &x, &y, Categorical, 1.0);
+            let make = |threads| objective::<f32>(&network, &x, &y, Categorical, 1.0, threads);
             let mut stream = Stream::new(1, 0, Purpose::Initial, 0);
-            let start = make().layout().draw_standard_normal(&mut stream);
+            let start = make(1).layout().draw_standard_normal(&mut stream);
             let preconditioner = || kinds().swap_remove(kind);
             let mut whole =
-                Langevin::new(make(), preconditioner(), settings(1), start.clone()).unwrap();
-            let mut first = Langevin::new(make(), preconditioner(), settings(3), start).unwrap();
+                Langevin::new(make(1), preconditioner(), settings, start.clone()).unwrap();
+            let mut first = Langevin::new(make(3), preconditioner(), settings, start).unwrap();
             let mut losses = Vec::new();
             (0..30).for_each(|_| losses.push(whole.update().unwrap().loss));
             for loss in &losses[..11] {
                 assert_eq!(first.update().unwrap().loss, *loss);
             }
             let state = first.state().clone();
-            let mut second =
-                Langevin::resume(make(), preconditioner(), settings(2), state).unwrap();
+            let mut second = Langevin::resume(make(2), preconditioner(), settings, state).unwrap();
             for loss in &losses[11..] {
                 assert_eq!(second.update().unwrap().loss, *loss);
             }
@@ -106,7 +104,7 @@ fn cycles_explore_before_they_sample() {
         ..settings(0.1)
     };
     let run = |seed: u64| {
-        let objective = objective::<f64>(&network, &x, &y, Gaussian, 0.5);
+        let objective = objective::<f64>(&network, &x, &y, Gaussian, 0.5, 1);
         let kind = Box::new(QuasiDiagonal::default());
         let settings = LangevinSettings { seed, ..settings };
         Langevin::new(objective, kind, settings, vec![0.0; 3]).unwrap()
@@ -127,7 +125,7 @@ fn what_goes_wrong_is_said() {
     let network = network(2, &[3], 1);
     let dim = 13;
     let make = |settings: LangevinSettings, dim: usize| {
-        let objective = objective::<f64>(&network, &x, &y, Gaussian, 1e-3);
+        let objective = objective::<f64>(&network, &x, &y, Gaussian, 1e-3, 1);
         let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-4).swap_remove(0);
         Langevin::new(objective, kind, settings, vec![0.1; dim])
     };
@@ -164,7 +162,7 @@ fn what_goes_wrong_is_said() {
     }
     let error = make(settings(0.1), 5).unwrap_err().to_string();
     assert_eq!(error, "the state has 5 numbers of the position, not 13");
-    let objective = objective::<f64>(&network, &x, &y, Gaussian, 1.0);
+    let objective = objective::<f64>(&network, &x, &y, Gaussian, 1.0, 1);
     let settings = LangevinSettings {
         dynamics: Dynamics::NoseHoover { friction: 0.1 },
         ..settings(0.1)
@@ -172,4 +170,39 @@ fn what_goes_wrong_is_said() {
     let kind = Box::new(QuasiDiagonal::default());
     let error = Langevin::new(objective, kind, settings, vec![0.0; dim]).unwrap_err();
     assert!(error.to_string().contains("thermostat"), "{error}");
+}
+
+/// Whole matrices and units shared among threads against layer by layer: a pool of one pixel changes nothing but the way.
+#[test]
+fn dense_networks_go_another_way_to_the_same_positions() {
+    let (d, rows) = (7, 60);
+    let plain = network(d, &[150, 9], 3);
+    let mut pooled = plain.clone();
+    pooled.layers.insert(2, Layer::GlobalAveragePool);
+    let x = normals(rows * d, 1);
+    let mut y = vec![0.0; rows * 3];
+    (0..rows).for_each(|row| y[row * 3 + usize::from(x[row * d] > 0.0)] = 1.0);
+    let start = normals(plain.parameters().unwrap(), 2);
+    for labels in [Labels::Data, Labels::Model] {
+        for kind in 0..4 {
+            let settings = LangevinSettings {
+                batch: 25,
+                labels,
+                ..settings(1e-3)
+            };
+            let run = |network: &Composition, threads: usize| {
+                let objective = objective::<f64>(network, &x, &y, Categorical, 1.0, threads);
+                let preconditioner = preconditioners(1e-3).swap_remove(kind);
+                let mut chain =
+                    Langevin::new(objective, preconditioner, settings, start.clone()).unwrap();
+                let losses = (0..7).map(|_| chain.update().unwrap().loss);
+                (losses.collect::<Vec<_>>(), chain.state().position.clone())
+            };
+            let (one, three, layers) = (run(&plain, 1), run(&plain, 3), run(&pooled, 1));
+            assert!(one == three, "{kind}");
+            for (a, b) in one.1.iter().zip(&layers.1) {
+                assert!((a - b).abs() < 1e-9 * (1.0 + b.abs()), "{kind}: {a} {b}");
+            }
+        }
+    }
 }

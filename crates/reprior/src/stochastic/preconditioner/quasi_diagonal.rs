@@ -11,7 +11,7 @@
 //! a bias has the diagonal alone.
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
-use crate::compute::{NotPositiveDefinite, Real, simd};
+use crate::compute::{NotPositiveDefinite, Real, dot_in_lanes, simd};
 
 /// The least s_i.
 pub const LEAST: f64 = 1e-12;
@@ -66,70 +66,61 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
         let [_, at_inversion] = self.regularisation.parts::<R>();
         let least = R::from_f64(LEAST);
         let (diagonal, cross) = state.split_at(block.rows);
-        let (weights, bias) = diagonal.split_at(block.rows - usize::from(block.has_bias));
-        let bias = bias.first().map_or(R::ONE, |&m| m + at_inversion);
-        let inverse = R::ONE / bias;
-        let (gradient, gradient_0) = gradient.split_at_mut(weights.len());
-        let (noise, noise_0) = noise.split_at_mut(weights.len().min(noise.len()));
-        let g_0 = gradient_0.first().map_or(R::ZERO, |&g| g * inverse);
-        let mut corrected = 0;
+        if !block.has_bias {
+            return diagonal_alone(diagonal, at_inversion, gradient, noise);
+        }
+        let (weights, bias) = diagonal.split_at(cross.len());
+        let inverse = R::ONE / (bias[0] + at_inversion);
+        let (gradient, gradient_0) = gradient.split_at_mut(cross.len());
+        let (noise, noise_0) = noise.split_at_mut(cross.len().min(noise.len()));
+        let g_0 = gradient_0[0] * inverse;
+        let mut clamps = 0_u32;
         simd(
             #[inline(always)]
             || {
-                // sums in lanes, so that they are made by the vector
-                const LANES: usize = 16;
-                let (mut sums, mut noise_sums) = ([R::ZERO; LANES], [R::ZERO; LANES]);
-                let mut clamps = [R::ZERO; LANES];
-                for start in (0..weights.len()).step_by(LANES) {
-                    let count = LANES.min(weights.len() - start);
-                    let own = start..start + count;
-                    let mut m_0 = [R::ZERO; LANES];
-                    if let Some(cross) = cross.get(own.clone()) {
-                        m_0[..count].copy_from_slice(cross);
-                    }
-                    let mut root = [R::ONE; LANES];
-                    for ((root, &m), (&m_0, clamps)) in root
-                        .iter_mut()
-                        .zip(&weights[own.clone()])
-                        .zip(m_0.iter().zip(&mut clamps))
-                    {
-                        let s = m + at_inversion - m_0 * m_0 * inverse;
-                        let is_low = s < least;
-                        *clamps += if is_low { R::ONE } else { R::ZERO };
-                        let s = if is_low { least } else { s };
-                        *root = R::ONE / s.sqrt();
-                    }
-                    for ((g, &root), (&m_0, sum)) in gradient[own.clone()]
-                        .iter_mut()
-                        .zip(&root)
-                        .zip(m_0.iter().zip(&mut sums))
-                    {
-                        *g = (*g - g_0 * m_0) * root * root;
-                        *sum += m_0 * *g;
-                    }
-                    if let Some(noise) = noise.get_mut(own) {
-                        for ((xi, &root), (&m_0, sum)) in noise
-                            .iter_mut()
-                            .zip(&root)
-                            .zip(m_0.iter().zip(&mut noise_sums))
-                        {
-                            *xi *= root;
-                            *sum += m_0 * *xi;
-                        }
-                    }
+                for ((g, &m), &m_0) in gradient.iter_mut().zip(weights).zip(cross) {
+                    let s = m + at_inversion - m_0 * m_0 * inverse;
+                    clamps += u32::from(s < least);
+                    let s = if s < least { least } else { s };
+                    *g = (*g - g_0 * m_0) / s;
                 }
-                let total = |sums: [R; LANES]| sums.into_iter().sum::<R>();
-                for g in gradient_0 {
-                    *g = g_0 - total(sums) * inverse;
+                for ((xi, &m), &m_0) in noise.iter_mut().zip(weights).zip(cross) {
+                    let s = m + at_inversion - m_0 * m_0 * inverse;
+                    let s = if s < least { least } else { s };
+                    *xi = *xi / s.sqrt();
                 }
-                for xi in noise_0 {
-                    *xi = *xi * inverse.sqrt() - total(noise_sums) * inverse;
-                }
-                corrected = total(clamps).to_f64() as u64;
             },
         );
-        corrected
+        gradient_0[0] = g_0 - dot_in_lanes(cross, gradient) * inverse;
+        if let Some(xi) = noise_0.first_mut() {
+            *xi = *xi * inverse.sqrt() - dot_in_lanes(cross, noise) * inverse;
+        }
+        u64::from(clamps)
     }
+}
+
+/// Of a unit without a bias.
+fn diagonal_alone<R: Real>(
+    diagonal: &[R],
+    at_inversion: R,
+    gradient: &mut [R],
+    noise: &mut [R],
+) -> u64 {
+    let least = R::from_f64(LEAST);
+    let mut clamps = 0;
+    let mut s = |m: R| {
+        let s = m + at_inversion;
+        clamps += u64::from(s < least);
+        if s < least { least } else { s }
+    };
+    for (at, &m) in diagonal.iter().enumerate() {
+        let s = s(m);
+        gradient[at] = gradient[at] / s;
+        if let Some(xi) = noise.get_mut(at) {
+            *xi = *xi / s.sqrt();
+        }
+    }
+    clamps
 }
 
 #[cfg(test)]

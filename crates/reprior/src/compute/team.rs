@@ -1,0 +1,227 @@
+//! Threads that wait awake for the next piece of work: an update of a small network is a few milliseconds of half a dozen phases,
+//! between which a thread that sleeps takes longer to wake up than its part of a phase.
+//!
+//! Workers spin for [`PATIENCE`] and sleep after that; a team of one has none. Work is shared piece by piece, and which thread
+//! does what is left open: pieces must not depend on it.
+#![allow(unsafe_code)] // a job that the workers see for as long as `run` lasts; tested below
+
+use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long a worker waits awake.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// A job, without its lifetime: [`Team::run`] does not return before every worker has left it.
+#[derive(Clone, Copy)]
+struct Job(*const (dyn Fn() + Sync + 'static));
+
+// SAFETY: what it points to is `Sync`
+unsafe impl Send for Job {}
+
+#[derive(Default)]
+struct Shared {
+    /// How many jobs there have been; the latest.
+    generation: AtomicUsize,
+    job: Mutex<Option<Job>>,
+    /// Workers that have not left the latest yet.
+    busy: AtomicUsize,
+    /// Workers that sleep, or are about to.
+    asleep: AtomicUsize,
+    wake: Condvar,
+    has_panicked: AtomicBool,
+    is_over: AtomicBool,
+}
+
+/// Threads that work together.
+pub(crate) struct Team {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Team {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Team of {}", self.threads())
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<Job>> {
+        self.job.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a job after number `seen`; its number and itself, none if there will be no more.
+    fn next(&self, seen: usize) -> Option<(usize, Job)> {
+        let start = Instant::now();
+        let mut spins = 0_u32;
+        while self.generation.load(Ordering::Acquire) == seen {
+            spins += 1;
+            spin_loop();
+            // the clock is looked at now and then
+            if spins.is_multiple_of(64) && start.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        let mut job = self.lock();
+        if self.generation.load(Ordering::SeqCst) == seen {
+            self.asleep.fetch_add(1, Ordering::SeqCst);
+            while self.generation.load(Ordering::SeqCst) == seen {
+                job = self.wake.wait(job).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+        }
+        let generation = self.generation.load(Ordering::SeqCst);
+        if self.is_over.load(Ordering::SeqCst) {
+            return None;
+        }
+        job.map(|job| (generation, job))
+    }
+
+    /// Announces what is in `job` now.
+    fn announce(&self) {
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            // nobody is between looking and falling asleep
+            drop(self.lock());
+            self.wake.notify_all();
+        }
+    }
+
+    fn work(&self) {
+        let mut seen = 0;
+        while let Some((generation, job)) = self.next(seen) {
+            seen = generation;
+            // SAFETY: `run` keeps the job alive until `busy` is 0
+            let result = catch_unwind(AssertUnwindSafe(|| unsafe { (*job.0)() }));
+            if result.is_err() {
+                self.has_panicked.store(true, Ordering::SeqCst);
+            }
+            self.busy.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+impl Team {
+    /// With the calling thread `threads` of them (0 counts as 1).
+    ///
+    /// # Errors
+    /// The system has no more threads.
+    pub fn new(threads: usize) -> std::io::Result<Self> {
+        let mut team = Self {
+            shared: Arc::default(),
+            workers: Vec::new(),
+        };
+        for _ in 1..threads.max(1) {
+            let shared = Arc::clone(&team.shared);
+            let worker = Builder::new().spawn(move || shared.work())?;
+            team.workers.push(worker);
+        }
+        Ok(team)
+    }
+
+    /// How many, the calling thread included.
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Has every item worked on, by whichever thread is free.
+    pub fn share<T: Send>(&mut self, items: Vec<T>, work: impl Fn(T) + Sync) {
+        if self.workers.is_empty() || items.len() < 2 {
+            return items.into_iter().for_each(work);
+        }
+        let queue = Mutex::new(items.into_iter());
+        self.run(&|| {
+            loop {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(item) = next else { break };
+                work(item);
+            }
+        });
+    }
+
+    /// Runs `job` once on every thread, and returns when all are done.
+    fn run(&mut self, job: &(dyn Fn() + Sync)) {
+        let shared = &*self.shared;
+        // SAFETY: the lifetime is left out, but nobody uses the job after this function: `busy` is 0 then, panics included
+        let erased = unsafe {
+            std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(
+                job,
+            )
+        };
+        shared.busy.store(self.workers.len(), Ordering::SeqCst);
+        *shared.lock() = Some(Job(erased));
+        shared.announce();
+        let own = catch_unwind(AssertUnwindSafe(job));
+        let mut spins = 0_u32;
+        while shared.busy.load(Ordering::Acquire) > 0 {
+            spins = spins.wrapping_add(1);
+            if spins.is_multiple_of(1024) {
+                std::thread::yield_now();
+            } else {
+                spin_loop();
+            }
+        }
+        *shared.lock() = None;
+        if let Err(panic) = own {
+            resume_unwind(panic);
+        }
+        assert!(
+            !shared.has_panicked.swap(false, Ordering::SeqCst),
+            "a thread of a team panicked"
+        );
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        self.shared.announce();
+        for worker in self.workers.drain(..) {
+            // a worker's panic was passed on by `run`
+            let _ = worker.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against the same work on one thread, with pauses in which workers fall asleep.
+    #[test]
+    fn every_item_is_worked_on_once() {
+        let mut team = Team::new(3).unwrap();
+        assert_eq!(team.threads(), 3);
+        for round in 0..2000_usize {
+            let mut values: Vec<usize> = (0..round % 17).collect();
+            team.share(values.iter_mut().collect(), |value| *value += round);
+            assert_eq!(values, (round..round + round % 17).collect::<Vec<_>>());
+            if round % 500 == 0 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        let mut alone = Team::new(0).unwrap();
+        let mut values = [1, 2];
+        alone.share(values.iter_mut().collect(), |value: &mut i32| *value *= 3);
+        assert_eq!(values, [3, 6]);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_team_goes_on() {
+        let mut team = Team::new(2).unwrap();
+        for bad in 0..4 {
+            let failed = catch_unwind(AssertUnwindSafe(|| {
+                team.share((0..4).collect(), |item: usize| assert_ne!(item, bad));
+            }));
+            assert!(failed.is_err());
+        }
+        let sum = AtomicUsize::new(0);
+        team.share((0..100).collect(), |item| {
+            sum.fetch_add(item, Ordering::SeqCst);
+        });
+        assert_eq!(sum.into_inner(), 4950);
+    }
+}

@@ -1,0 +1,326 @@
+//! Minibatches through fully connected networks: products of whole matrices, split by units among threads.
+//!
+//! For one layer, with the batch's inputs A (n × fan-in, activations of the layer below), z = f·A·W + σ_b·b and cotangents δ
+//! (n × units), the gradient of a unit's weights is f·Aᵀδ_j and that of its bias σ_b·Σδ_j; sums of squares over rows are
+//! f²·(A∘A)ᵀ(δ_j∘δ_j), products with the bias' gradient f·σ_b·Aᵀ(δ_j∘δ_j): two more products, and no gradient of a single row.
+//! Gradients are not kept: [`DenseNetwork::scaled_sums`] makes those of a few units at a time, for whoever uses them while they are in
+//! the cache.
+//!
+//! Chunks of units do not depend on the number of threads, and so no bit of a result does. 2n(3·parameters − the first
+//! layer's) operations for a batch; memory 3n × (inputs + units).
+
+use std::ops::Range;
+
+use super::layout::{Layout, Parameters};
+use crate::compute::{Matrix, Real, Team, matrix, matrix_mut, multiply, simd};
+use crate::network::layer::Layer;
+use crate::network::{Activation, Composition, LayerScale};
+
+/// Units of a chunk, at most.
+const CHUNK: usize = 128;
+
+/// A fully connected network with what a minibatch leaves in it.
+#[derive(Debug)]
+pub(super) struct DenseNetwork<R> {
+    layers: Vec<DenseLayer<R>>,
+    /// Rows of the batch.
+    rows: usize,
+    /// The batch's inputs, row-major, and their squares.
+    inputs: Vec<R>,
+    squares: Vec<R>,
+}
+
+#[derive(Debug)]
+struct DenseLayer<R> {
+    parameters: Parameters,
+    fan_in: usize,
+    /// In front of weights and of biases.
+    factor: f64,
+    bias: f64,
+    activation: Option<Activation>,
+    /// n × units: activations, their derivatives (or pre-activations, where there is no activation), cotangents of the
+    /// pre-activations, and squares of activations and of cotangents.
+    output: Vec<R>,
+    derivative: Vec<R>,
+    cotangent: Vec<R>,
+    output_squares: Vec<R>,
+    cotangent_squares: Vec<R>,
+}
+
+/// Where sums over rows of a few units' gradients go; what is empty is not wanted.
+pub(super) struct UnitSums<'a, R> {
+    pub gradient: &'a mut [R],
+    pub squares: &'a mut [R],
+    pub cross: &'a mut [R],
+}
+
+impl<R: Real> DenseNetwork<R> {
+    /// If `network` is fully connected.
+    pub fn new(network: &Composition, layout: &Layout) -> Option<Self> {
+        let shapes = network.shapes().ok()?;
+        let (mut layers, mut parameters) = (Vec::new(), layout.layers.iter());
+        let mut push = |scale: &LayerScale, parameters: &Parameters| {
+            let fan_in = parameters.rows - usize::from(parameters.has_bias);
+            layers.push(DenseLayer {
+                parameters: parameters.clone(),
+                fan_in,
+                factor: scale.factor(fan_in),
+                bias: scale.bias,
+                activation: None,
+                output: Vec::new(),
+                derivative: Vec::new(),
+                cotangent: Vec::new(),
+                output_squares: Vec::new(),
+                cotangent_squares: Vec::new(),
+            });
+        };
+        let mut pending = Vec::new();
+        for (layer, shape) in network.layers.iter().zip(&shapes) {
+            match layer {
+                Layer::Dense(dense) if shape.pixels() == 1 => {
+                    push(&dense.scale, parameters.next()?);
+                    pending.push(None);
+                }
+                Layer::Activation { function } => match pending.last_mut() {
+                    Some(own @ None) => *own = Some(*function),
+                    // two after one another, or of the inputs
+                    _ => return None,
+                },
+                Layer::Flatten => {}
+                _ => return None,
+            }
+        }
+        push(&network.readout_scale, parameters.next()?);
+        for (layer, activation) in layers.iter_mut().zip(pending) {
+            layer.activation = activation;
+        }
+        Some(Self {
+            layers,
+            rows: 0,
+            inputs: Vec::new(),
+            squares: Vec::new(),
+        })
+    }
+
+    /// Takes the rows of a batch, row-major, and evaluates the network. Leaves the outputs, n × C.
+    pub fn forward(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        rows: usize,
+        inputs: &[R],
+    ) -> Matrix<'_, R> {
+        self.rows = rows;
+        self.inputs.clear();
+        self.inputs.extend_from_slice(inputs);
+        let columns = inputs.len() / rows.max(1);
+        for index in 0..self.layers.len() {
+            let (below, rest) = self.layers.split_at_mut(index);
+            let layer = &mut rest[0];
+            let a = match below.last() {
+                Some(below) => matrix(&below.output, rows, layer.fan_in),
+                None => matrix(&self.inputs, columns, rows).transpose(),
+            };
+            layer.forward(team, weights, a);
+        }
+        let last = &self.layers[self.layers.len() - 1];
+        matrix(&last.output, rows, last.parameters.units)
+    }
+
+    /// Where the cotangents of the outputs are to be written, n × C, before [`backward`](Self::backward).
+    pub fn output_cotangents(&mut self) -> &mut [R] {
+        let (rows, last) = (self.rows, self.layers.len() - 1);
+        let layer = &mut self.layers[last];
+        layer
+            .cotangent
+            .resize(rows * layer.parameters.units, R::ZERO);
+        &mut layer.cotangent
+    }
+
+    /// Cotangents of all layers.
+    pub fn backward(&mut self, team: &mut Team, weights: &[R]) {
+        let rows = self.rows;
+        for index in (1..self.layers.len()).rev() {
+            let (below, above) = self.layers.split_at_mut(index);
+            let (below, layer) = (&mut below[index - 1], &above[0]);
+            let units = layer.parameters.units;
+            let own = &weights[layer.parameters.range.clone()];
+            let w = matrix(own, layer.parameters.rows, units);
+            let delta = matrix(&layer.cotangent, rows, units);
+            let has_activation = below.activation.is_some();
+            below.cotangent.resize(rows * layer.fan_in, R::ZERO);
+            let (out, derivative) = (&mut below.cotangent, &mut below.derivative);
+            for_chunks(team, rows, [out, derivative], |inputs, out, derivative| {
+                let w = w.subrows(inputs.start, inputs.len()).transpose();
+                multiply(
+                    matrix_mut(out, rows, inputs.len()),
+                    false,
+                    layer.factor,
+                    delta,
+                    w,
+                );
+                if has_activation {
+                    multiply_by(out, derivative);
+                }
+            });
+        }
+    }
+
+    /// Squares of activations and cotangents, for [`scaled_sums`](Self::scaled_sums) of second moments.
+    pub fn square(&mut self) {
+        square(&self.inputs, &mut self.squares);
+        let last = self.layers.len() - 1;
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            if index < last {
+                square(&layer.output, &mut layer.output_squares);
+            }
+            square(&layer.cotangent, &mut layer.cotangent_squares);
+        }
+    }
+
+    /// `scale` times the sums of some units of layer `index`, from what the last [`backward`](Self::backward) and, for second moments, the last
+    /// [`square`](Self::square) left.
+    pub fn scaled_sums(
+        &self,
+        scale: f64,
+        index: usize,
+        units: Range<usize>,
+        sums: UnitSums<'_, R>,
+    ) {
+        let (layer, n) = (&self.layers[index], self.rows);
+        let (rows, count, fan_in) = (layer.parameters.rows, units.len(), layer.fan_in);
+        let inputs = |squares: bool| match index.checked_sub(1) {
+            Some(below) if squares => matrix(&self.layers[below].output_squares, n, fan_in),
+            Some(below) => matrix(&self.layers[below].output, n, fan_in),
+            None if squares => matrix(&self.squares, fan_in, n).transpose(),
+            None => matrix(&self.inputs, fan_in, n).transpose(),
+        };
+        let own = n * units.start..n * units.end;
+        let add = |out: &mut [R], factor: f64, bias: f64, a: Matrix<'_, R>, delta: &[R]| {
+            if out.is_empty() {
+                return;
+            }
+            let delta_matrix = matrix(delta, n, count);
+            let view = matrix_mut(out, rows, count).subrows_mut(0, fan_in);
+            multiply(view, false, factor, a.transpose(), delta_matrix);
+            if layer.parameters.has_bias {
+                let biases = out.iter_mut().skip(fan_in).step_by(rows);
+                for (out, delta) in biases.zip(delta.chunks_exact(n)) {
+                    *out = R::from_f64(bias) * delta.iter().copied().sum::<R>();
+                }
+            }
+        };
+        let (factor, bias) = (layer.factor, layer.bias);
+        add(
+            sums.gradient,
+            scale * factor,
+            scale * bias,
+            inputs(false),
+            &layer.cotangent[own.clone()],
+        );
+        if sums.squares.is_empty() {
+            return;
+        }
+        let delta = &layer.cotangent_squares[own];
+        add(
+            sums.squares,
+            scale * factor * factor,
+            scale * bias * bias,
+            inputs(true),
+            delta,
+        );
+        if layer.parameters.has_bias {
+            let (own, of_bias) = (scale * factor * bias, scale * bias * bias);
+            add(sums.cross, own, of_bias, inputs(false), delta);
+        } else {
+            sums.cross.fill(R::ZERO);
+        }
+    }
+}
+
+impl<R: Real> DenseLayer<R> {
+    fn forward(&mut self, team: &mut Team, weights: &[R], a: Matrix<'_, R>) {
+        let (n, units, rows) = (a.nrows(), self.parameters.units, self.parameters.rows);
+        let own = &weights[self.parameters.range.clone()];
+        let w = matrix(own, rows, units);
+        let (fan_in, bias) = (self.fan_in, R::from_f64(self.bias));
+        let (has_bias, factor, activation) =
+            (self.parameters.has_bias, self.factor, self.activation);
+        self.output.resize(n * units, R::ZERO);
+        let kept = if activation.is_some() { n * units } else { 0 };
+        self.derivative.resize(kept, R::ZERO);
+        let (output, derivative) = (&mut self.output, &mut self.derivative);
+        for_chunks(
+            team,
+            n,
+            [output, derivative],
+            |units, output, derivative| {
+                // pre-activations are made where derivatives go
+                let z = if activation.is_some() {
+                    &mut *derivative
+                } else {
+                    &mut *output
+                };
+                for (z, unit) in z.chunks_exact_mut(n).zip(units.clone()) {
+                    z.fill(if has_bias {
+                        bias * own[(unit + 1) * rows - 1]
+                    } else {
+                        R::ZERO
+                    });
+                }
+                let w = w.submatrix(0, units.start, fan_in, units.len());
+                multiply(matrix_mut(z, n, units.len()), true, factor, a, w);
+                if let Some(activation) = activation {
+                    activation.apply_with_derivative(derivative, output);
+                }
+            },
+        );
+    }
+}
+
+/// Has `work` done on chunks of the columns of two matrices of `rows` rows, the second of which may be empty.
+fn for_chunks<R: Real>(
+    team: &mut Team,
+    rows: usize,
+    [first, second]: [&mut Vec<R>; 2],
+    work: impl Fn(Range<usize>, &mut [R], &mut [R]) + Sync,
+) {
+    let columns = first.len() / rows.max(1);
+    // an even number, so that two threads have as many each
+    let count = columns.div_ceil(CHUNK).next_multiple_of(2);
+    let size = columns.div_ceil(count.max(1)).max(1);
+    let length = rows.max(1) * size;
+    let mut second = &mut second[..];
+    let chunks = first.chunks_mut(length).enumerate().map(|(index, first)| {
+        let range = index * size..columns.min((index + 1) * size);
+        let own = first.len().min(second.len());
+        let (own, rest) = std::mem::take(&mut second).split_at_mut(own);
+        second = rest;
+        (range, first, own)
+    });
+    let chunks = chunks.collect();
+    team.share(chunks, |(range, first, second)| work(range, first, second));
+}
+
+fn multiply_by<R: Real>(values: &mut [R], factors: &[R]) {
+    simd(
+        #[inline(always)]
+        || {
+            for (value, &factor) in values.iter_mut().zip(factors) {
+                *value *= factor;
+            }
+        },
+    );
+}
+
+fn square<R: Real>(values: &[R], squares: &mut Vec<R>) {
+    squares.resize(values.len(), R::ZERO);
+    simd(
+        #[inline(always)]
+        || {
+            for (square, &value) in squares.iter_mut().zip(values) {
+                *square = value * value;
+            }
+        },
+    );
+}

@@ -29,6 +29,13 @@ def kernels(title, peers_case, rows, name, operation):
     return Case(title, rows, peers, "infinite", name, operation)
 
 
+def epoch(operation, title=None):
+    """A case of an epoch of minibatches of 100, with SGD in PyTorch and JAX."""
+    peers = {"PyTorch": ["torch_minibatch.py", "sgd"], "JAX": ["jax_minibatch.py", "sgd"]}
+    title = f"epoch, 784-400-400-10: {title or operation}"
+    return Case(title, 60_000, peers, "minibatch", "784-400-400-10", operation)
+
+
 GRADIENT = ("outputs and gradient", "gradient", "outputs and gradient")
 PRODUCT = ("Gauss-Newton product", "gauss-newton", "Gauss-Newton product")
 BOTH = "NNGP and NTK"
@@ -42,4 +49,6 @@ CASES = {
     "kernels-pool": kernels(
         "NNGP: 3 × convolution 3 × 3, relu, mean of 16 × 16", "pool", 64, "conv relu, pool", "NNGP"
     ),
+    "sgd": epoch("SGD"),
+    "quasi-diagonal": epoch("quasi-diagonal SGLD", "quasi-diagonal SGLD here, SGD there"),
 }

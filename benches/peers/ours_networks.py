@@ -10,7 +10,7 @@ import ours
 
 
 class Reprior:
-    """The benchmarks `networks` and `infinite`, built once."""
+    """The benchmarks `networks`, `infinite` and `minibatch`, built once."""
 
     def __init__(self, root):
         self.version = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"][
@@ -18,6 +18,7 @@ class Reprior:
         ]
         command = ["cargo", "bench", "-p", "reprior", "--no-run", "--message-format", "json"]
         command += ["--bench", "networks", "--bench", "infinite"]
+        command += ["--bench", "minibatch"]
         lines = subprocess.run(
             command, cwd=root, check=True, stdout=subprocess.PIPE, text=True
         ).stdout.splitlines()

@@ -116,8 +116,8 @@ fn measure(case: &Case<'_>, input: [usize; 3], batches: &[usize]) {
     };
     let (weights, direction) = (noise(count), noise(count));
     let mut gradient = vec![0.0; count];
-    let wanted = |rows: &&usize| options.rows.is_none_or(|only| only == **rows);
-    for &rows in batches.iter().filter(wanted) {
+    let only = options.rows.map(|rows| [rows]);
+    for &rows in only.as_ref().map_or(batches, |only| &only[..]) {
         let inputs = noise(rows * network.input.features());
         let inputs = matrix(&inputs, rows, network.input.features());
         let cotangent = noise(rows * 10);

@@ -31,6 +31,8 @@ pub enum Purpose {
     Update = 7,
     /// Targets drawn from a network for the statistics of a preconditioner; indexed by update.
     Simulation = 8,
+    /// Which units an update leaves out; indexed by update, layer and unit.
+    Dropout = 9,
 }
 
 /// A stream of random numbers.

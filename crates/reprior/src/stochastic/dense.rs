@@ -11,8 +11,10 @@
 
 use std::ops::Range;
 
+use rand::Rng;
+
 use super::layout::{Layout, Parameters};
-use crate::compute::{Matrix, Real, Team, matrix, matrix_mut, multiply, simd};
+use crate::compute::{Matrix, Purpose, Real, Stream, Team, matrix, matrix_mut, multiply, simd};
 use crate::network::layer::Layer;
 use crate::network::{Activation, Composition, LayerScale};
 
@@ -45,6 +47,43 @@ struct DenseLayer<R> {
     cotangent: Vec<R>,
     output_squares: Vec<R>,
     cotangent_squares: Vec<R>,
+}
+
+/// Activations are left out with probability `rate`, each row's by themselves, and the others are 1/(1 − rate) times as large
+/// (Srivastava et al. 2014, the scale at training time).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dropout {
+    pub rate: f64,
+    pub seed: u64,
+    pub chain: u64,
+    pub update: u64,
+}
+
+impl Dropout {
+    /// Activations and their derivatives of some units of a layer, the first of which is number `first`.
+    fn leave_out<R: Real>(
+        self,
+        layer: usize,
+        first: usize,
+        output: &mut [R],
+        derivative: &mut [R],
+    ) {
+        let index = (self.update << 32) | ((layer as u64) << 24) | first as u64;
+        let mut stream = Stream::new(self.seed, self.chain, Purpose::Dropout, index);
+        let generator = stream.generator();
+        // of 2³² numbers
+        let left_out = (self.rate * 2.0_f64.powi(32)) as u32;
+        let scale = R::from_f64(1.0 / (1.0 - self.rate));
+        for (output, derivative) in output.iter_mut().zip(derivative) {
+            let factor = if generator.next_u32() < left_out {
+                R::ZERO
+            } else {
+                scale
+            };
+            *output *= factor;
+            *derivative *= factor;
+        }
+    }
 }
 
 /// Where sums over rows of a few units' gradients go; what is empty is not wanted.
@@ -102,13 +141,15 @@ impl<R: Real> DenseNetwork<R> {
         })
     }
 
-    /// Takes the rows of a batch, row-major, and evaluates the network. Leaves the outputs, n × C.
+    /// Takes the rows of a batch, row-major, and evaluates the network, some of whose activations are left out if so told.
+    /// Leaves the outputs, n × C.
     pub fn forward(
         &mut self,
         team: &mut Team,
         weights: &[R],
         rows: usize,
         inputs: &[R],
+        dropout: Option<Dropout>,
     ) -> Matrix<'_, R> {
         self.rows = rows;
         self.inputs.clear();
@@ -121,7 +162,7 @@ impl<R: Real> DenseNetwork<R> {
                 Some(below) => matrix(&below.output, rows, layer.fan_in),
                 None => matrix(&self.inputs, columns, rows).transpose(),
             };
-            layer.forward(team, weights, a);
+            layer.forward(team, weights, a, dropout.map(|dropout| (dropout, index)));
         }
         let last = &self.layers[self.layers.len() - 1];
         matrix(&last.output, rows, last.parameters.units)
@@ -239,7 +280,13 @@ impl<R: Real> DenseNetwork<R> {
 }
 
 impl<R: Real> DenseLayer<R> {
-    fn forward(&mut self, team: &mut Team, weights: &[R], a: Matrix<'_, R>) {
+    fn forward(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        a: Matrix<'_, R>,
+        dropout: Option<(Dropout, usize)>,
+    ) {
         let (n, units, rows) = (a.nrows(), self.parameters.units, self.parameters.rows);
         let own = &weights[self.parameters.range.clone()];
         let w = matrix(own, rows, units);
@@ -272,6 +319,9 @@ impl<R: Real> DenseLayer<R> {
                 multiply(matrix_mut(z, n, units.len()), true, factor, a, w);
                 if let Some(activation) = activation {
                     activation.apply_with_derivative(derivative, output);
+                    if let Some((dropout, layer)) = dropout {
+                        dropout.leave_out(layer, units.start, output, derivative);
+                    }
                 }
             },
         );

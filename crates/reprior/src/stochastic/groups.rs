@@ -39,6 +39,32 @@ pub(super) struct Found {
     pub kinetic: f64,
 }
 
+/// How positions move.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    Plain,
+    /// What is kept of the momentum.
+    Momentum(f64),
+    Adam {
+        rates: [f64; 2],
+        /// 1/(1 − βᵗ) of both.
+        corrections: [f64; 2],
+        epsilon: f64,
+    },
+}
+
+impl Step {
+    /// Adam's `count`-th update.
+    pub fn adam(first: f64, second: f64, epsilon: f64, count: u64) -> Self {
+        let rates = [first, second];
+        Self::Adam {
+            rates,
+            corrections: rates.map(|rate| 1.0 / (1.0 - rate.powf(count as f64))),
+            epsilon,
+        }
+    }
+}
+
 /// What is the same for every group in an update.
 pub(super) struct Shared<'a, R> {
     pub objective: &'a Objective<R>,
@@ -50,8 +76,7 @@ pub(super) struct Shared<'a, R> {
     pub rows: usize,
     /// η.
     pub step_size: f64,
-    /// What is kept of the momentum, if there is one.
-    pub keeps: Option<f64>,
+    pub step: Step,
     /// Scale of the noise; 0 for none.
     pub noise: f64,
     /// γ.
@@ -163,6 +188,7 @@ pub(super) fn update_groups<R: Real>(
     let mut position = &mut state.position[..];
     let mut momentum = &mut state.momentum[..];
     let mut own_state = &mut state.preconditioner[..];
+    let momenta = momentum.len() / position.len().max(1);
     let mut found = vec![Ok(Found::default()); groups.len()];
     let mut items = Vec::with_capacity(groups.len());
     for (index, (group, found)) in groups.iter().zip(&mut found).enumerate() {
@@ -171,7 +197,7 @@ pub(super) fn update_groups<R: Real>(
             index,
             group,
             position: take(&mut position, length),
-            momentum: take(&mut momentum, length),
+            momentum: take(&mut momentum, momenta * length),
             state: take(&mut own_state, group.blocks() * group.state),
         };
         items.push((own, found));
@@ -204,6 +230,8 @@ impl<R: Real> Shared<'_, R> {
             return Ok(found);
         }
         let work = self.sums(group, own.index, scratch);
+        let one = own.position.len().min(own.momentum.len());
+        let (momentum, second) = own.momentum.split_at_mut(one);
         let mut outer = &*work.outer;
         for (at, start) in (0..own.position.len()).step_by(size).enumerate() {
             let range = start..start + size;
@@ -229,8 +257,12 @@ impl<R: Real> Shared<'_, R> {
             let noise = work.noise.get_mut(range.clone()).unwrap_or(&mut []);
             let kind = self.preconditioner;
             found.corrections += kind.transform(group.block, state, gradient, noise);
-            let momentum = own.momentum.get_mut(range).unwrap_or(&mut []);
-            found.kinetic += self.step(position, momentum, gradient, noise);
+            let momentum = momentum.get_mut(range.clone()).unwrap_or(&mut []);
+            if let Some(second) = second.get_mut(range) {
+                self.adam(position, momentum, second, gradient);
+            } else {
+                found.kinetic += self.step(position, momentum, gradient, noise);
+            }
             if !all_finite(position) {
                 return Err(self.out_of_range(first, position));
             }
@@ -322,18 +354,8 @@ impl<R: Real> Shared<'_, R> {
         let (step_size, scale) = (R::from_f64(self.step_size), R::from_f64(self.noise));
         simd(
             #[inline(always)]
-            || match self.keeps {
-                None if noise.is_empty() => {
-                    for (theta, &g) in position.iter_mut().zip(gradient) {
-                        *theta -= step_size * g;
-                    }
-                }
-                None => {
-                    for ((theta, &g), &xi) in position.iter_mut().zip(gradient).zip(noise) {
-                        *theta += scale * xi - step_size * g;
-                    }
-                }
-                Some(keeps) => {
+            || match self.step {
+                Step::Momentum(keeps) => {
                     let keeps = R::from_f64(keeps);
                     for (v, &g) in momentum.iter_mut().zip(gradient) {
                         *v = keeps * *v - step_size * g;
@@ -345,9 +367,45 @@ impl<R: Real> Shared<'_, R> {
                         *theta += v;
                     }
                 }
+                _ => {
+                    for (theta, &g) in position.iter_mut().zip(gradient) {
+                        *theta -= step_size * g;
+                    }
+                    for (theta, &xi) in position.iter_mut().zip(noise) {
+                        *theta += scale * xi;
+                    }
+                }
             },
         );
         norm_squared(momentum)
+    }
+
+    /// Adam's move.
+    fn adam(&self, position: &mut [R], first: &mut [R], second: &mut [R], gradient: &[R]) {
+        let Step::Adam {
+            rates,
+            corrections,
+            epsilon,
+        } = self.step
+        else {
+            return;
+        };
+        let [keeps_first, keeps_second] = rates.map(R::from_f64);
+        let [takes_first, takes_second] = rates.map(|rate| R::from_f64(1.0 - rate));
+        let step_size = R::from_f64(self.step_size * corrections[0]);
+        let (scale, epsilon) = (R::from_f64(corrections[1]), R::from_f64(epsilon));
+        let moments = first.iter_mut().zip(second);
+        let values = position.iter_mut().zip(moments).zip(gradient);
+        simd(
+            #[inline(always)]
+            || {
+                for ((theta, (m, v)), &g) in values {
+                    *m = keeps_first * *m + takes_first * g;
+                    *v = keeps_second * *v + takes_second * g * g;
+                    *theta -= step_size * *m / ((scale * *v).sqrt() + epsilon);
+                }
+            },
+        );
     }
 
     /// Which layer's weights are not finite, among those from number `first` on.

@@ -7,6 +7,10 @@
 //! * [`Dynamics::NoseHoover`] (Ding et al. 2014): the same with (1 − z)·v in place of (1 − a)·v and
 //!   z ← z + (1 − z/2)·|v|²/D − h after it, C = I: the thermostat z finds how much friction the gradient's noise takes.
 //!
+//! Without noise (temperature 0) these are descents to a mode, and so is
+//! * [`Dynamics::Adam`] (Kingma & Ba 2015), C = I: m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², θ ← θ − η·m̂/(√v̂ + ε) with the
+//!   averages m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ) of t updates.
+//!
 //! For a Gaussian of precision P the second settles in the covariance P⁻¹(1 − hP/(2(2 − a)))⁻¹ of θ, with |v|² = 2hD/(2 − a)
 //! as h → 0: v is what an update leaves, half of which has lost the momentum's part a. Hence the factor 1 − z/2, without which θ
 //! would be too cold by it.
@@ -14,7 +18,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::groups::{Group, Shared, groups, update_groups};
+use super::dense::Dropout;
+use super::groups::{Group, Shared, Step, groups, update_groups};
 use super::preconditioner::{Block, Decay, Preconditioner, Statistics};
 use super::{Batches, Objective, Prior, StepSize};
 use crate::compute::{NotPositiveDefinite, Purpose, Real, Stream, Team};
@@ -36,6 +41,33 @@ pub enum Dynamics {
         /// The first friction a in (0, 1], and that of the injected noise.
         friction: f64,
     },
+    /// Adam: no sampler, at temperature 0 alone.
+    Adam {
+        /// β₁ in [0, 1).
+        first: f64,
+        /// β₂ in [0, 1).
+        second: f64,
+        /// ε > 0.
+        epsilon: f64,
+    },
+}
+
+impl Dynamics {
+    /// Adam with its usual numbers.
+    pub const ADAM: Self = Self::Adam {
+        first: 0.9,
+        second: 0.999,
+        epsilon: 1e-8,
+    };
+
+    /// Numbers that are kept for each parameter.
+    fn momenta(self) -> usize {
+        match self {
+            Self::Langevin => 0,
+            Self::Hamiltonian { .. } | Self::NoseHoover { .. } => 1,
+            Self::Adam { .. } => 2,
+        }
+    }
 }
 
 /// Whose targets the preconditioner's statistics are of.
@@ -72,6 +104,8 @@ pub struct LangevinSettings {
     pub chain: u64,
     /// T ≥ 0, of which the noise has √T: 1 for the posterior, 0 for a descent to a mode.
     pub temperature: f64,
+    /// Probability in [0, 1) that an activation is left out of an update: for fully connected networks, 0 for the posterior.
+    pub dropout: f64,
 }
 
 /// Where a chain is: with the settings, all that is needed to go on.
@@ -81,7 +115,7 @@ pub struct LangevinState<R> {
     pub update: u64,
     /// θ.
     pub position: Vec<R>,
-    /// v; empty without momentum.
+    /// v; empty without momentum. Of Adam m and v, group by group.
     pub momentum: Vec<R>,
     /// z of [`Dynamics::NoseHoover`].
     pub thermostat: f64,
@@ -185,10 +219,7 @@ impl<R: Real> Langevin<R> {
     ) -> Result<Self, LangevinError> {
         let mut state = LangevinState {
             update: 0,
-            momentum: match settings.dynamics {
-                Dynamics::Langevin => Vec::new(),
-                _ => vec![R::ZERO; position.len()],
-            },
+            momentum: vec![R::ZERO; settings.dynamics.momenta() * position.len()],
             thermostat: match settings.dynamics {
                 Dynamics::NoseHoover { friction } => friction,
                 _ => 0.0,
@@ -217,13 +248,18 @@ impl<R: Real> Langevin<R> {
         state: LangevinState<R>,
     ) -> Result<Self, LangevinError> {
         settings.check(&*preconditioner)?;
+        if settings.dropout > 0.0 {
+            let needs = preconditioner.statistics();
+            let is_dense = !matches!(needs, Statistics::Outer | Statistics::Kronecker);
+            if !(objective.is_fully_connected() && is_dense) {
+                let text = "dropout is for fully connected networks, and not with the preconditioners full and kfac";
+                return Err(LangevinError::Setting(text.to_owned()));
+            }
+        }
         let groups = groups(objective.layout(), &*preconditioner);
         let parameters = objective.layout().len();
         let numbers = groups.iter().map(|group| group.blocks() * group.state);
-        let momentum = match settings.dynamics {
-            Dynamics::Langevin => 0,
-            _ => parameters,
-        };
+        let momentum = settings.dynamics.momenta() * parameters;
         for (what, found, expected) in [
             ("the position", state.position.len(), parameters),
             ("the momentum", state.momentum.len(), momentum),
@@ -292,12 +328,22 @@ impl<R: Real> Langevin<R> {
         let mut stream = Stream::new(seed, chain, Purpose::Simulation, update);
         let is_simulated = settings.labels == Labels::Model && statistics != Statistics::None;
         let simulation = is_simulated.then_some(&mut stream);
+        let dropout = (settings.dropout > 0.0).then_some(Dropout {
+            rate: settings.dropout,
+            seed,
+            chain,
+            update,
+        });
         let batch = self.batches.rows(update);
         let (position, count) = (&self.state.position, batch.len());
-        let loss = self
-            .objective
-            .evaluate(&mut self.team, position, batch, statistics, simulation)
-            / count as f64;
+        let loss = self.objective.evaluate(
+            &mut self.team,
+            position,
+            batch,
+            statistics,
+            simulation,
+            dropout,
+        ) / count as f64;
         if !loss.is_finite() {
             return Err(LangevinError::Loss {
                 loss,
@@ -307,10 +353,17 @@ impl<R: Real> Langevin<R> {
         }
         let time = step_size / rows as f64;
         let is_noisy = settings.schedule.is_sampling(update);
-        let (keeps, injected) = match settings.dynamics {
-            Dynamics::Langevin => (None, 1.0),
-            Dynamics::Hamiltonian { friction } => (Some(1.0 - friction), friction),
-            Dynamics::NoseHoover { friction } => (Some(1.0 - self.state.thermostat), friction),
+        let (step, injected) = match settings.dynamics {
+            Dynamics::Langevin => (Step::Plain, 1.0),
+            Dynamics::Hamiltonian { friction } => (Step::Momentum(1.0 - friction), friction),
+            Dynamics::NoseHoover { friction } => {
+                (Step::Momentum(1.0 - self.state.thermostat), friction)
+            }
+            Dynamics::Adam {
+                first,
+                second,
+                epsilon,
+            } => (Step::adam(first, second, epsilon, update + 1), 0.0),
         };
         let layers = self.objective.layout().layers.iter();
         let pulls = layers.map(|layer| settings.prior.pull_of(position, layer));
@@ -321,7 +374,7 @@ impl<R: Real> Langevin<R> {
             batch: count,
             rows,
             step_size,
-            keeps,
+            step,
             noise: if is_noisy {
                 (2.0 * settings.temperature * injected * time).sqrt()
             } else {
@@ -341,6 +394,10 @@ impl<R: Real> Langevin<R> {
             &shared,
         )?;
         let dim = state.position.len() as f64;
+        let keeps = match step {
+            Step::Momentum(keeps) => Some(keeps),
+            _ => None,
+        };
         let kinetic = 0.5 * (1.0 + keeps.unwrap_or(0.0)) * found.kinetic / dim;
         if let Dynamics::NoseHoover { .. } = settings.dynamics {
             state.thermostat += kinetic - settings.temperature * time;
@@ -373,6 +430,10 @@ impl LangevinSettings {
                 self.temperature
             ));
         }
+        if !(0.0..1.0).contains(&self.dropout) {
+            let rate = self.dropout;
+            return wrong(format!("the dropout rate is {rate}: it must be in [0, 1)"));
+        }
         if self.batch == 0 {
             return wrong("a minibatch has 0 rows: it must have at least 1".to_owned());
         }
@@ -382,15 +443,34 @@ impl LangevinSettings {
         {
             return wrong(format!("the friction is {friction}: it must be in (0, 1]"));
         }
+        if let Dynamics::Adam {
+            first,
+            second,
+            epsilon,
+        } = self.dynamics
+        {
+            let is_rate = |rate: f64| (0.0..1.0).contains(&rate);
+            if !(is_rate(first) && is_rate(second) && epsilon.is_finite() && epsilon > 0.0) {
+                return wrong(format!(
+                    "Adam's rates are {first} and {second} and its epsilon is {epsilon}: the first two must be in [0, 1), the last positive"
+                ));
+            }
+            if self.temperature > 0.0 {
+                return wrong("Adam is no sampler: its temperature must be 0".to_owned());
+            }
+        }
         let whole = Block {
             rows: 1,
             units: 1,
             has_bias: false,
         };
-        if matches!(self.dynamics, Dynamics::NoseHoover { .. })
-            && preconditioner.state_len(whole) > 0
-        {
-            let text = "a thermostat is for the identity alone: leave the preconditioner out";
+        let is_alone = matches!(
+            self.dynamics,
+            Dynamics::NoseHoover { .. } | Dynamics::Adam { .. }
+        );
+        if is_alone && preconditioner.state_len(whole) > 0 {
+            let text =
+                "a thermostat and Adam are for the identity alone: leave the preconditioner out";
             return wrong(text.to_owned());
         }
         let checks = [

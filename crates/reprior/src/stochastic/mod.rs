@@ -9,8 +9,10 @@
 //! Weights are in the NTK parametrisation, where a prior N(0, 1) is on every one, or in the standard one
 //! ([`Composition::in_standard_parametrisation`](crate::network::Composition::in_standard_parametrisation)) with a [`Prior`].
 
+mod average;
 mod batches;
 mod dense;
+mod ensemble;
 mod groups;
 mod langevin;
 mod layout;
@@ -18,8 +20,11 @@ mod objective;
 pub mod preconditioner;
 mod prior;
 mod step_size;
+mod swag;
 
+pub use average::{Averaging, PosteriorMean};
 pub use batches::Batches;
+pub use ensemble::Ensemble;
 pub use langevin::{
     Dynamics, Labels, Langevin, LangevinError, LangevinSettings, LangevinState, Update,
 };
@@ -27,3 +32,4 @@ pub use layout::{Layout, Parameters};
 pub use objective::{MinibatchData, Objective, ObjectiveError};
 pub use prior::Prior;
 pub use step_size::StepSize;
+pub use swag::Swag;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::Layout;
-use super::dense::{DenseNetwork, UnitSums};
+use super::dense::{DenseNetwork, Dropout, UnitSums};
 use super::preconditioner::Statistics;
 use crate::compute::{Real, Stream, Team, matrix, matrix_mut, multiply, panel_rows};
 use crate::model::likelihood::{Derivatives, Likelihood};
@@ -154,6 +154,11 @@ impl<R: Real> Objective<R> {
         &self.layout
     }
 
+    /// Whether the network is fully connected.
+    pub fn is_fully_connected(&self) -> bool {
+        self.dense.is_some()
+    }
+
     /// Threads that work on a batch.
     pub fn threads(&self) -> usize {
         self.threads
@@ -161,7 +166,7 @@ impl<R: Real> Objective<R> {
 
     /// The sum over the rows `batch` of −log p; what [`scaled_sums`](Self::scaled_sums) and [`outer`](Self::outer) are to give is found as far
     /// as that is done for all parameters at once. Statistics are of the data's targets, or of targets that are drawn from the
-    /// network if there is a stream.
+    /// network if there is a stream. Without effect on networks that are not fully connected: `dropout`.
     pub(super) fn evaluate(
         &mut self,
         team: &mut Team,
@@ -169,12 +174,13 @@ impl<R: Real> Objective<R> {
         batch: &[u32],
         statistics: Statistics,
         simulation: Option<&mut Stream>,
+        dropout: Option<Dropout>,
     ) -> f64 {
         self.gather(batch);
         self.is_dense = self.dense.is_some()
             && !matches!(statistics, Statistics::Outer | Statistics::Kronecker);
         if self.is_dense {
-            self.evaluate_dense(team, weights, batch, statistics, simulation)
+            self.evaluate_dense(team, weights, batch, statistics, simulation, dropout)
         } else {
             self.evaluate_layers(weights, batch, statistics, simulation)
         }
@@ -187,12 +193,13 @@ impl<R: Real> Objective<R> {
         batch: &[u32],
         statistics: Statistics,
         simulation: Option<&mut Stream>,
+        dropout: Option<Dropout>,
     ) -> f64 {
         let Some(network) = &mut self.dense else {
             return f64::NAN;
         };
         let (n, outputs) = (batch.len(), self.outputs);
-        let f = network.forward(team, weights, n, &self.batch);
+        let f = network.forward(team, weights, n, &self.batch, dropout);
         self.cotangents.clear();
         for row in 0..n {
             let own = (0..outputs).map(|output| f[(row, output)]);

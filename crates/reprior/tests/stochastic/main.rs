@@ -62,6 +62,7 @@ fn settings(step_size: f64) -> LangevinSettings {
         seed: 3,
         chain: 0,
         temperature: 1.0,
+        dropout: 0.0,
     }
 }
 

@@ -206,3 +206,90 @@ fn dense_networks_go_another_way_to_the_same_positions() {
         }
     }
 }
+
+/// The mean loss over many masks at a position that stands still, against its expectation by hand.
+#[test]
+fn dropout_keeps_means_and_is_the_same_on_any_number_of_threads() {
+    let (d, units, rows) = (3, 40, 8);
+    let network = network(d, &[units], 1);
+    let (x, y) = (normals(rows * d, 1), vec![0.0; rows]);
+    let start = normals(network.parameters().unwrap(), 2);
+    let rate = 0.3;
+    let run = |threads: usize, updates: usize| {
+        let settings = LangevinSettings {
+            dropout: rate,
+            temperature: 0.0,
+            ..settings(1e-300)
+        };
+        let objective = objective::<f64>(&network, &x, &y, Gaussian, 1.0, threads);
+        let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-3).swap_remove(0);
+        let mut chain = Langevin::new(objective, kind, settings, start.clone()).unwrap();
+        let losses = (0..updates).map(|_| chain.update().unwrap().loss);
+        losses.collect::<Vec<_>>()
+    };
+    assert_eq!(run(1, 5), run(3, 5));
+    let losses = run(1, 20_000);
+    let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+    let spread = losses.iter().map(|l| (l - mean).powi(2)).sum::<f64>() / losses.len() as f64;
+    // ½ E f² = ½ (Σ w h + b)² + ½ Σ w²h²·p/(1 − p), and ½ log 2π, which may be left out
+    let mut expected = 0.0;
+    for row in 0..rows {
+        let (mut f, mut variance) = (start[units * (d + 1) + units], 0.0);
+        for unit in 0..units {
+            let own = &start[unit * (d + 1)..(unit + 1) * (d + 1)];
+            let z: f64 = (0..d).map(|k| own[k] * x[row * d + k]).sum::<f64>() + own[d];
+            let term = start[units * (d + 1) + unit] * z.tanh();
+            f += term;
+            variance += term * term * rate / (1.0 - rate);
+        }
+        expected += 0.5 * (f * f + variance) / rows as f64;
+    }
+    let error = (spread / losses.len() as f64).sqrt();
+    let constant = 0.5 * (2.0 * std::f64::consts::PI).ln();
+    let off = [mean - expected, mean - expected - constant];
+    assert!(
+        off.iter().any(|off| off.abs() < 4.5 * error),
+        "{off:?} {error}"
+    );
+}
+
+/// Adam by its formulas, from gradients that differences of positions of plain descent give.
+#[test]
+fn adam_moves_as_its_formulas_say() {
+    let (d, rows) = (3, 9);
+    let network = network(d, &[2], 1);
+    let (x, y) = (normals(rows * d, 1), normals(rows, 2));
+    let dim = network.parameters().unwrap();
+    let make = |dynamics, step_size, start: &[f64]| {
+        let settings = LangevinSettings {
+            dynamics,
+            temperature: 0.0,
+            ..settings(step_size)
+        };
+        let objective = objective::<f64>(&network, &x, &y, Gaussian, 0.7, 2);
+        let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-3).swap_remove(0);
+        Langevin::new(objective, kind, settings, start.to_vec()).unwrap()
+    };
+    let start = normals(dim, 3);
+    let mut adam = make(Dynamics::ADAM, 0.01, &start);
+    let (mut theta, mut m, mut v) = (start, vec![0.0; dim], vec![0.0; dim]);
+    for t in 1..=6 {
+        let mut descent = make(Dynamics::Langevin, 1.0, &theta);
+        descent.update().unwrap();
+        let moved = &descent.state().position;
+        for at in 0..dim {
+            let g = theta[at] - moved[at];
+            m[at] = 0.9 * m[at] + 0.1 * g;
+            v[at] = 0.999 * v[at] + 0.001 * g * g;
+            let hats = [
+                m[at] / (1.0 - 0.9_f64.powi(t)),
+                v[at] / (1.0 - 0.999_f64.powi(t)),
+            ];
+            theta[at] -= 0.01 * hats[0] / (hats[1].sqrt() + 1e-8);
+        }
+        adam.update().unwrap();
+        for (a, b) in adam.state().position.iter().zip(&theta) {
+            assert!((a - b).abs() < 1e-9, "{t}: {a} {b}");
+        }
+    }
+}

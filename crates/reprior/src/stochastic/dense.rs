@@ -20,6 +20,8 @@ use crate::network::{Activation, Composition, LayerScale};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
+/// Rows of a batch that are fetched at a time.
+const GATHER: usize = 25;
 
 /// A fully connected network with what a minibatch leaves in it.
 #[derive(Debug)]
@@ -141,20 +143,30 @@ impl<R: Real> DenseNetwork<R> {
         })
     }
 
-    /// Takes the rows of a batch, row-major, and evaluates the network, some of whose activations are left out if so told.
-    /// Leaves the outputs, n × C.
+    /// Takes the rows `batch` of all `inputs` (row-major, of `columns` columns) for the batch.
+    pub fn load(&mut self, team: &mut Team, inputs: &[R], columns: usize, batch: &[u32]) {
+        self.rows = batch.len();
+        self.inputs.resize(batch.len() * columns, R::ZERO);
+        // they come from far away: fetched by all threads
+        let chunks = self.inputs.chunks_mut(GATHER * columns.max(1));
+        let chunks = chunks.zip(batch.chunks(GATHER)).collect();
+        team.share(chunks, |(to, rows): (&mut [R], &[u32])| {
+            for (to, &row) in to.chunks_exact_mut(columns.max(1)).zip(rows) {
+                let at = row as usize * columns;
+                to.copy_from_slice(&inputs[at..at + columns]);
+            }
+        });
+    }
+
+    /// Evaluates the network at the batch, some of whose activations are left out if so told. Leaves the outputs, n × C.
     pub fn forward(
         &mut self,
         team: &mut Team,
         weights: &[R],
-        rows: usize,
-        inputs: &[R],
         dropout: Option<Dropout>,
     ) -> Matrix<'_, R> {
-        self.rows = rows;
-        self.inputs.clear();
-        self.inputs.extend_from_slice(inputs);
-        let columns = inputs.len() / rows.max(1);
+        let rows = self.rows;
+        let columns = self.inputs.len() / rows.max(1);
         for index in 0..self.layers.len() {
             let (below, rest) = self.layers.split_at_mut(index);
             let layer = &mut rest[0];

@@ -176,12 +176,12 @@ impl<R: Real> Objective<R> {
         simulation: Option<&mut Stream>,
         dropout: Option<Dropout>,
     ) -> f64 {
-        self.gather(batch);
         self.is_dense = self.dense.is_some()
             && !matches!(statistics, Statistics::Outer | Statistics::Kronecker);
         if self.is_dense {
             self.evaluate_dense(team, weights, batch, statistics, simulation, dropout)
         } else {
+            self.gather(batch);
             self.evaluate_layers(weights, batch, statistics, simulation)
         }
     }
@@ -199,7 +199,8 @@ impl<R: Real> Objective<R> {
             return f64::NAN;
         };
         let (n, outputs) = (batch.len(), self.outputs);
-        let f = network.forward(team, weights, n, &self.batch, dropout);
+        network.load(team, &self.data.inputs, self.columns, batch);
+        let f = network.forward(team, weights, dropout);
         self.cotangents.clear();
         for row in 0..n {
             let own = (0..outputs).map(|output| f[(row, output)]);

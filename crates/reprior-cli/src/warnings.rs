@@ -33,7 +33,9 @@ impl Summary {
         if self.chains == 1 {
             warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
         }
-        let other = if is_gradient_free(method) {
+        let other = if settings.coordinates() == Coordinates::Tangent {
+            ", or try marginal coordinates"
+        } else if is_gradient_free(method) {
             ", or try --method hmc-infinite"
         } else if method == Method::HmcInfinite {
             ""

@@ -6,10 +6,9 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::dense::UnitSums;
-use super::langevin::{LangevinError, LangevinState};
 use super::preconditioner::{Batch, Block, Preconditioner, Scope, Statistics};
 use super::prior::Pull;
-use super::{Layout, Objective};
+use super::{LangevinError, LangevinState, Layout, Objective};
 use crate::compute::{Purpose, Real, Stream, Team, all_finite, dot_in_lanes, norm_squared, simd};
 
 /// Parameters of a group of units, about.

@@ -15,182 +15,14 @@
 //! as h → 0: v is what an update leaves, half of which has lost the momentum's part a. Hence the factor 1 − z/2, without which θ
 //! would be too cold by it.
 
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
-
 use super::dense::Dropout;
 use super::groups::{Group, Shared, Step, groups, update_groups};
-use super::preconditioner::{Block, Decay, Preconditioner, Statistics};
-use super::{Batches, Objective, Prior, StepSize};
-use crate::compute::{NotPositiveDefinite, Purpose, Real, Stream, Team};
-
-/// How the position moves.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(tag = "dynamics", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Dynamics {
-    /// Overdamped: SGLD.
-    #[default]
-    Langevin,
-    /// With momentum: SGHMC.
-    Hamiltonian {
-        /// Part a in (0, 1] of the momentum that an update loses.
-        friction: f64,
-    },
-    /// With a thermostat: SGNHT.
-    NoseHoover {
-        /// The first friction a in (0, 1], and that of the injected noise.
-        friction: f64,
-    },
-    /// Adam: no sampler, at temperature 0 alone.
-    Adam {
-        /// β₁ in [0, 1).
-        first: f64,
-        /// β₂ in [0, 1).
-        second: f64,
-        /// ε > 0.
-        epsilon: f64,
-    },
-}
-
-impl Dynamics {
-    /// Adam with its usual numbers.
-    pub const ADAM: Self = Self::Adam {
-        first: 0.9,
-        second: 0.999,
-        epsilon: 1e-8,
-    };
-
-    /// Numbers that are kept for each parameter.
-    fn momenta(self) -> usize {
-        match self {
-            Self::Langevin => 0,
-            Self::Hamiltonian { .. } | Self::NoseHoover { .. } => 1,
-            Self::Adam { .. } => 2,
-        }
-    }
-}
-
-/// Whose targets the preconditioner's statistics are of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Labels {
-    /// The data's: the outer-product metric.
-    #[default]
-    Data,
-    /// Drawn from the model: the Fisher matrix itself by Monte Carlo, for one more pass.
-    Model,
-}
-
-/// What a Langevin chain is made of, besides network, data and preconditioner.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LangevinSettings {
-    /// η₀ > 0, in units of the mean loss.
-    pub step_size: f64,
-    /// η_t/η₀.
-    pub schedule: StepSize,
-    /// Rows of a minibatch.
-    pub batch: usize,
-    /// How the position moves.
-    pub dynamics: Dynamics,
-    /// γ of the preconditioner's averages.
-    pub decay: Decay,
-    /// Whose targets its statistics are of.
-    pub labels: Labels,
-    /// The prior of all layers.
-    pub prior: Prior,
-    /// Of every random number.
-    pub seed: u64,
-    /// Which chain.
-    pub chain: u64,
-    /// T ≥ 0, of which the noise has √T: 1 for the posterior, 0 for a descent to a mode.
-    pub temperature: f64,
-    /// Probability in [0, 1) that an activation is left out of an update: for fully connected networks, 0 for the posterior.
-    pub dropout: f64,
-}
-
-/// Where a chain is: with the settings, all that is needed to go on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LangevinState<R> {
-    /// Updates made.
-    pub update: u64,
-    /// θ.
-    pub position: Vec<R>,
-    /// v; empty without momentum. Of Adam m and v, group by group.
-    pub momentum: Vec<R>,
-    /// z of [`Dynamics::NoseHoover`].
-    pub thermostat: f64,
-    /// The preconditioner's, block by block.
-    pub preconditioner: Vec<R>,
-}
-
-/// What one update did.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Update {
-    /// η_t.
-    pub step_size: f64,
-    /// Mean −log p of the minibatch's rows, at the position before the update.
-    pub loss: f64,
-    /// Numbers that the preconditioner had to correct, and factorisations that needed jitter.
-    pub corrections: u64,
-    /// N·⟨θ − prior mean, g⟩/D: its mean over a chain is the configurational temperature, 1 if the law is the posterior's.
-    pub configurational_temperature: f64,
-    /// (1 − a/2)·|v|²/(h·D), with z for a where there is a thermostat: 1 in the mean as h → 0. None without momentum or with a
-    /// preconditioner.
-    pub kinetic_temperature: Option<f64>,
-}
-
-/// An update that cannot be made.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum LangevinError {
-    /// A setting that is out of range, in words.
-    #[error("{0}")]
-    Setting(String),
-    /// A state of another network or preconditioner.
-    #[error("the state has {found} numbers of {what}, not {expected}")]
-    State {
-        /// Which numbers.
-        what: &'static str,
-        /// How many there are.
-        found: usize,
-        /// How many there should be.
-        expected: usize,
-    },
-    /// The loss is not finite any more.
-    #[error(
-        "the loss is {loss} at update {update}, with a step size of {step_size}: lower --step-size"
-    )]
-    Loss {
-        /// The loss.
-        loss: f64,
-        /// The number of the update, from 0.
-        update: u64,
-        /// η_t.
-        step_size: f64,
-    },
-    /// Weights are not finite any more.
-    #[error(
-        "update {update} took weights of layer {layer} out of range, with a step size of {step_size}: lower --step-size"
-    )]
-    Position {
-        /// The layer's name.
-        layer: String,
-        /// The number of the update, from 0.
-        update: u64,
-        /// η_t.
-        step_size: f64,
-    },
-    /// No threads.
-    #[error("threads cannot be started: {0}")]
-    Threads(String),
-    /// The preconditioner's matrix is singular.
-    #[error("the preconditioner failed at update {update}: {reason}; raise its epsilon")]
-    Preconditioner {
-        /// The number of the update, from 0.
-        update: u64,
-        /// Why.
-        reason: NotPositiveDefinite,
-    },
-}
+use super::preconditioner::{Preconditioner, Statistics};
+use super::settings::check_memory;
+use super::{
+    Batches, Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Objective, Update,
+};
+use crate::compute::{Purpose, Real, Stream, Team};
 
 /// A chain of stochastic-gradient Langevin dynamics.
 #[derive(Debug)]
@@ -217,6 +49,7 @@ impl<R: Real> Langevin<R> {
         settings: LangevinSettings,
         position: Vec<R>,
     ) -> Result<Self, LangevinError> {
+        check_memory(&objective, &*preconditioner)?;
         let mut state = LangevinState {
             update: 0,
             momentum: vec![R::ZERO; settings.dynamics.momenta() * position.len()],
@@ -248,6 +81,7 @@ impl<R: Real> Langevin<R> {
         state: LangevinState<R>,
     ) -> Result<Self, LangevinError> {
         settings.check(&*preconditioner)?;
+        check_memory(&objective, &*preconditioner)?;
         if settings.dropout > 0.0 {
             let needs = preconditioner.statistics();
             let is_dense = !matches!(needs, Statistics::Outer | Statistics::Kronecker);
@@ -411,76 +245,5 @@ impl<R: Real> Langevin<R> {
             configurational_temperature: rows as f64 * found.virial / dim,
             kinetic_temperature: (keeps.is_some() && is_plain).then(|| kinetic / time),
         })
-    }
-}
-
-impl LangevinSettings {
-    /// What is out of range, or does not go together.
-    fn check<R: Real>(&self, preconditioner: &dyn Preconditioner<R>) -> Result<(), LangevinError> {
-        let wrong = |text: String| Err(LangevinError::Setting(text));
-        if !(self.step_size.is_finite() && self.step_size > 0.0) {
-            return wrong(format!(
-                "the step size is {}: it must be positive and finite",
-                self.step_size
-            ));
-        }
-        if !(self.temperature.is_finite() && self.temperature >= 0.0) {
-            return wrong(format!(
-                "the temperature is {}: it must be zero or positive, and finite",
-                self.temperature
-            ));
-        }
-        if !(0.0..1.0).contains(&self.dropout) {
-            let rate = self.dropout;
-            return wrong(format!("the dropout rate is {rate}: it must be in [0, 1)"));
-        }
-        if self.batch == 0 {
-            return wrong("a minibatch has 0 rows: it must have at least 1".to_owned());
-        }
-        if let Dynamics::Hamiltonian { friction } | Dynamics::NoseHoover { friction } =
-            self.dynamics
-            && !(friction > 0.0 && friction <= 1.0)
-        {
-            return wrong(format!("the friction is {friction}: it must be in (0, 1]"));
-        }
-        if let Dynamics::Adam {
-            first,
-            second,
-            epsilon,
-        } = self.dynamics
-        {
-            let is_rate = |rate: f64| (0.0..1.0).contains(&rate);
-            if !(is_rate(first) && is_rate(second) && epsilon.is_finite() && epsilon > 0.0) {
-                return wrong(format!(
-                    "Adam's rates are {first} and {second} and its epsilon is {epsilon}: the first two must be in [0, 1), the last positive"
-                ));
-            }
-            if self.temperature > 0.0 {
-                return wrong("Adam is no sampler: its temperature must be 0".to_owned());
-            }
-        }
-        let whole = Block {
-            rows: 1,
-            units: 1,
-            has_bias: false,
-        };
-        let is_alone = matches!(
-            self.dynamics,
-            Dynamics::NoseHoover { .. } | Dynamics::Adam { .. }
-        );
-        if is_alone && preconditioner.state_len(whole) > 0 {
-            let text =
-                "a thermostat and Adam are for the identity alone: leave the preconditioner out";
-            return wrong(text.to_owned());
-        }
-        let checks = [
-            self.schedule.check(),
-            self.decay.check(),
-            self.prior.check(),
-        ];
-        match checks.into_iter().find_map(Result::err) {
-            Some(text) => wrong(text),
-            None => Ok(()),
-        }
     }
 }

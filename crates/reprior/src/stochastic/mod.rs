@@ -11,6 +11,7 @@
 
 mod average;
 mod batches;
+mod data;
 mod dense;
 mod ensemble;
 mod groups;
@@ -19,17 +20,18 @@ mod layout;
 mod objective;
 pub mod preconditioner;
 mod prior;
+mod settings;
 mod step_size;
 mod swag;
 
 pub use average::{Averaging, PosteriorMean};
 pub use batches::Batches;
+pub use data::MinibatchData;
 pub use ensemble::Ensemble;
-pub use langevin::{
-    Dynamics, Labels, Langevin, LangevinError, LangevinSettings, LangevinState, Update,
-};
+pub use langevin::Langevin;
 pub use layout::{Layout, Parameters};
-pub use objective::{MinibatchData, Objective, ObjectiveError};
+pub use objective::{Objective, ObjectiveError};
 pub use prior::Prior;
+pub use settings::{Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Update};
 pub use step_size::StepSize;
 pub use swag::Swag;

@@ -160,6 +160,24 @@ fn what_goes_wrong_is_said() {
         let error = make(wrong, dim).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }
+    let large = crate::network(784, &[400], 10);
+    let objective_of = |rows: usize| {
+        objective::<f32>(
+            &large,
+            &vec![0.0; rows * 784],
+            &vec![0.0; rows * 10],
+            Gaussian,
+            1.0,
+            1,
+        )
+    };
+    let full: Box<dyn Preconditioner<f32>> = preconditioners(1e-4).swap_remove(4);
+    let error = Langevin::new(objective_of(1), full, settings(0.1), vec![0.0; 318_010]);
+    let text = error.unwrap_err().to_string();
+    assert!(
+        text.contains("4045.2 GB") && text.contains("quasi-diagonal"),
+        "{text}"
+    );
     let error = make(settings(0.1), 5).unwrap_err().to_string();
     assert_eq!(error, "the state has 5 numbers of the position, not 13");
     let objective = objective::<f64>(&network, &x, &y, Gaussian, 1.0, 1);

@@ -82,7 +82,7 @@ impl Composition {
         standardise(&mut network.layers, &shapes);
         network.readout_scale = LayerScale {
             weight: (self.features() as f64).sqrt(),
-            bias: 1.0,
+            bias: f64::from(u8::from(self.readout_scale.bias > 0.0)),
         };
         Ok(network)
     }

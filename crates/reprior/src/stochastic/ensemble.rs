@@ -57,7 +57,7 @@ impl<R: Real> Ensemble<R> {
         for (last, f) in self.last.iter_mut().zip(&self.outputs) {
             *last = f.to_f64();
         }
-        for row in self.last.chunks_exact_mut(c) {
+        for row in self.last.chunks_exact_mut(c.max(1)) {
             self.likelihood.mean(row);
         }
         &self.last

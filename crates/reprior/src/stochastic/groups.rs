@@ -262,7 +262,7 @@ impl<R: Real> Shared<'_, R> {
             } else {
                 found.kinetic += self.step(position, momentum, gradient, noise);
             }
-            if !all_finite(position) {
+            if !(all_finite(position) && all_finite(state)) {
                 return Err(self.out_of_range(first, position));
             }
         }

@@ -219,6 +219,7 @@ impl<R: Real> Langevin<R> {
             chain,
             update,
         };
+        let noise = shared.noise;
         let state = &mut self.state;
         let found = update_groups(
             &self.groups,
@@ -233,7 +234,8 @@ impl<R: Real> Langevin<R> {
             _ => None,
         };
         let kinetic = 0.5 * (1.0 + keeps.unwrap_or(0.0)) * found.kinetic / dim;
-        if let Dynamics::NoseHoover { .. } = settings.dynamics {
+        // where there is no noise there is no temperature to keep
+        if let (Dynamics::NoseHoover { .. }, true) = (settings.dynamics, noise > 0.0) {
             state.thermostat += kinetic - settings.temperature * time;
         }
         state.update += 1;
@@ -243,7 +245,8 @@ impl<R: Real> Langevin<R> {
             loss,
             corrections: found.corrections,
             configurational_temperature: rows as f64 * found.virial / dim,
-            kinetic_temperature: (keeps.is_some() && is_plain).then(|| kinetic / time),
+            kinetic_temperature: (keeps.is_some() && is_plain && time > 0.0)
+                .then(|| kinetic / time),
         })
     }
 }

@@ -97,7 +97,7 @@ impl<R: Real> Objective<R> {
             return Err(ObjectiveError::Inputs { values, columns });
         }
         let rows = values / columns;
-        if data.targets.len() != rows * outputs {
+        if outputs == 0 || data.targets.len() != rows * outputs {
             let values = data.targets.len();
             return Err(ObjectiveError::Targets {
                 values,

@@ -7,7 +7,7 @@ use super::preconditioner::{Block, Decay, Preconditioner, Scope};
 use super::{Objective, Prior, StepSize};
 use crate::compute::{NotPositiveDefinite, Real};
 
-/// What a preconditioner of all parameters together may take: that of about 7,000 in single precision.
+/// What the matrices of a preconditioner may take: those of 7,000 parameters together in single precision.
 const MOST_BYTES: f64 = 2e9;
 
 /// How the position moves.
@@ -241,6 +241,7 @@ impl LangevinSettings {
             return wrong(text.to_owned());
         }
         let checks = [
+            preconditioner.check(),
             self.schedule.check(),
             self.decay.check(),
             self.prior.check(),
@@ -252,19 +253,31 @@ impl LangevinSettings {
     }
 }
 
-/// Refuses a preconditioner of all parameters together that would take more than [`MOST_BYTES`].
+/// Refuses a preconditioner whose matrices would take more than [`MOST_BYTES`].
 pub(super) fn check_memory<R: Real>(
     objective: &Objective<R>,
     preconditioner: &dyn Preconditioner<R>,
 ) -> Result<(), LangevinError> {
-    let dim = objective.layout().len() as f64;
-    // M, its factor, a minibatch's statistics and their copy; the factor's in double precision
-    let bytes = dim * dim * (4 * R::BYTES + 24) as f64;
-    if preconditioner.scope() != Scope::All || bytes <= MOST_BYTES {
+    let layout = objective.layout();
+    let square = |size: usize| (size as f64).powi(2);
+    let layers = layout.layers.iter();
+    let (name, numbers) = match preconditioner.scope() {
+        Scope::Unit => return Ok(()),
+        Scope::Layer => {
+            let numbers = layers.map(|layer| square(layer.rows) + square(layer.units));
+            ("kfac", numbers.sum::<f64>())
+        }
+        Scope::All => ("full", square(layout.len())),
+    };
+    // averages, factors, a minibatch's statistics and their copy; factors are found in double precision
+    let bytes = numbers * (4 * R::BYTES + 24) as f64;
+    if bytes <= MOST_BYTES {
         return Ok(());
     }
     Err(LangevinError::Setting(format!(
-        "the full preconditioner of {dim} parameters would take {:.1} GB: it is for small networks; use quasi-diagonal or kfac",
-        bytes / 1e9
+        "the preconditioner {name} of {} parameters would take {:.1} GB, more than {:.0}: use quasi-diagonal",
+        layout.len(),
+        bytes / 1e9,
+        MOST_BYTES / 1e9
     )))
 }

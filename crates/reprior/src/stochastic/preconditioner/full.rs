@@ -19,6 +19,10 @@ impl<R: Real> Preconditioner<R> for Full {
         Scope::All
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.regularisation.check()
+    }
+
     fn statistics(&self) -> Statistics {
         Statistics::Outer
     }

@@ -10,7 +10,7 @@ use super::full::inverse_factor;
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
 use crate::compute::{NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
 
-/// Kronecker factors of each dense and convolutional layer. The state is A, G, L⁻¹, K⁻¹.
+/// Kronecker factors of each dense and convolutional layer; I for batch normalisation. The state is A, G, L⁻¹, K⁻¹.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kfac {
     /// ε, always at inversion.
@@ -31,6 +31,10 @@ impl Default for Kfac {
 impl<R: Real> Preconditioner<R> for Kfac {
     fn scope(&self) -> Scope {
         Scope::Layer
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.regularisation.check()
     }
 
     fn statistics(&self) -> Statistics {
@@ -61,6 +65,10 @@ impl<R: Real> Preconditioner<R> for Kfac {
         state: &mut [R],
     ) -> Result<u64, NotPositiveDefinite> {
         let (rows, units) = (block.rows, block.units);
+        if batch.outer.iter().all(|&x| x == R::ZERO) {
+            // batch normalisation has no factors: C stays I
+            return Ok(0);
+        }
         let (averages, factors) = state.split_at_mut(rows * rows + units * units);
         average(averages, batch.outer.iter().copied(), rate, R::ZERO);
         if !batch.update.is_multiple_of(self.every.max(1)) {

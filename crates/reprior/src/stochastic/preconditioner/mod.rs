@@ -91,6 +91,14 @@ pub trait Preconditioner<R: Real>: fmt::Debug + Send + Sync {
     /// What is preconditioned together.
     fn scope(&self) -> Scope;
 
+    /// What is out of range, in words.
+    ///
+    /// # Errors
+    /// The number and what is allowed.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// What is to be known of a minibatch.
     fn statistics(&self) -> Statistics;
 

@@ -7,14 +7,11 @@
 //! * C·g: g_i ← (g_i − g_0·M_0i/M_00)/s_i, then g_0 ← g_0/M_00 − Σ_i (M_0i/M_00)·g_i,
 //! * A·ξ: ξ_i ← ξ_i/√s_i, then ξ_0 ← ξ_0/√M_00 − Σ_i (M_0i/M_00)·ξ_i.
 //!
-//! The s_i are positive but for rounding; [`LEAST`] is taken where they are below, for gradient and noise alike. A unit without
-//! a bias has the diagonal alone.
+//! But for rounding s_i is at least ε (1 as long as the first state lasts, if that is less); this is taken where it is below, for
+//! gradient and noise alike. A unit without a bias has the diagonal alone.
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
 use crate::compute::{NotPositiveDefinite, Real, dot_in_lanes, simd};
-
-/// The least s_i.
-pub const LEAST: f64 = 1e-12;
 
 /// The quasi-diagonal natural gradient. A block's state is its diagonal, and after it M_0i.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -26,6 +23,10 @@ pub struct QuasiDiagonal {
 impl<R: Real> Preconditioner<R> for QuasiDiagonal {
     fn scope(&self) -> Scope {
         Scope::Unit
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.regularisation.check()
     }
 
     fn statistics(&self) -> Statistics {
@@ -64,10 +65,10 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
 
     fn transform(&self, block: Block, state: &[R], gradient: &mut [R], noise: &mut [R]) -> u64 {
         let [_, at_inversion] = self.regularisation.parts::<R>();
-        let least = R::from_f64(LEAST);
+        let least = R::from_f64(self.regularisation.epsilon.min(1.0));
         let (diagonal, cross) = state.split_at(block.rows);
         if !block.has_bias {
-            return diagonal_alone(diagonal, at_inversion, gradient, noise);
+            return diagonal_alone(diagonal, [at_inversion, least], gradient, noise);
         }
         let (weights, bias) = diagonal.split_at(cross.len());
         let inverse = R::ONE / (bias[0] + at_inversion);
@@ -102,11 +103,10 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
 /// Of a unit without a bias.
 fn diagonal_alone<R: Real>(
     diagonal: &[R],
-    at_inversion: R,
+    [at_inversion, least]: [R; 2],
     gradient: &mut [R],
     noise: &mut [R],
 ) -> u64 {
-    let least = R::from_f64(LEAST);
     let mut clamps = 0;
     let mut s = |m: R| {
         let s = m + at_inversion;
@@ -215,9 +215,7 @@ mod tests {
         let (mut gradient, mut noise) = ([1.0, 0.0], [1.0, 0.0]);
         let corrected = kind.transform(block, &[1.0, 1.0, 1.0], &mut gradient, &mut noise);
         assert_eq!(corrected, 1);
-        assert!(
-            (gradient[0] - 1.0 / LEAST).abs() < 1e-3 && (noise[0] - LEAST.powf(-0.5)).abs() < 1e-6
-        );
+        assert!(f64::abs(gradient[0] - 1e4) < 1e-9 && f64::abs(noise[0] - 1e2) < 1e-9);
     }
 
     #[test]

@@ -16,6 +16,10 @@ impl<R: Real> Preconditioner<R> for RmsProp {
         Scope::Unit
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.regularisation.check()
+    }
+
     fn statistics(&self) -> Statistics {
         Statistics::None
     }

@@ -25,3 +25,4 @@ pub use empirical::EmpiricalKernels;
 pub use executor::{Curvature, Executor, Loss, Moments, categorical_curvature, gaussian_curvature};
 pub use named::{NETWORKS, Named, Scaling};
 pub use trunk::Trunk;
+pub(crate) use trunk::scale_by;

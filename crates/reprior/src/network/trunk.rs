@@ -220,7 +220,8 @@ impl<R: Real> Trunk<R> {
     }
 }
 
-fn scale_by<R: Real>(values: &mut [R], factors: &[R]) {
+/// values ← values∘factors.
+pub(crate) fn scale_by<R: Real>(values: &mut [R], factors: &[R]) {
     crate::compute::simd(
         #[inline(always)]
         || {

@@ -16,7 +16,7 @@ use rand::Rng;
 use super::layout::{Layout, Parameters};
 use crate::compute::{Matrix, Purpose, Real, Stream, Team, matrix, matrix_mut, multiply, simd};
 use crate::network::layer::Layer;
-use crate::network::{Activation, Composition, LayerScale};
+use crate::network::{Activation, Composition, LayerScale, scale_by};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
@@ -213,7 +213,7 @@ impl<R: Real> DenseNetwork<R> {
                     w,
                 );
                 if has_activation {
-                    multiply_by(out, derivative);
+                    scale_by(out, derivative);
                 }
             });
         }
@@ -362,17 +362,6 @@ fn for_chunks<R: Real>(
     });
     let chunks = chunks.collect();
     team.share(chunks, |(range, first, second)| work(range, first, second));
-}
-
-fn multiply_by<R: Real>(values: &mut [R], factors: &[R]) {
-    simd(
-        #[inline(always)]
-        || {
-            for (value, &factor) in values.iter_mut().zip(factors) {
-                *value *= factor;
-            }
-        },
-    );
 }
 
 fn square<R: Real>(values: &[R], squares: &mut Vec<R>) {

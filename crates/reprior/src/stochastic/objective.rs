@@ -257,8 +257,7 @@ impl<R: Real> Objective<R> {
             0.0
         };
         let inputs = matrix(&self.batch, self.columns, batch.len()).transpose();
-        let moments = self.found.moments(statistics);
-        let (unused, moments) = moments;
+        let (unused, moments) = self.found.moments(statistics);
         unused.resize(dim, R::ZERO);
         self.executor
             .gradient_with_moments(weights, inputs, &loss, unused, moments);

@@ -8,6 +8,7 @@ use reprior::network::Activation;
 use reprior::posterior::{Coordinates, Regulariser};
 
 use crate::method::MethodName;
+use crate::minibatch::MinibatchArguments;
 use crate::tangent::Determinant;
 
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
@@ -117,6 +118,11 @@ pub struct SettingsArguments {
     )]
     pub shuffle: Option<u64>,
 
+    /// How pixels are scaled: standardised (to mean 0 and standard deviation 1 over all of them) or unit (divided by 255)
+    /// [default: standardised]
+    #[arg(long, value_name = "HOW", help_heading = "Data")]
+    pub pixels: Option<String>,
+
     /// The network: fcn:WIDTH[,WIDTH...], linear, lenet, resnet:DEPTH,width=WIDTH[,scaling=NAME], resnet-small, or a TOML
     /// file that describes its layers [default: fcn:512]
     #[arg(long, value_name = "NET", help_heading = "Model")]
@@ -200,8 +206,9 @@ pub struct SettingsArguments {
     )]
     pub degrees_of_freedom: Option<f64>,
 
-    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; or the posterior of infinitely
-    /// wide layers in closed form: nngp, or ntk [default: hmc-infinite]
+    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; by minibatches sgld, sghmc or sgnht,
+    /// and to compare with them map, dropout, swag or ensemble; or the posterior of infinitely wide layers in closed form:
+    /// nngp, or ntk [default: hmc-infinite]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub method: Option<MethodName>,
     /// marginal (readout integrated out; gaussian likelihood only), repriorised, standard, or tangent (all weights repriorised;
@@ -323,6 +330,9 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub seed: Option<u64>,
+
+    #[command(flatten)]
+    pub minibatch: MinibatchArguments,
 
     /// Random projections of all weights that are recorded [default: 100]
     #[arg(

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::arguments::BenchArguments;
 use crate::budget::Sizes;
 use crate::error::Failure;
+use crate::method::MethodName;
 use crate::names::Precision;
 use crate::plan::Plan;
 use crate::problem::Problem;
@@ -42,9 +43,9 @@ struct Part {
 /// A wrong request; a problem whose ℓ cannot be evaluated at a draw of the prior.
 pub fn command(arguments: &BenchArguments) -> Result<(), Failure> {
     let settings = Settings::from_arguments(&arguments.settings)?;
-    if settings.sampler.method.covariance().is_some() {
+    if !matches!(settings.sampler.method, MethodName::Chain(_)) {
         return Err(Failure::request(format!(
-            "bench times the steps of chains; {} has none: give another --method",
+            "bench times the steps of chains on all data; {} has none: give another --method",
             settings.sampler.method
         )));
     }

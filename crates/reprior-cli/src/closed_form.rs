@@ -31,6 +31,8 @@ pub struct ClosedForm<'a> {
     network: InfiniteNetwork,
     covariance: Covariance,
     process: GaussianProcess,
+    /// Standardised training inputs, row-major.
+    inputs: Vec<f64>,
     threads: usize,
     start: Instant,
 }
@@ -95,8 +97,10 @@ pub fn check(settings: &Settings) -> Result<(), Failure> {
         ("--draws", run.draws.is_some()),
         ("--thin", run.thin.is_some()),
     ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => Err(Failure::request(format!(
+    let given = given.iter().filter(|(_, is_given)| *is_given);
+    let given = given.map(|(flag, _)| *flag);
+    match given.chain(settings.minibatch.given()).next() {
+        Some(flag) => Err(Failure::request(format!(
             "{flag} is of methods with chains; {method} is a closed form: leave it out"
         ))),
         None => Ok(()),
@@ -167,8 +171,9 @@ impl<'a> ClosedForm<'a> {
         let network = InfiniteNetwork::new(&problem.architecture.to_composition())
             .map_err(|error| Failure::request(format!("--method {method}: {error}")))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let inputs = problem.arranged(&problem.train.inputs);
         let kernels = network
-            .kernels(problem.rows_of(&problem.inputs), kinds(covariance), threads)
+            .kernels(problem.rows_of(&inputs), kinds(covariance), threads)
             .map_err(Failure::run)?;
         let noise = problem.settings.model.noise().typical(1)[0];
         let kernel = of(kernels, covariance);
@@ -179,6 +184,7 @@ impl<'a> ClosedForm<'a> {
             network,
             covariance,
             process,
+            inputs,
             threads,
             start,
         })
@@ -205,7 +211,7 @@ impl<'a> ClosedForm<'a> {
             variance: Vec::new(),
         };
         let spread = kind.spread(maps.len());
-        let train = problem.rows_of(&problem.inputs);
+        let train = problem.rows_of(&self.inputs);
         for part in inputs.chunks(BLOCK_ROWS * problem.architecture.inputs) {
             let test = problem.rows_of(part);
             let kinds = kinds(covariance);
@@ -275,7 +281,7 @@ pub fn run(
     let jitter = [i64::from(posterior.process.jitter())];
     let mut clamped = [0];
     if problem.description.test_rows > 0 {
-        let (block, _, count) = posterior.predict(&problem.test_inputs)?;
+        let (block, _, count) = posterior.predict(&problem.arranged(&problem.test.inputs))?;
         clamped = [i64::try_from(count).unwrap_or(i64::MAX)];
         let sd: Vec<f64> = block
             .variance
@@ -338,7 +344,9 @@ pub fn summarise(
         seconds: 1.0,
     };
     let (_, metrics) = predictions(reader, settings, description, 1, &rates)?;
-    let mut summary = Summary::closed_form(settings, seconds.unwrap_or(f64::NAN), evidence);
+    let mut summary = Summary::bare(settings, seconds.unwrap_or(f64::NAN));
+    summary.coordinates = "function".to_owned();
+    summary.log_marginal_likelihood = Some(evidence);
     summary.metrics = metrics;
     summary.n_jitter = jitter as u64;
     let clamped = one("n_clamped")?.unwrap_or(0.0);

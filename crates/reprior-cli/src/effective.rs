@@ -227,7 +227,10 @@ pub fn predictions(
 
 /// Squared noise scales of every draw in the units that predictions are stored in (draws of all chains × one for classes,
 /// one per output for real targets); empty where there are none.
-fn noise_variances(
+///
+/// # Errors
+/// A run folder that cannot be read.
+pub fn noise_variances(
     reader: &DrawReader,
     settings: &Settings,
     description: &DataDescription,
@@ -259,7 +262,11 @@ fn noise_variances(
     Ok(own.iter().copied().cycle().take(total * spread).collect())
 }
 
-fn read_truth(reader: &DrawReader, description: &DataDescription) -> Result<Targets, Failure> {
+/// The test targets.
+///
+/// # Errors
+/// A run folder that cannot be read.
+pub fn read_truth(reader: &DrawReader, description: &DataDescription) -> Result<Targets, Failure> {
     let (group, all, names) = (
         "predictions_constant_data",
         Selection::all(),

@@ -2,13 +2,14 @@
 
 use std::str::FromStr;
 
-use reprior::model::InputReduction;
+use reprior::model::{InputReduction, PixelScaling};
 use reprior::model::likelihood::LikelihoodName;
 use reprior::posterior::Coordinates;
 
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
-use crate::settings::{SamplingSettings, Settings};
+use crate::minibatch::MinibatchSettings;
+use crate::settings::{RunSettings, SamplingSettings, Settings};
 
 impl Settings {
     /// Replaces what the flags give.
@@ -41,6 +42,15 @@ impl Settings {
         replace(&mut self.data.train, &flags.train);
         replace(&mut self.data.test, &flags.test);
         replace(&mut self.data.shuffle, &flags.shuffle);
+        match flags.pixels.as_deref() {
+            None => {}
+            Some("standardised") => self.data.pixels = PixelScaling::Standardised,
+            Some("unit") => self.data.pixels = PixelScaling::Unit,
+            Some(other) => {
+                let message = format!("unknown pixels `{other}`: use standardised or unit");
+                return Err(Failure::Request(message));
+            }
+        }
         if let Some(network) = &flags.network {
             self.model.set_network(network)?;
         }
@@ -87,13 +97,20 @@ impl Settings {
             &mut self.model.degrees_of_freedom,
             &flags.degrees_of_freedom,
         );
-        if flags
-            .method
-            .is_some_and(|method| method != self.sampler.method)
+        if let Some(method) = flags.method
+            && method != self.sampler.method
         {
-            // what a file says of another method's steps does not concern this one
+            // what a file says of another method's steps does not concern this one, nor its lengths if one is by minibatches
+            if [method, self.sampler.method].iter().any(|method| method.minibatch().is_some()) {
+                self.run = RunSettings {
+                    seed: self.run.seed,
+                    ..RunSettings::default()
+                };
+                self.record.keep = None;
+            }
+            self.minibatch = MinibatchSettings::default();
             self.sampler = SamplingSettings {
-                coordinates: self.sampler.coordinates,
+                coordinates: self.sampler.coordinates.filter(|_| method.minibatch().is_none()),
                 determinant: self.sampler.determinant,
                 space: self.sampler.space,
                 input_reduction: self.sampler.input_reduction,
@@ -133,6 +150,14 @@ impl Settings {
         replace(&mut self.sampler.trajectory, &flags.trajectory);
         replace(&mut self.sampler.arrival, &flags.arrival);
         parse(&mut self.sampler.precision, &flags.precision)?;
+        if flags.minibatch.epochs.is_some() && flags.thin.is_none() {
+            // lengths in a file are in updates
+            (self.run.warmup, self.run.thin) = (None, None);
+        }
+        if flags.thin.is_some() {
+            self.minibatch.epochs = None;
+        }
+        self.minibatch.apply(&flags.minibatch)?;
         replace(&mut self.run.chains, &flags.chains);
         replace(&mut self.run.warmup, &flags.warmup);
         replace(&mut self.run.draws, &flags.draws);

@@ -13,6 +13,7 @@ mod error;
 mod evidence;
 mod flags;
 mod method;
+mod minibatch;
 mod model_settings;
 mod names;
 mod network;

@@ -1,4 +1,4 @@
-//! How a run's draws come about: chains of one of the library's methods, or a Gaussian process in closed form.
+//! How a run's draws come about: chains of one of the library's methods, minibatches, or a Gaussian process in closed form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,23 +13,88 @@ use serde::{Deserialize, Serialize};
 pub enum MethodName {
     /// Chains.
     Chain(Method),
+    /// Langevin dynamics by minibatches, and what it is compared with.
+    Minibatch(MinibatchMethod),
     /// The posterior of infinitely wide layers.
     Infinite(Covariance),
 }
 
+/// A method by minibatches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MinibatchMethod {
+    /// Langevin dynamics.
+    Sgld,
+    /// With momentum.
+    Sghmc,
+    /// With a thermostat.
+    Sgnht,
+    /// A mode.
+    Map,
+    /// A mode of a network whose units are left out at random.
+    Dropout,
+    /// A Gaussian around a run of gradient descent.
+    Swag,
+    /// Modes of several starts.
+    Ensemble,
+}
+
+impl MinibatchMethod {
+    const ALL: [(Self, &'static str); 7] = [
+        (Self::Sgld, "sgld"),
+        (Self::Sghmc, "sghmc"),
+        (Self::Sgnht, "sgnht"),
+        (Self::Map, "map"),
+        (Self::Dropout, "dropout"),
+        (Self::Swag, "swag"),
+        (Self::Ensemble, "ensemble"),
+    ];
+
+    /// Names of all, for messages.
+    pub const NAMES: &'static str = "sgld, sghmc, sgnht, map, dropout, swag, ensemble";
+
+    /// Whether its draws are meant to be the posterior's.
+    pub fn is_sampler(self) -> bool {
+        matches!(self, Self::Sgld | Self::Sghmc | Self::Sgnht)
+    }
+
+    fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(method, _)| *method == self);
+        found.map_or("", |(_, name)| name)
+    }
+
+    fn of_name(text: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(method, _)| *method)
+    }
+}
+
+impl fmt::Display for MinibatchMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl MethodName {
-    /// The chains' method; that of a closed form is never used.
+    /// The chains' method; that of others is never used.
     pub fn chain(self) -> Method {
         match self {
             Self::Chain(method) => method,
-            Self::Infinite(_) => Method::default(),
+            Self::Minibatch(_) | Self::Infinite(_) => Method::default(),
+        }
+    }
+
+    /// The method by minibatches.
+    pub fn minibatch(self) -> Option<MinibatchMethod> {
+        match self {
+            Self::Minibatch(method) => Some(method),
+            Self::Chain(_) | Self::Infinite(_) => None,
         }
     }
 
     /// The kernel of a closed form.
     pub fn covariance(self) -> Option<Covariance> {
         match self {
-            Self::Chain(_) => None,
+            Self::Chain(_) | Self::Minibatch(_) => None,
             Self::Infinite(covariance) => Some(covariance),
         }
     }
@@ -48,9 +113,10 @@ impl FromStr for MethodName {
         match text {
             "nngp" => Ok(Self::Infinite(Covariance::Nngp)),
             "ntk" => Ok(Self::Infinite(Covariance::Ntk)),
-            _ => match text.parse() {
-                Ok(method) => Ok(Self::Chain(method)),
-                Err(error) => Err(format!("{error}, nngp, ntk")),
+            _ => match (MinibatchMethod::of_name(text), text.parse()) {
+                (Some(method), _) => Ok(Self::Minibatch(method)),
+                (None, Ok(method)) => Ok(Self::Chain(method)),
+                (None, Err(error)) => Err(format!("{error}, {}, nngp, ntk", MinibatchMethod::NAMES)),
             },
         }
     }
@@ -60,6 +126,7 @@ impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Chain(method) => method.fmt(f),
+            Self::Minibatch(method) => method.fmt(f),
             Self::Infinite(Covariance::Nngp) => f.write_str("nngp"),
             Self::Infinite(Covariance::Ntk) => f.write_str("ntk"),
         }

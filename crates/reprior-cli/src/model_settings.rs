@@ -162,6 +162,11 @@ impl ModelSettings {
         }
     }
 
+    /// Whether noise or scales are to be chosen by the data.
+    pub fn is_automatic(&self) -> bool {
+        self.scales_auto || self.noise == Some(NoiseSetting::Auto)
+    }
+
     /// Whether σ is learned.
     pub fn learns_noise(&self) -> bool {
         self.likelihood.has_scale() && matches!(self.noise, Some(NoiseSetting::Learn(_)))

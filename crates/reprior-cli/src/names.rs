@@ -1,5 +1,6 @@
 //! Closed sets of names that settings may have, with messages that list them.
 
+use std::fmt;
 use std::str::FromStr;
 
 use reprior::posterior::Space;
@@ -17,6 +18,15 @@ macro_rules! names {
             #[serde(rename = $first_name)]
             $first,
             $(#[serde(rename = $name)] $variant,)*
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    Self::$first => $first_name,
+                    $(Self::$variant => $name,)*
+                })
+            }
         }
 
         impl FromStr for $type {
@@ -46,6 +56,53 @@ names!(
     /// Precision of the network.
     Precision, "precision" { F32 = "f32", F64 = "f64" }
 );
+names!(
+    /// What weights are multiplied by in the network.
+    Parametrisation, "parametrisation" { Ntk = "ntk", Standard = "standard" }
+);
+names!(
+    /// What shapes drift and noise.
+    PreconditionerName, "preconditioner" {
+        Identity = "identity", RmsProp = "rmsprop", Diagonal = "diagonal", QuasiDiagonal = "quasi-diagonal", Full = "full",
+        Kfac = "kfac"
+    }
+);
+names!(
+    /// Where a preconditioner's ε is added.
+    EpsilonAt, "place of epsilon" { Average = "average", Inversion = "inversion" }
+);
+names!(
+    /// Whose labels a preconditioner's statistics are of.
+    LabelsName, "labels" { Data = "data", Model = "model" }
+);
+names!(
+    /// What descends to a mode.
+    Optimiser, "optimiser" { Adam = "adam", Sgd = "sgd" }
+);
+names!(
+    /// Weights of positions in a running mean.
+    AveragingName, "averaging" { Uniform = "uniform", Forgetting = "forgetting" }
+);
+names!(
+    /// Yes or no.
+    Switch, "value" { On = "on", Off = "off" }
+);
+
+/// `name` or `name(number,…)`, in parts.
+pub fn call(text: &str) -> Option<(&str, Vec<f64>)> {
+    let Some((name, rest)) = text.split_once('(') else {
+        return Some((text, Vec::new()));
+    };
+    let numbers = rest.strip_suffix(')')?.split(',');
+    let numbers = numbers.map(|number| number.trim().parse());
+    Some((name, numbers.collect::<Result<_, _>>().ok()?))
+}
+
+/// A number that counts something.
+pub fn count(value: f64) -> Option<u64> {
+    (value >= 0.0 && value < 1e15 && value.fract() == 0.0).then_some(value as u64)
+}
+
 impl SpaceChoice {
     /// The space that is forced, if any.
     pub fn forced(self) -> Option<Space> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use reprior::compute::Real;
 use reprior::model::{InputKind, InputReduction};
 use reprior::network::layer::{Layer, Shape};
 use reprior::network::{Architecture, Composition, LayerScale, Named};
@@ -230,7 +231,7 @@ fn scale(weight_variance: f64, bias_variance: f64) -> Result<LayerScale, Failure
 
 /// Row-major inputs in the order that the network takes them: data come plane by plane, layers other than dense ones take
 /// the channels of each pixel together.
-pub fn arrange(architecture: &Architecture, kind: InputKind, inputs: Vec<f64>) -> Vec<f64> {
+pub fn arrange<R: Real>(architecture: &Architecture, kind: InputKind, inputs: Vec<R>) -> Vec<R> {
     match kind {
         InputKind::Image {
             height,

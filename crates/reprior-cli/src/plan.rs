@@ -7,6 +7,7 @@ use crate::arguments::PlanArguments;
 use crate::budget::{Budget, Sizes, available_memory};
 use crate::closed_form;
 use crate::error::Failure;
+use crate::minibatch;
 use crate::names::Precision;
 use crate::problem::Problem;
 use crate::schema::schema;
@@ -163,6 +164,9 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
     let problem = Problem::load(settings)?;
     if let Some(covariance) = problem.settings.sampler.method.covariance() {
         return closed_form::plan(&problem, covariance, arguments.json);
+    }
+    if let Some(resolved) = &problem.minibatch {
+        return minibatch::plan(&problem, resolved, arguments.json);
     }
     let plan = Plan::new(&problem)?;
     let (budget, sizes) = (&plan.budget, &plan.sizes);

@@ -12,8 +12,8 @@ use reprior_io::run::{DrawReader, Number, Selection, atomic};
 use crate::arguments::PredictArguments;
 use crate::closed_form::ClosedForm;
 use crate::error::Failure;
+use crate::minibatch;
 use crate::names::Precision;
-use crate::network::arrange;
 use crate::predictive::{Block, Gatherer, Kind};
 use crate::problem::{DataDescription, Problem};
 use crate::schema::{POSITION, POSITIONS};
@@ -41,10 +41,7 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         )));
     }
     let reader = DrawReader::open(&arguments.run).map_err(Failure::request)?;
-    let values = description
-        .standardisation
-        .standardise_inputs(&inputs.values);
-    let values = arrange(&problem.architecture, description.kind, values);
+    let values = problem.arranged(&inputs.values);
     let kind = Kind::new(&problem.settings.model, description.is_classification);
     if arguments.no_noise && kind == Kind::Probabilities {
         return Err(Failure::request(format!(
@@ -70,6 +67,12 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
                     ));
                 }
                 (block, noise)
+            }
+            (None, Precision::F32) if problem.minibatch.is_some() => {
+                minibatch::predict::<f32>(&problem, &reader, block)?
+            }
+            (None, Precision::F64) if problem.minibatch.is_some() => {
+                minibatch::predict::<f64>(&problem, &reader, block)?
             }
             (None, Precision::F32) => predict::<f32>(&problem, &reader, block)?,
             (None, Precision::F64) => predict::<f64>(&problem, &reader, block)?,
@@ -153,17 +156,8 @@ fn predict<R: Stored + Number>(
         };
         for row in 0..rows {
             let own = |values: &[f64], output: usize| values[output * rows + row];
-            let start = block.mean.len();
-            block
-                .mean
-                .extend((0..maps.len()).map(|output| own(&record.mean, output)));
-            model.likelihood.mean(&mut block.mean[start..]);
-            for (mean, map) in block.mean[start..].iter_mut().zip(&maps) {
-                *mean = map.restore(*mean);
-            }
-            if kind == Kind::Probabilities && maps.len() == 1 {
-                block.mean.insert(start, 1.0 - block.mean[start]);
-            }
+            let of_row = (0..maps.len()).map(|output| own(&record.mean, output));
+            kind.push_mean(&*model.likelihood, &maps, of_row, &mut block.mean);
             for (output, map) in maps.iter().enumerate().take(spread) {
                 let variance = own(&record.variance, output);
                 block.variance.push(map.scale.powi(2) * variance);

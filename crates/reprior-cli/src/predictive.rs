@@ -4,8 +4,8 @@ use reprior::metrics::{
     ClassPredictions, Family, Mixture, expected_calibration_error, maximum_calibration_error,
     mixture_nll,
 };
-use reprior::model::likelihood::LikelihoodName;
-use reprior::model::{Targets, targets};
+use reprior::model::likelihood::{Likelihood, LikelihoodName};
+use reprior::model::{Affine, Targets, targets};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -40,6 +40,26 @@ impl Kind {
     /// Whether the function has a variance given a draw, which is recorded.
     pub fn has_function_variance(self) -> bool {
         matches!(self, Self::Codes | Self::Real(Family::Gaussian))
+    }
+
+    /// Appends what a draw predicts for one row with these outputs, in the target's own units.
+    pub fn push_mean(
+        self,
+        likelihood: &dyn Likelihood,
+        maps: &[Affine],
+        outputs: impl Iterator<Item = f64>,
+        mean: &mut Vec<f64>,
+    ) {
+        let start = mean.len();
+        mean.extend(outputs);
+        likelihood.mean(&mut mean[start..]);
+        for (mean, map) in mean[start..].iter_mut().zip(maps) {
+            *mean = map.restore(*mean);
+        }
+        if self == Self::Probabilities && mean.len() == start + 1 {
+            // of the second of two classes
+            mean.insert(start, 1.0 - mean[start]);
+        }
     }
 
     /// Numbers of a row's variance.

@@ -1,10 +1,14 @@
 //! Data and network made of settings: loaded, standardised, coded; and `data.json`, which says what they were.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use reprior::gaussian_process::Covariance;
-use reprior::model::likelihood::LikelihoodName;
-use reprior::model::{Affine, Dataset, InputKind, Model, Split, Standardisation, Targets};
+use reprior::model::likelihood::{Likelihood, LikelihoodName};
+use reprior::compute::Real;
+use reprior::model::{
+    Affine, Dataset, InputKind, InputValues, Model, PixelScaling, Split, Standardisation, Targets,
+};
 use reprior::network::Architecture;
 use reprior::posterior::Coordinates;
 use reprior_io::data::{BUILT_INS, ExpectedInputs, ExpectedTargets, load, target_columns};
@@ -14,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Sizes;
 use crate::error::Failure;
 use crate::evidence::choose;
+use crate::minibatch::{self, Resolved};
 use crate::model_settings::ModelSettings;
 use crate::network::arrange;
 use crate::schema::Keeping;
@@ -54,14 +59,13 @@ pub struct Problem {
     pub settings: Settings,
     pub description: DataDescription,
     pub architecture: Architecture,
-    /// Targets in their own units.
-    pub train_targets: Targets,
-    pub test_targets: Targets,
+    /// In their own units.
+    pub train: Dataset,
+    pub test: Dataset,
     /// What `auto` in the settings became, in words.
     pub choice: Option<String>,
-    /// Standardised row-major inputs, pixels in the order that the network takes them.
-    pub inputs: Vec<f64>,
-    pub test_inputs: Vec<f64>,
+    /// Of a method by minibatches.
+    pub minibatch: Option<Resolved>,
     /// Coded column-major training targets.
     pub targets: Vec<f64>,
 }
@@ -98,7 +102,13 @@ impl Problem {
             model.architecture(train.kind, train.columns, outputs, reduction)
         };
         let mut network = architecture(&settings.model)?;
-        let standardisation = Standardisation::fit(&train);
+        let pixels = settings.data.pixels;
+        if pixels == PixelScaling::Unit && train.kind == InputKind::Table {
+            return Err(Failure::request(
+                "--pixels is of images, and the data are a table: leave it out",
+            ));
+        }
+        let standardisation = Standardisation::fit_with(&train, pixels);
         let is_classification = matches!(train.targets, Targets::Classes { .. });
         let description = DataDescription {
             kind: train.kind,
@@ -113,43 +123,48 @@ impl Problem {
             standardisation,
         };
         let standardisation = &description.standardisation;
-        let standardise = |inputs: &[f64]| {
-            let inputs = standardisation.standardise_inputs(inputs);
-            arrange(&network, train.kind, inputs)
-        };
-        let (inputs, test_inputs) = (standardise(&train.inputs), standardise(&test.inputs));
         let targets = settings
             .model
             .likelihood
             .code(&train.targets, standardisation);
         let covariance = settings.sampler.method.covariance();
-        let choice = choose(
-            &mut settings.model,
-            &network,
-            covariance.unwrap_or(Covariance::Nngp),
-            &inputs,
-            &targets,
-        )?;
+        let choice = if settings.model.is_automatic() {
+            let inputs = standardisation.standardise_inputs(&train.inputs);
+            let inputs = arrange(&network, train.kind, inputs);
+            let covariance = covariance.unwrap_or(Covariance::Nngp);
+            choose(&mut settings.model, &network, covariance, &inputs, &targets)?
+        } else {
+            None
+        };
         if choice.is_some() {
             network = architecture(&settings.model)?;
         }
-        let sizes = Sizes::new(&settings, network.clone(), train.rows, test.rows);
-        let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
-        if settings.coordinates() == Coordinates::Tangent && covariance.is_none() {
-            settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));
+        let minibatch = minibatch::resolve(&mut settings, &network, train.rows)?;
+        if minibatch.is_none() {
+            let sizes = Sizes::new(&settings, network.clone(), train.rows, test.rows);
+            let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
+            if settings.coordinates() == Coordinates::Tangent && covariance.is_none() {
+                settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));
+            }
+            settings.record.keep = Some(keeping.positions(settings.schedule().draws));
         }
-        settings.record.keep = Some(keeping.positions(settings.schedule().draws));
         Ok(Self {
-            inputs,
-            test_inputs,
             targets,
             choice,
-            train_targets: train.targets,
-            test_targets: test.targets,
+            minibatch,
+            train,
+            test,
             architecture: network,
             description,
             settings,
         })
+    }
+
+    /// Row-major inputs of a data set or of new records: standardised, pixels in the order that the network takes them.
+    pub fn arranged<R: Real>(&self, inputs: &InputValues) -> Vec<R> {
+        let standardisation = &self.description.standardisation;
+        let inputs = standardisation.standardise_inputs(inputs);
+        arrange(&self.architecture, self.description.kind, inputs)
     }
 
     /// The model, for predictions at the given standardised inputs.
@@ -159,14 +174,30 @@ impl Problem {
     pub fn model<R: Stored>(&self, test_inputs: &[f64]) -> Result<Model<R>, Failure> {
         let (architecture, targets) = (self.architecture.clone(), self.targets.clone());
         let (settings, reduction) = (&self.settings.model, self.settings.sampler.input_reduction);
-        let likelihood = settings
-            .likelihood
-            .of_targets(&self.train_targets, settings.degrees_of_freedom())
-            .map_err(Failure::request)?;
-        let inputs = &self.inputs;
+        let likelihood = self.likelihood()?;
+        let inputs = self.arranged(&self.train.inputs);
         let noise = settings.noise();
-        Model::new(architecture, noise, inputs, targets, test_inputs, reduction)
+        Model::new(
+            architecture,
+            noise,
+            &inputs,
+            targets,
+            test_inputs,
+            reduction,
+        )
             .map(|model| model.with_likelihood(likelihood))
+            .map_err(Failure::request)
+    }
+
+    /// The likelihood of the training targets.
+    ///
+    /// # Errors
+    /// A wrong request: targets of another kind.
+    pub fn likelihood(&self) -> Result<Arc<dyn Likelihood>, Failure> {
+        let settings = &self.settings.model;
+        settings
+            .likelihood
+            .of_targets(&self.train.targets, settings.degrees_of_freedom())
             .map_err(Failure::request)
     }
 
@@ -190,9 +221,9 @@ impl Problem {
                 store.write_static(group, "y", Values::I64(&labels))
             }
         };
-        write("observed_data", &self.train_targets).map_err(Failure::run)?;
+        write("observed_data", &self.train.targets).map_err(Failure::run)?;
         if self.description.test_rows > 0 {
-            write("predictions_constant_data", &self.test_targets).map_err(Failure::run)?;
+            write("predictions_constant_data", &self.test.targets).map_err(Failure::run)?;
         }
         Ok(())
     }

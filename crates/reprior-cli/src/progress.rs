@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use reprior::chain::Progress;
+use reprior::chain::{News, Progress};
 
-use crate::table::{duration, to_stderr};
+use crate::table::{duration, number, to_stderr};
 
 /// Time between lines where stderr is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(15);
@@ -152,14 +152,30 @@ fn in_words(progress: &Progress) -> String {
     };
     let step = progress
         .step_size
-        .map(|step| format!(", step {step:.3}"))
+        .map(|step| format!(", step {}", number(step)))
         .unwrap_or_default();
-    let diverged = match progress.divergences {
-        0 => String::new(),
-        count => format!(", {count} diverging"),
-    };
-    format!(
-        "{phase}, acceptance {:.2}{step}{diverged}",
-        progress.acceptance_rate
-    )
+    match progress.news {
+        News::Transitions {
+            acceptance_rate,
+            divergences,
+            ..
+        } => {
+            let diverged = match divergences {
+                0 => String::new(),
+                count => format!(", {count} diverging"),
+            };
+            format!("{phase}, acceptance {acceptance_rate:.2}{step}{diverged}")
+        }
+        News::Updates {
+            epochs,
+            train_nll,
+            validation_nll,
+        } => {
+            let nll = |name: &str, value: Option<f64>| {
+                value.map_or_else(String::new, |value| format!(", {name} NLL {value:.4}"))
+            };
+            let (train, validation) = (nll("train", train_nll), nll("validation", validation_nll));
+            format!("epoch {epochs}{train}{validation}{step}")
+        }
+    }
 }

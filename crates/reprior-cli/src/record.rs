@@ -218,18 +218,9 @@ impl<R: Stored> Observer<ChainTarget<R>> for Recording<R> {
             self.sd.clear();
             let (kind, maps) = (self.recipe.kind, &self.recipe.outputs);
             for row in 0..rows {
-                let start = self.mean.len();
                 let own = |values: &[f64], output: usize| values[output * rows + row];
-                self.mean
-                    .extend((0..outputs).map(|output| own(&record.mean, output)));
-                self.recipe.likelihood.mean(&mut self.mean[start..]);
-                for (mean, map) in self.mean[start..].iter_mut().zip(maps) {
-                    *mean = map.restore(*mean);
-                }
-                if kind == Kind::Probabilities && outputs == 1 {
-                    // of the second of two classes
-                    self.mean.insert(start, 1.0 - self.mean[start]);
-                }
+                let of_row = (0..outputs).map(|output| own(&record.mean, output));
+                kind.push_mean(&*self.recipe.likelihood, maps, of_row, &mut self.mean);
                 if kind == Kind::Codes {
                     self.sd.push(own(&record.variance, 0).sqrt());
                 } else if kind.has_function_variance() {

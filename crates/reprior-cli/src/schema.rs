@@ -52,7 +52,7 @@ impl Keeping {
 }
 
 /// One variable with a description.
-fn variable(name: &str, data_type: DataType, dims: &[(&str, u64)], description: &str) -> Variable {
+pub fn variable(name: &str, data_type: DataType, dims: &[(&str, u64)], description: &str) -> Variable {
     let mut variable = Variable::new(name, data_type, dims);
     variable
         .attributes
@@ -324,7 +324,7 @@ pub fn closed_form_schema(problem: &Problem) -> Schema {
 }
 
 /// The dimension of outputs or classes, and its length.
-fn outputs(problem: &Problem) -> (&'static str, u64) {
+pub fn outputs(problem: &Problem) -> (&'static str, u64) {
     let description = &problem.description;
     let name = if description.is_classification {
         "class"
@@ -334,7 +334,7 @@ fn outputs(problem: &Problem) -> (&'static str, u64) {
     (name, description.output_names.len() as u64)
 }
 
-fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema {
+pub fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema {
     let mut coordinates = std::collections::BTreeMap::new();
     let names = Labels::Text(problem.description.output_names.clone());
     coordinates.insert(outputs(problem).0.to_owned(), names);
@@ -346,7 +346,7 @@ fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema {
 }
 
 /// Means, and standard deviations where there are any, at the test inputs, if there are any; with these descriptions.
-fn predictions(problem: &Problem, draws: u64, [mean, sd]: [&str; 2]) -> Option<Group> {
+pub fn predictions(problem: &Problem, draws: u64, [mean, sd]: [&str; 2]) -> Option<Group> {
     let description = &problem.description;
     let test = description.test_rows as u64;
     if test == 0 {
@@ -378,7 +378,7 @@ fn predictions(problem: &Problem, draws: u64, [mean, sd]: [&str; 2]) -> Option<G
 }
 
 /// Training targets, and test targets if there are any.
-fn targets(problem: &Problem) -> Vec<Group> {
+pub fn targets(problem: &Problem) -> Vec<Group> {
     let description = &problem.description;
     let target = |group: &str, rows: usize, dim: &str| {
         let row = (dim, rows as u64);
@@ -404,7 +404,7 @@ fn targets(problem: &Problem) -> Vec<Group> {
 }
 
 /// Attributes of every group; nothing that differs between two runs of the same settings.
-fn attributes(settings: &Settings) -> Map<String, Value> {
+pub fn attributes(settings: &Settings) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("inference_library".to_owned(), json!("reprior"));
     map.insert(

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use reprior::chain::{Chain, Control, Moments, Observed, Outcome, run};
+use reprior::chain::{Chain, Control, Moments, Outcome, Progress, Walk, run};
 use reprior::model::{Model, whole_weights};
 use reprior::posterior::{NetworkPosterior, Projection, Recorder};
-use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Values, checkpoint};
+use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoint};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
 use crate::chain_state::{read_document, restore};
 use crate::closed_form::{self, ClosedForm};
 use crate::error::Failure;
+use crate::minibatch;
 use crate::names::Precision;
 use crate::plan::Plan;
 use crate::predictive::Kind;
@@ -53,6 +54,12 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
         let folder = create(&problem, &out, arguments.overwrite)?;
         return closed_form::run(&posterior, &folder, &arguments.driving);
     }
+    if let Some(resolved) = &problem.minibatch {
+        let plan = minibatch::Plan::new(&problem, resolved)?;
+        plan.check(&out)?;
+        let folder = create(&problem, &out, arguments.overwrite)?;
+        return minibatch::run(&problem, &plan, &folder, &arguments.driving);
+    }
     let plan = Plan::new(&problem)?;
     plan.check(&problem.settings, &out)?;
     let folder = create(&problem, &out, arguments.overwrite)?;
@@ -91,6 +98,11 @@ pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
     if let Some(covariance) = problem.settings.sampler.method.covariance() {
         let posterior = ClosedForm::new(&problem, covariance)?;
         return closed_form::run(&posterior, &folder, &arguments.driving);
+    }
+    if let Some(resolved) = &problem.minibatch {
+        let plan = minibatch::Plan::new(&problem, resolved)?;
+        plan.check(folder.path())?;
+        return minibatch::run(&problem, &plan, &folder, &arguments.driving);
     }
     let plan = Plan::new(&problem)?;
     plan.check(&problem.settings, folder.path())?;
@@ -146,10 +158,17 @@ fn drive(
 }
 
 /// Opens the store, or makes it where the run has not come that far.
-fn open_store(problem: &Problem, plan: &Plan, folder: &RunFolder) -> Result<DrawStore, Failure> {
+///
+/// # Errors
+/// A wrong request: draws of other settings. A disk that refuses.
+pub fn open_store(
+    problem: &Problem,
+    schema: &Schema,
+    folder: &RunFolder,
+) -> Result<DrawStore, Failure> {
     if folder.path().join("draws.zarr").join("zarr.json").exists() {
         let store = DrawStore::open(folder).map_err(Failure::run)?;
-        if !store.matches(&plan.schema).map_err(Failure::run)? {
+        if !store.matches(schema).map_err(Failure::run)? {
             return Err(Failure::request(format!(
                 "the draws in `{}` were recorded with other settings than its config.toml says",
                 folder.path().display()
@@ -157,7 +176,7 @@ fn open_store(problem: &Problem, plan: &Plan, folder: &RunFolder) -> Result<Draw
         }
         return Ok(store);
     }
-    DrawStore::create(folder, &plan.schema).map_err(Failure::run)?;
+    DrawStore::create(folder, schema).map_err(Failure::run)?;
     DrawStore::open(folder).map_err(Failure::run).inspect(|_| {
         for note in problem.notes() {
             to_stderr(&format!("note: {note}"));
@@ -175,21 +194,36 @@ fn drive_in<R: Stored>(
     folder
         .write_text("data.json", &description)
         .map_err(Failure::run)?;
-    let store = open_store(problem, plan, folder)?;
+    let store = open_store(problem, &plan.schema, folder)?;
     problem.write_targets(&store)?;
-    let model = Arc::new(problem.model::<R>(&problem.test_inputs)?);
+    let model = Arc::new(problem.model::<R>(&problem.arranged(&problem.test.inputs))?);
     let chains = make_chains(problem, plan, &model, folder, &store)?;
-    let made: Vec<u64> = chains
-        .iter()
-        .map(|(chain, _)| chain.snapshot().transition)
-        .collect();
-    let total = problem.settings.schedule().transitions();
-    if made.iter().all(|&made| made >= total) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = driving.threads.unwrap_or(cores);
+    drive_walks(chains, threads, folder, driving, |chains| {
+        let moments = chains.into_iter().map(|(_, recording)| recording.moments);
+        write_moments(&moments.collect::<Vec<_>>(), &store)?;
+        summary::write_summary(folder, driving.json)
+    })
+}
+
+/// Runs `walks` on so many threads to their end, and then `finish`, or until they are stopped or fail.
+///
+/// # Errors
+/// A failed run, whose draws are kept; a run that was stopped.
+pub fn drive_walks<W: Walk>(
+    walks: Vec<W>,
+    threads: usize,
+    folder: &RunFolder,
+    driving: &DrivingArguments,
+    finish: impl FnOnce(Vec<W>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let progress: Vec<Progress> = walks.iter().map(Walk::progress).collect();
+    if progress.iter().all(Progress::is_done) {
         if !driving.quiet {
             to_stderr("This run is complete; there is nothing to go on with.");
         }
-        write_moments(chains, &store)?;
-        return summary::write_summary(folder, driving.json);
+        return finish(walks);
     }
     // a second Ctrl-C ends at once; files are whole at any moment
     let handler = || {
@@ -199,20 +233,18 @@ fn drive_in<R: Stored>(
     };
     ctrlc::set_handler(handler)
         .map_err(|error| Failure::run(format!("Ctrl-C cannot be caught: {error}")))?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let control = Control {
-        threads: driving.threads.unwrap_or(cores),
+        threads,
         checkpoint_every: Duration::from_secs_f64(driving.checkpoint_seconds),
         stop: &STOP,
     };
+    let made: Vec<u64> = progress.iter().map(|progress| progress.transition).collect();
+    let total = progress.first().map_or(0, |progress| progress.total);
     let display = Display::new(driving.quiet, &made, total);
-    let (chains, outcome) = run(chains, control, &|progress| display.update(progress));
+    let (walks, outcome) = run(walks, control, &|progress| display.update(progress));
     display.finish();
     match outcome {
-        Ok(Outcome::Complete) => {
-            write_moments(chains, &store)?;
-            summary::write_summary(folder, driving.json)
-        }
+        Ok(Outcome::Complete) => finish(walks),
         Ok(Outcome::Stopped) => {
             to_stderr(&format!(
                 "Stopped; everything drawn so far is kept. Go on with: reprior resume {}",
@@ -227,7 +259,7 @@ fn drive_in<R: Stored>(
     }
 }
 
-type Chains<R> = Observed<ChainTarget<R>, Recording<R>>;
+type Chains<R> = Vec<(Chain<ChainTarget<R>>, Recording<R>)>;
 
 /// Every chain, from its checkpoint where there is one.
 fn make_chains<R: Stored>(
@@ -248,7 +280,8 @@ fn make_chains<R: Stored>(
     }
     let keeping = Keeping::new(settings, plan.sizes.kept_numbers(), R::BYTES);
     let whole = keeping.weights_every.and_then(|_| {
-        whole_weights(&model.architecture, &model.design, &problem.inputs).map(Arc::new)
+        let inputs = problem.arranged(&problem.train.inputs);
+        whole_weights(&model.architecture, &model.design, &inputs).map(Arc::new)
     });
     let recipe = Recipe {
         schedule,
@@ -297,10 +330,11 @@ fn make_chains<R: Stored>(
     Ok(chains)
 }
 
-/// Running moments of all chains, once they are complete; nothing else of the chains is needed any more.
-fn write_moments<R: Stored>(chains: Chains<R>, store: &DrawStore) -> Result<(), Failure> {
-    let moments = chains.into_iter().map(|(_, recording)| recording.moments);
-    let moments: Vec<Moments> = moments.collect();
+/// Running moments of all chains, once they are complete.
+///
+/// # Errors
+/// A disk that refuses.
+pub fn write_moments(moments: &[Moments], store: &DrawStore) -> Result<(), Failure> {
     let write = |name, values: &[f32]| {
         store
             .write_static(MOMENTS, name, Values::F32(values))

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reprior::chain::Schedule;
-use reprior::model::InputReduction;
+use reprior::model::{InputReduction, PixelScaling};
 use reprior::model::likelihood::LikelihoodName;
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::arguments::SettingsArguments;
 use crate::closed_form;
 use crate::error::Failure;
-use crate::method::MethodName;
+use crate::method::{MethodName, MinibatchMethod};
+use crate::minibatch::{self, MinibatchSettings};
 use crate::model_settings::ModelSettings;
 use crate::names::{Precision, SpaceChoice, TaskName};
 use crate::tangent::{self, Determinant};
@@ -25,6 +26,8 @@ pub struct Settings {
     pub data: DataSettings,
     pub model: ModelSettings,
     pub sampler: SamplingSettings,
+    #[serde(skip_serializing_if = "MinibatchSettings::is_empty")]
+    pub minibatch: MinibatchSettings,
     pub run: RunSettings,
     pub record: RecordSettings,
 }
@@ -42,6 +45,7 @@ pub struct DataSettings {
     pub test: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shuffle: Option<u64>,
+    pub pixels: PixelScaling,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -152,6 +156,16 @@ impl Settings {
         if self.sampler.method.covariance().is_some() {
             closed_form::check(self)?;
             return self.model.check();
+        }
+        if let Some(method) = self.sampler.method.minibatch() {
+            minibatch::check(self, method)?;
+            return self.model.check();
+        }
+        if let Some(flag) = self.minibatch.given().next() {
+            return Err(Failure::request(format!(
+                "{flag} is of methods by minibatches ({}): leave it out, or choose one of them with --method",
+                MinibatchMethod::NAMES
+            )));
         }
         self.sampler_settings().check().map_err(Failure::request)?;
         self.schedule().check().map_err(Failure::request)?;
@@ -280,7 +294,7 @@ impl Settings {
     /// Writes the defaults out that depend on other settings.
     pub fn resolve(&mut self) {
         self.model.resolve();
-        if self.sampler.method.covariance().is_some() {
+        if !matches!(self.sampler.method, MethodName::Chain(_)) {
             return;
         }
         self.sampler.coordinates = Some(self.coordinates());

@@ -12,6 +12,7 @@ use crate::chain_state::read_document;
 use crate::closed_form;
 use crate::effective::{EssSummary, Rates, first, predictions, projections};
 use crate::error::Failure;
+use crate::minibatch::{self, MinibatchSummary};
 use crate::predictive::Metrics;
 use crate::problem::DataDescription;
 use crate::session::read_description;
@@ -58,6 +59,8 @@ pub struct Summary {
     pub rhat_max: f64,
     pub ess: EssSummary,
     pub metrics: Option<Metrics>,
+    /// Of methods by minibatches.
+    pub minibatch: Option<MinibatchSummary>,
     pub warnings: Vec<String>,
 }
 
@@ -121,6 +124,9 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     let reader = DrawReader::open(run).map_err(Failure::request)?;
     if settings.sampler.method.covariance().is_some() {
         return closed_form::summarise(&reader, run, &settings, &description);
+    }
+    if let Some(method) = settings.sampler.method.minibatch() {
+        return minibatch::summarise(&reader, run, &settings, &description, method);
     }
     let schedule = settings.schedule();
     let draws = complete_draws(&reader);
@@ -204,6 +210,7 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
             weights,
         },
         metrics,
+        minibatch: None,
         warnings: Vec::new(),
     };
     summary.warnings = summary.warnings_for(&settings, &sampling);
@@ -211,13 +218,13 @@ fn summarise_run(run: &Path) -> Result<Summary, Failure> {
 }
 
 impl Summary {
-    /// Of a posterior in closed form: one draw, no transitions.
-    pub fn closed_form(settings: &Settings, seconds: f64, log_marginal_likelihood: f64) -> Self {
+    /// One draw, no transitions, nothing measured.
+    pub fn bare(settings: &Settings, seconds: f64) -> Self {
         Self {
             status: "complete",
             likelihood: settings.model.likelihood.to_string(),
             method: settings.sampler.method.to_string(),
-            coordinates: "function".to_owned(),
+            coordinates: String::new(),
             determinant: None,
             chains: 1,
             draws: 1,
@@ -237,20 +244,21 @@ impl Summary {
             energy_error: None,
             stationarity: None,
             noise: Vec::new(),
-            log_marginal_likelihood: Some(log_marginal_likelihood),
+            log_marginal_likelihood: None,
             rhat_max: f64::NAN,
             ess: EssSummary {
                 prediction: None,
                 weights: None,
             },
             metrics: None,
+            minibatch: None,
             warnings: Vec::new(),
         }
     }
 }
 
 /// Draws that every group has: after a kill, one group may be some draws ahead of another.
-fn complete_draws(reader: &DrawReader) -> u64 {
+pub fn complete_draws(reader: &DrawReader) -> u64 {
     let every_draw = ["posterior", "sample_stats", "predictions"];
     let groups = reader
         .groups()

@@ -8,7 +8,6 @@ use crate::table::{align, duration, number};
 
 impl Summary {
     pub fn in_words(&self, run: &Path, description: Option<&DataDescription>) -> String {
-        let row = |name: &str, value: String| vec![name.to_owned(), value];
         let mut text = String::new();
         if let Some(description) = description {
             text += &format!("{}\n", description.in_words());
@@ -33,6 +32,65 @@ impl Summary {
             }
             return text + &format!("Run folder: {}", run.display());
         }
+        text += &match &self.minibatch {
+            Some(minibatch) => minibatch.in_words(self),
+            None => self.transitions_in_words(),
+        };
+        if let Some(stationarity) = &self.stationarity {
+            let verdict = if stationarity.is_reached {
+                "has settled"
+            } else {
+                "has not settled"
+            };
+            text += &format!(
+                "the log-density {verdict}: R-hat {}, second halves {:+.1} standard errors from the first\n\n",
+                number(stationarity.rhat),
+                stationarity.drift
+            );
+        }
+        let mut rows: Vec<Vec<String>> = vec![
+            [
+                "effective draws of",
+                "mean",
+                "least",
+                "per draw",
+                "per step",
+                "per gradient",
+                "per second",
+            ]
+            .map(String::from)
+            .to_vec(),
+        ];
+        let blocks = [
+            ("predictions", &self.ess.prediction),
+            ("weights (random projections)", &self.ess.weights),
+        ];
+        for (name, ess) in blocks {
+            if let Some(ess) = ess {
+                let values = [ess.mean, ess.min, ess.per_draw, ess.per_step];
+                let mut cells = vec![name.to_owned()];
+                cells.extend(values.map(number));
+                cells.push(ess.per_gradient.map_or_else(|| "-".to_owned(), number));
+                cells.push(number(ess.per_second));
+                rows.push(cells);
+            }
+        }
+        if rows.len() > 1 {
+            text += &format!("{}\n\n", align(&rows));
+        }
+        for warning in &self.warnings {
+            text += &format!("warning: {warning}\n");
+        }
+        if self.warnings.is_empty() {
+            text += "No sign that these draws should not be believed.\n";
+        }
+        text + &format!("Run folder: {}", run.display())
+    }
+
+    /// Of a method that uses all data at once: what was run, its metrics, learned noise, how the sampler fared.
+    fn transitions_in_words(&self) -> String {
+        let row = |name: &str, value: String| vec![name.to_owned(), value];
+        let mut text = String::new();
         text += &format!(
             "{} likelihood, {} in {} coordinates{}: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
             self.likelihood,
@@ -96,55 +154,7 @@ impl Summary {
         }
         rows.push(row("R-hat, largest", number(self.rhat_max)));
         text += &format!("{}\n\n", align(&rows));
-        if let Some(stationarity) = &self.stationarity {
-            let verdict = if stationarity.is_reached {
-                "has settled"
-            } else {
-                "has not settled"
-            };
-            text += &format!(
-                "the log-density {verdict}: R-hat {}, second halves {:+.1} standard errors from the first\n\n",
-                number(stationarity.rhat),
-                stationarity.drift
-            );
-        }
-        let mut rows: Vec<Vec<String>> = vec![
-            [
-                "effective draws of",
-                "mean",
-                "least",
-                "per draw",
-                "per step",
-                "per gradient",
-                "per second",
-            ]
-            .map(String::from)
-            .to_vec(),
-        ];
-        let blocks = [
-            ("predictions", &self.ess.prediction),
-            ("weights (random projections)", &self.ess.weights),
-        ];
-        for (name, ess) in blocks {
-            if let Some(ess) = ess {
-                let values = [ess.mean, ess.min, ess.per_draw, ess.per_step];
-                let mut cells = vec![name.to_owned()];
-                cells.extend(values.map(number));
-                cells.push(ess.per_gradient.map_or_else(|| "-".to_owned(), number));
-                cells.push(number(ess.per_second));
-                rows.push(cells);
-            }
-        }
-        if rows.len() > 1 {
-            text += &format!("{}\n\n", align(&rows));
-        }
-        for warning in &self.warnings {
-            text += &format!("warning: {warning}\n");
-        }
-        if self.warnings.is_empty() {
-            text += "No sign that these draws should not be believed.\n";
-        }
-        text + &format!("Run folder: {}", run.display())
+        text
     }
 
     fn metrics_in_words(&self) -> String {

@@ -29,8 +29,8 @@ use reprior::stochastic::{
 use reprior_io::data::{Request, load};
 
 /// Pixels from 0 to 1.
-fn pixels(data: &Dataset) -> Arc<[f32]> {
-    data.inputs.iter().map(|&x| (x / 255.0) as f32).collect()
+fn pixels(data: &Dataset) -> Arc<Vec<f32>> {
+    Arc::new(data.inputs.iter().map(|x| (x / 255.0) as f32).collect())
 }
 
 fn labels(data: &Dataset) -> Result<&[u32], Box<dyn Error>> {
@@ -93,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         dynamics: Dynamics::Langevin,
         decay: Default::default(),
         labels: Default::default(),
-        prior: if is_baseline {
+        priors: vec![if is_baseline {
             // as good as none
             Prior::Gaussian {
                 weights: 1e12,
@@ -104,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 weights: 0.1,
                 biases: 1.0,
             }
-        },
+        }],
         seed: seed as u64,
         chain: 0,
         temperature: if is_baseline { 0.0 } else { 1.0 },

@@ -17,11 +17,11 @@ fn the_last_column_is_the_target_and_four_fifths_train() {
         (4, 1, 2)
     );
     assert_eq!(
-        split.train.inputs,
+        split.train.inputs.to_reals(),
         [1.0, 2.0, 4.0, 5.0, 7.0, 8.0, 10.0, 11.0]
     );
     assert_eq!(real(&split.train), [3.0, 6.0, 9.0, 12.0]);
-    assert_eq!(split.test.inputs, [13.0, 14.0]);
+    assert_eq!(split.test.inputs.to_reals(), [13.0, 14.0]);
     assert_eq!(split.train.column_names, ["a", "b"]);
     assert_eq!(split.train.targets.names(), ["y"]);
     assert_eq!(split.train.kind, InputKind::Table);
@@ -30,7 +30,7 @@ fn the_last_column_is_the_target_and_four_fifths_train() {
 #[test]
 fn several_targets_in_the_order_asked_for() {
     let split = csv(TABLE, |r| r.target = Some(vec!["y".into(), "a".into()])).unwrap();
-    assert_eq!(split.train.inputs, [2.0, 5.0, 8.0, 11.0]);
+    assert_eq!(split.train.inputs.to_reals(), [2.0, 5.0, 8.0, 11.0]);
     assert_eq!(
         real(&split.train),
         [3.0, 1.0, 6.0, 4.0, 9.0, 7.0, 12.0, 10.0]
@@ -77,7 +77,7 @@ fn shuffling_permutes_before_the_split() {
     let mut all = [real(&split.train), real(&split.test)].concat();
     all.sort_by(f64::total_cmp);
     assert_eq!(all, [3.0, 6.0, 9.0, 12.0, 15.0]);
-    for (x, y) in split.train.inputs.chunks(2).zip(real(&split.train)) {
+    for (x, y) in split.train.inputs.to_reals().chunks(2).zip(real(&split.train)) {
         assert_eq!((x[0] + 1.0, x[0] + 2.0), (x[1], *y));
     }
 }
@@ -88,7 +88,7 @@ fn quotes_line_ends_marks_spaces_and_blank_rows() {
     let split = csv(text, |r| (r.train, r.test) = (Some(2), None)).unwrap();
     assert_eq!(split.train.column_names, ["a, b", "c"]);
     assert_eq!(split.train.targets.names(), ["y \"z\""]);
-    assert_eq!(split.train.inputs, [1.0, 2.0, 4.0, 5.0]);
+    assert_eq!(split.train.inputs.to_reals(), [1.0, 2.0, 4.0, 5.0]);
     assert_eq!(split.test.rows, 0);
 }
 

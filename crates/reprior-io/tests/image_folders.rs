@@ -40,10 +40,10 @@ fn idx_files_are_read() {
         }
     );
     assert_eq!(
-        split.train.inputs,
+        split.train.inputs.to_reals(),
         (0..36).map(f64::from).collect::<Vec<_>>()
     );
-    assert_eq!(split.test.inputs, [255.0; 12]);
+    assert_eq!(split.test.inputs.to_reals(), [255.0; 12]);
     assert_eq!(labels(&split.train), [0, 0, 0, 0, 1, 1]);
     assert_eq!(labels(&split.test), [1, 2]);
     assert_eq!(split.train.targets.names(), ["0", "5", "7"]);
@@ -77,7 +77,7 @@ fn compressed_files_and_dots_in_names() {
 fn shuffled_sets_take_classes_in_turn() {
     let split = folder(&both(), |r| (r.train, r.shuffle) = (Some(4), Some(7))).unwrap();
     assert_eq!(labels(&split.train), [0, 1, 0, 1]);
-    for (image, &label) in split.train.inputs.chunks(6).zip(labels(&split.train)) {
+    for (image, &label) in split.train.inputs.to_reals().chunks(6).zip(labels(&split.train)) {
         assert_eq!(u32::from(image[0] >= 24.0), label);
     }
 }
@@ -189,7 +189,7 @@ fn cifar_10_batches_are_read_in_order() {
             channels: 3
         }
     );
-    assert_eq!(split.train.inputs[..3], [9.0, 10.0, 11.0]);
+    assert_eq!(split.train.inputs.to_reals()[..3], [9.0, 10.0, 11.0]);
     assert_eq!(
         labels(&folder(&files, |r| r.train = Some(3)).unwrap().train),
         [9, 0, 2]

@@ -31,7 +31,7 @@ fn tables_with_and_without_a_test_set() {
         (split.train.rows, split.test.rows, split.test.columns),
         (3, 0, 2)
     );
-    assert_eq!(split.train.inputs, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(split.train.inputs.to_reals(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     assert_eq!(
         (real(&split.train), split.train.targets.names()),
         (&[0.5, 1.5, 2.5][..], &["y".to_string()][..])
@@ -46,7 +46,7 @@ fn tables_with_and_without_a_test_set() {
     let split = read(&arrays, |r| (r.train, r.test) = (Some(2), Some(1))).unwrap();
     assert_eq!((split.train.inputs.len(), split.test.inputs.len()), (4, 2));
     let shuffled = read(&arrays, |r| (r.train, r.shuffle) = (Some(2), Some(3))).unwrap();
-    for (x, y) in shuffled.train.inputs.chunks(2).zip(real(&shuffled.train)) {
+    for (x, y) in shuffled.train.inputs.to_reals().chunks(2).zip(real(&shuffled.train)) {
         assert_eq!(x[0] / 2.0, *y);
     }
     message(
@@ -69,7 +69,7 @@ fn tables_with_and_without_a_test_set() {
 fn fortran_order_is_undone() {
     let x = npy("<f8", true, "(3, 2)", &f8(&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0]));
     let split = read(&[("x_train", x), ("y_train", y3())], |r| r.train = Some(2)).unwrap();
-    assert_eq!(split.train.inputs, [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(split.train.inputs.to_reals(), [1.0, 2.0, 3.0, 4.0]);
     let transposed: Vec<f64> = vec![
         0.0, 12.0, 4.0, 16.0, 8.0, 20.0, 1.0, 13.0, 5.0, 17.0, 9.0, 21.0,
     ];
@@ -80,7 +80,7 @@ fn fortran_order_is_undone() {
     let y = npy("|u1", false, "(2,)", &[1, 0]);
     let split = read(&[("x_train", x), ("y_train", y)], |_| {}).unwrap();
     assert_eq!(
-        split.train.inputs,
+        split.train.inputs.to_reals(),
         (0..24).map(f64::from).collect::<Vec<_>>()
     );
 }
@@ -144,7 +144,7 @@ fn every_type_of_number() {
             ("y_train", npy("<f8", false, "(2,)", &f8(&[0.0, 1.0]))),
         ];
         assert_eq!(
-            read(&arrays, |_| {}).unwrap().train.inputs,
+            read(&arrays, |_| {}).unwrap().train.inputs.to_reals(),
             values,
             "{descr}"
         );
@@ -180,7 +180,7 @@ fn images_become_planes() {
             channels: 3
         }
     );
-    assert_eq!(split.train.inputs[..6], [0.0, 10.0, 1.0, 11.0, 2.0, 12.0]);
+    assert_eq!(split.train.inputs.to_reals()[..6], [0.0, 10.0, 1.0, 11.0, 2.0, 12.0]);
     assert!(split.train.column_names.is_empty());
     let pixels: Vec<u8> = (0..60).collect();
     let x = npy("|u1", false, "(2, 3, 2, 5)", &pixels);
@@ -194,7 +194,7 @@ fn images_become_planes() {
         }
     );
     assert_eq!(
-        split.train.inputs,
+        split.train.inputs.to_reals(),
         (0..60).map(f64::from).collect::<Vec<_>>()
     );
 }

@@ -42,7 +42,7 @@ fn csv(text: &str, expected: &ExpectedInputs) -> Result<Inputs, DataError> {
 fn columns_of_a_table_are_found_by_name() {
     let inputs = csv("note,b,a\nhello,2,1\n,4,3\n", &table(real(&["y"]))).unwrap();
     assert_eq!(
-        (inputs.values, inputs.rows, inputs.truth),
+        (inputs.values.to_reals(), inputs.rows, inputs.truth),
         (vec![1.0, 2.0, 3.0, 4.0], 2, None)
     );
     message(
@@ -60,7 +60,7 @@ fn columns_of_a_table_are_found_by_name() {
             targets: None,
         },
     );
-    assert_eq!(one.unwrap().values, [5.0]);
+    assert_eq!(one.unwrap().values.to_reals(), [5.0]);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn arrays() {
     };
     let expected = table(classes(None, &["4", "9"]));
     let inputs = read(&[("x", x.clone()), ("y", y.clone())], &expected).unwrap();
-    assert_eq!((inputs.values, inputs.rows), (vec![1.0, 2.0, 3.0, 4.0], 2));
+    assert_eq!((inputs.values.to_reals(), inputs.rows), (vec![1.0, 2.0, 3.0, 4.0], 2));
     assert_eq!(
         inputs.truth,
         Some(Targets::Classes {
@@ -174,7 +174,7 @@ fn folders_and_built_ins() {
         &image(1, 2, 1, classes(None, &["0", "1", "2", "3"])),
     )
     .unwrap();
-    assert_eq!(inputs.values, [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(inputs.values.to_reals(), [1.0, 2.0, 3.0, 4.0]);
     assert!(matches!(inputs.truth, Some(Targets::Classes { labels, .. }) if labels == [3, 1]));
     assert_eq!(
         load_inputs(&files.folder(), &image(1, 2, 1, classes(None, &["cat"])))

@@ -46,7 +46,7 @@ fn mnist() {
         ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
     );
     // The first training image's first inked row.
-    assert_eq!(split.train.inputs[152..157], [3.0, 18.0, 18.0, 18.0, 126.0]);
+    assert_eq!(split.train.inputs.to_reals()[152..157], [3.0, 18.0, 18.0, 18.0, 126.0]);
     let Some(split) = set("mnist", |_| {}) else {
         return;
     };
@@ -163,7 +163,7 @@ fn uci() {
         return;
     };
     assert_eq!(
-        (real(&split.train)[0], split.train.inputs[0]),
+        (real(&split.train)[0], split.train.inputs.get(0)),
         (79.99, 540.0)
     );
     assert_eq!(split.train.targets.names(), ["strength"]);

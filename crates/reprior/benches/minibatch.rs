@@ -53,14 +53,14 @@ fn main() {
     let network = Architecture::new(784, &[400, 400], 10, Activation::Relu).to_composition();
     let network = network.in_standard_parametrisation().unwrap();
     let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
-    let mut inputs: Arc<[f32]> = (0..ROWS * 784).map(|_| 0.0).collect();
-    stream.fill_normal(Arc::get_mut(&mut inputs).unwrap());
+    let mut inputs = vec![0.0; ROWS * 784];
+    stream.fill_normal(&mut inputs);
     let mut targets = vec![0.0; ROWS * 10];
     for row in 0..ROWS {
         targets[row * 10 + row % 10] = 1.0;
     }
     let data = MinibatchData {
-        inputs,
+        inputs: Arc::new(inputs),
         targets: targets.into(),
         likelihood: Arc::new(Categorical),
         scales: vec![1.0; 10],
@@ -83,10 +83,10 @@ fn main() {
             dynamics: Dynamics::Langevin,
             decay: Default::default(),
             labels: Default::default(),
-            prior: Prior::Gaussian {
+            priors: vec![Prior::Gaussian {
                 weights: 0.1,
                 biases: 1.0,
-            },
+            }],
             seed: 0,
             chain: 0,
             temperature: f64::from(u8::from(is_noisy)),

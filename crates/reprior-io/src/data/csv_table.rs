@@ -50,7 +50,7 @@ pub(super) fn load(path: &Path, request: &Request) -> Result<Split, DataError> {
             .iter()
             .map(|&column| table.header[column].clone())
             .collect(),
-        inputs: table.inputs,
+        inputs: table.inputs.into(),
         kind: InputKind::Table,
         targets,
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reprior::model::{InputKind, Targets};
+use reprior::model::{InputKind, InputValues, Targets};
 
 use super::error::{excerpt, show};
 use super::folder::{Folder, Part};
@@ -44,7 +44,7 @@ pub enum ExpectedTargets {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inputs {
     /// Row-major inputs, `rows` × the expected columns, in the expected order, all finite.
-    pub values: Vec<f64>,
+    pub values: InputValues,
     /// Number of records, at least 1.
     pub rows: usize,
     /// The true targets, with the names that were expected, if the source has them.
@@ -133,7 +133,7 @@ fn from_csv(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataError>
         _ => None,
     };
     Ok(Inputs {
-        values: table.inputs,
+        values: table.inputs.into(),
         rows: table.lines.len(),
         truth,
     })
@@ -171,7 +171,7 @@ fn from_npz(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataError>
         }
     };
     Ok(Inputs {
-        values: inputs.values,
+        values: inputs.values.into(),
         rows: inputs.rows,
         truth,
     })

@@ -136,7 +136,7 @@ fn set(
         InputKind::Image { .. } => Vec::new(),
     };
     Ok(Dataset {
-        inputs,
+        inputs: inputs.into(),
         rows,
         columns,
         column_names,

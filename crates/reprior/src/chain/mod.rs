@@ -1,9 +1,11 @@
 //! Many chains: warm-up, thinning, recording, checkpoints, cancellation, progress.
 //!
-//! A [`Chain`] is a target, a sampler and where they are; an [`Observer`] sees what a chain produces; [`run`] drives any
-//! number of chains on any number of threads. Each transition has a random stream of its own, so results depend neither
+//! A [`Chain`] is a target, a sampler and where they are; an [`Observer`] sees what a chain produces; a [`MinibatchChain`] and a
+//! [`MinibatchObserver`] are their like for methods by minibatches; [`run`] drives any number of either on any number of
+//! threads. Each transition has a random stream of its own, so results depend neither
 //! on the number of threads nor on interruptions.
 
+mod minibatch;
 mod moments;
 mod observer;
 mod progress;
@@ -13,10 +15,13 @@ mod single;
 mod snapshot;
 mod statistics;
 
+pub use minibatch::{
+    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan, Tally,
+};
 pub use moments::Moments;
 pub use observer::{Collect, Observer};
-pub use progress::Progress;
-pub use run::{Control, Ended, Observed, Outcome, RunError, run};
+pub use progress::{News, Progress};
+pub use run::{Control, Ended, Outcome, RunError, Walk, run};
 pub use schedule::{Schedule, ScheduleError};
 pub use single::Chain;
 pub use snapshot::{Snapshot, StartError};

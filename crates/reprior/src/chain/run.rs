@@ -1,4 +1,4 @@
-//! Drives chains over threads, a slice of transitions at a time, the chain that is furthest behind first.
+//! Drives walks over threads, a slice of transitions at a time, the one that is furthest behind first.
 //!
 //! Clocks decide only when to look up (progress, checkpoints), never what is drawn.
 
@@ -59,42 +59,76 @@ const SLICE: Duration = Duration::from_millis(500);
 /// Time between progress reports of one chain.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// Chains with what sees them.
-pub type Observed<T, O> = Vec<(Chain<T>, O)>;
-/// Chains with what saw them, and how their run ended.
-pub type Ended<T, O, E> = (Observed<T, O>, Result<Outcome, RunError<E>>);
+/// What [`run`] drives: a chain with what records it.
+pub trait Walk: Send {
+    /// What may go wrong with records, in words.
+    type Error: std::error::Error + Send;
 
-/// A chain with its observer and the time of its last checkpoint.
-struct Seat<T: Target, O> {
-    chain: Chain<T>,
-    observer: O,
+    /// One more transition.
+    ///
+    /// # Errors
+    /// [`RunError`]; after an observer's the chain and its records no longer agree.
+    fn advance(&mut self) -> Result<(), RunError<Self::Error>>;
+
+    /// Everything so far is to survive a crash.
+    ///
+    /// # Errors
+    /// The observer's.
+    fn checkpoint(&mut self) -> Result<(), RunError<Self::Error>>;
+
+    /// Where it is.
+    fn progress(&self) -> Progress;
+}
+
+impl<T: Target, O: Observer<T>> Walk for (Chain<T>, O) {
+    type Error = O::Error;
+
+    fn advance(&mut self) -> Result<(), RunError<O::Error>> {
+        self.0.advance(&mut self.1)
+    }
+
+    fn checkpoint(&mut self) -> Result<(), RunError<O::Error>> {
+        let chain = self.0.index();
+        self.1
+            .checkpoint(self.0.snapshot())
+            .map_err(|error| RunError::Observer { chain, error })
+    }
+
+    fn progress(&self) -> Progress {
+        self.0.progress()
+    }
+}
+
+/// Walks, and how their run ended.
+pub type Ended<W> = (Vec<W>, Result<Outcome, RunError<<W as Walk>::Error>>);
+
+/// A walk and the time of its last checkpoint.
+struct Seat<W> {
+    walk: W,
     checkpointed: Instant,
     /// A record failed half-way: chain and observer no longer agree, only the last checkpoint does.
     is_broken: bool,
 }
 
-/// Runs `chains` to their end, or until `control.stop` is set. `progress` is called now and then, from any thread.
-/// At the end - complete, stopped or failed - every chain that can be is checkpointed. Returns the observers in order.
+/// Runs `walks` to their end, or until `control.stop` is set. `progress` is called now and then, from any thread.
+/// At the end - complete, stopped or failed - every walk that can be is checkpointed. Returns them in order.
 ///
 /// # Errors
-/// The first [`RunError`] of any chain; the other chains stop after their current transition.
-pub fn run<T: Target, O: Observer<T>>(
-    chains: Observed<T, O>,
+/// The first [`RunError`] of any walk; the others stop after their current transition.
+pub fn run<W: Walk>(
+    walks: Vec<W>,
     control: Control<'_>,
     progress: &(dyn Fn(Progress) + Sync),
-) -> Ended<T, O, O::Error> {
+) -> Ended<W> {
     let now = Instant::now();
-    let seats: Vec<Option<Seat<T, O>>> = chains
-        .into_iter()
-        .map(|(chain, observer)| {
-            Some(Seat {
-                chain,
-                observer,
-                checkpointed: now,
-                is_broken: false,
-            })
+    let seat = |walk| {
+        Some(Seat {
+            walk,
+            checkpointed: now,
+            is_broken: false,
         })
-        .collect();
+    };
+    let seats: Vec<Option<Seat<W>>> = walks.into_iter().map(seat).collect();
     let count = seats.len();
     let waiting = Mutex::new(seats);
     let failure = Mutex::new(None);
@@ -137,10 +171,10 @@ pub fn run<T: Target, O: Observer<T>>(
         if let Err(problem) = checkpoint(&mut seat) {
             error.get_or_insert(problem);
         }
-        progress(seat.chain.progress());
-        done.push((seat.chain, seat.observer));
+        progress(seat.walk.progress());
+        done.push(seat.walk);
     }
-    let complete = done.iter().all(|(chain, _)| chain.is_done());
+    let complete = done.iter().all(|walk| walk.progress().is_done());
     let outcome = match error {
         Some(error) => Err(error),
         None if complete => Ok(Outcome::Complete),
@@ -149,33 +183,33 @@ pub fn run<T: Target, O: Observer<T>>(
     (done, outcome)
 }
 
-/// Takes the unfinished chain with the fewest transitions out of its seat.
-fn furthest_behind<T: Target, O>(seats: &mut [Option<Seat<T, O>>]) -> Option<(usize, Seat<T, O>)> {
+/// Takes the unfinished walk with the fewest transitions out of its seat.
+fn furthest_behind<W: Walk>(seats: &mut [Option<Seat<W>>]) -> Option<(usize, Seat<W>)> {
     let unfinished = seats.iter().enumerate().filter_map(|(index, seat)| {
-        let chain = &seat.as_ref()?.chain;
-        (!chain.is_done()).then(|| (chain.snapshot().transition, index))
+        let progress = seat.as_ref()?.walk.progress();
+        (!progress.is_done()).then_some((progress.transition, index))
     });
     let (_, index) = unfinished.min()?;
     seats[index].take().map(|seat| (index, seat))
 }
 
-/// Advances one chain for a slice of time.
-fn slice<T: Target, O: Observer<T>>(
-    seat: &mut Seat<T, O>,
+/// Advances one walk for a slice of time.
+fn slice<W: Walk>(
+    seat: &mut Seat<W>,
     control: &Control<'_>,
     halted: &impl Fn() -> bool,
     progress: &(dyn Fn(Progress) + Sync),
-) -> Result<(), RunError<O::Error>> {
+) -> Result<(), RunError<W::Error>> {
     let start = Instant::now();
     let mut reported = start;
-    while !seat.chain.is_done() && !halted() {
-        let advanced = seat.chain.advance(&mut seat.observer);
+    while !seat.walk.progress().is_done() && !halted() {
+        let advanced = seat.walk.advance();
         seat.is_broken = matches!(advanced, Err(RunError::Observer { .. }));
         advanced?;
         let now = Instant::now();
         if now - reported >= REPORT {
             reported = now;
-            progress(seat.chain.progress());
+            progress(seat.walk.progress());
         }
         if now - seat.checkpointed >= control.checkpoint_every {
             checkpoint(seat)?;
@@ -184,17 +218,14 @@ fn slice<T: Target, O: Observer<T>>(
             break;
         }
     }
-    progress(seat.chain.progress());
+    progress(seat.walk.progress());
     Ok(())
 }
 
-fn checkpoint<T: Target, O: Observer<T>>(seat: &mut Seat<T, O>) -> Result<(), RunError<O::Error>> {
+fn checkpoint<W: Walk>(seat: &mut Seat<W>) -> Result<(), RunError<W::Error>> {
     if seat.is_broken {
         return Ok(());
     }
     seat.checkpointed = Instant::now();
-    let chain = seat.chain.index();
-    seat.observer
-        .checkpoint(seat.chain.snapshot())
-        .map_err(|error| RunError::Observer { chain, error })
+    seat.walk.checkpoint()
 }

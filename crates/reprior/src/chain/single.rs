@@ -1,6 +1,6 @@
 //! One chain: a target, a sampler, and where they are.
 
-use super::{Observer, Progress, RunError, Schedule, Snapshot, StartError, Statistics};
+use super::{News, Observer, Progress, RunError, Schedule, Snapshot, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
 use crate::sampler::{Sampler, SamplerSettings};
@@ -287,10 +287,12 @@ impl<T: Target> Chain<T> {
             transition: snapshot.transition,
             total: self.schedule.transitions(),
             is_warmup,
-            acceptance_rate: statistics.acceptance_rate(),
             step_size: snapshot.step_size,
-            log_ratio: snapshot.state.log_ratio,
-            divergences: statistics.divergences,
+            news: News::Transitions {
+                acceptance_rate: statistics.acceptance_rate(),
+                log_ratio: snapshot.state.log_ratio,
+                divergences: statistics.divergences,
+            },
         }
     }
 }

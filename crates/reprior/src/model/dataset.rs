@@ -56,11 +56,83 @@ impl Targets {
     }
 }
 
+/// Row-major inputs in their own units. Pixels stay the bytes that files have: an eighth of the memory of reals.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InputValues {
+    /// Any finite numbers.
+    Reals(Vec<f64>),
+    /// From 0 to 255.
+    Bytes(Vec<u8>),
+}
+
+impl InputValues {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Reals(values) => values.len(),
+            Self::Bytes(values) => values.len(),
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Reals(values) => 8 * values.len(),
+            Self::Bytes(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Each of them. Panics beyond the last.
+    pub fn get(&self, index: usize) -> f64 {
+        match self {
+            Self::Reals(values) => values[index],
+            Self::Bytes(values) => f64::from(values[index]),
+        }
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// All of them as reals.
+    pub fn to_reals(&self) -> Vec<f64> {
+        self.iter().collect()
+    }
+
+    /// Those of the given rows of `width` values, copied.
+    fn select(&self, rows: &[usize], width: usize) -> Self {
+        match self {
+            Self::Reals(values) => Self::Reals(pick(values, rows, width)),
+            Self::Bytes(values) => Self::Bytes(pick(values, rows, width)),
+        }
+    }
+}
+
+impl From<Vec<f64>> for InputValues {
+    fn from(values: Vec<f64>) -> Self {
+        Self::Reals(values)
+    }
+}
+
+fn pick<T: Copy>(values: &[T], rows: &[usize], width: usize) -> Vec<T> {
+    let mut picked = Vec::with_capacity(rows.len() * width);
+    for &row in rows {
+        picked.extend_from_slice(&values[row * width..(row + 1) * width]);
+    }
+    picked
+}
+
 /// Inputs and targets of a set of records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     /// Row-major inputs, `rows` × `columns`, all finite.
-    pub inputs: Vec<f64>,
+    pub inputs: InputValues,
     /// Number of records.
     pub rows: usize,
     /// Number of input columns (pixels times channels for images, in the file's own order).
@@ -81,22 +153,15 @@ impl Dataset {
 
     /// The records with the given row numbers, in that order, copied. Panics on a row beyond `rows`.
     pub fn select(&self, rows: &[usize]) -> Self {
-        let pick = |values: &[f64], width: usize| {
-            let mut picked = Vec::with_capacity(rows.len() * width);
-            for &row in rows {
-                picked.extend_from_slice(&values[row * width..(row + 1) * width]);
-            }
-            picked
-        };
         Self {
-            inputs: pick(&self.inputs, self.columns),
+            inputs: self.inputs.select(rows, self.columns),
             rows: rows.len(),
             columns: self.columns,
             column_names: self.column_names.clone(),
             kind: self.kind,
             targets: match &self.targets {
                 Targets::Real { values, names } => Targets::Real {
-                    values: pick(values, names.len()),
+                    values: pick(values, rows, names.len()),
                     names: names.clone(),
                 },
                 Targets::Classes { labels, names } => Targets::Classes {

@@ -20,10 +20,10 @@ use crate::network::{Architecture, ArchitectureError};
 
 use likelihood::{Gaussian, Likelihood};
 
-pub use dataset::{Dataset, InputKind, Split, Targets};
+pub use dataset::{Dataset, InputKind, InputValues, Split, Targets};
 pub use design::{Design, InputReduction, TestDesign, whole_weights};
 pub use noise::{Noise, NoisePrior};
-pub use standardisation::{Affine, InputScaling, Standardisation};
+pub use standardisation::{Affine, InputScaling, PixelScaling, Standardisation};
 
 /// A network, its data and their likelihood: everything that defines the posterior.
 ///

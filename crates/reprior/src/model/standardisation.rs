@@ -1,12 +1,24 @@
 //! Standardisation: inputs and real targets to mean 0 and standard deviation 1, and predictions back.
 //!
 //! Tables are standardised per column; images by one scalar mean and one scalar standard deviation over all pixels of
-//! the training images (Hron et al. 2022, their code). Standard deviations divide by n. A column that does not vary is
+//! the training images (Hron et al. 2022, their code), or divided by 255 ([`PixelScaling`]). Standard deviations divide by n. A column that does not vary is
 //! centred only (scale 1) and listed in [`Standardisation::constant_columns`].
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dataset, InputKind, Targets};
+use super::{Dataset, InputKind, InputValues, Targets};
+use crate::compute::Real;
+
+/// How pixels are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PixelScaling {
+    /// To mean 0 and standard deviation 1 over all pixels of the training images.
+    #[default]
+    Standardised,
+    /// Divided by 255, from 0 to 1 for bytes.
+    Unit,
+}
 
 /// x = mean + scale·(standardised x).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -87,18 +99,19 @@ pub struct Standardisation {
 }
 
 impl Standardisation {
-    /// Means and standard deviations of the training data.
+    /// Means and standard deviations of the training data, pixels standardised.
     pub fn fit(train: &Dataset) -> Self {
+        Self::fit_with(train, PixelScaling::default())
+    }
+
+    /// Means and standard deviations of the training data. `pixels` is of images alone.
+    pub fn fit_with(train: &Dataset, pixels: PixelScaling) -> Self {
         let mut constant_columns = Vec::new();
         let inputs = match train.kind {
             InputKind::Table => {
                 let fits = (0..train.columns).map(|column| {
-                    let values = train
-                        .inputs
-                        .iter()
-                        .skip(column)
-                        .step_by(train.columns)
-                        .copied();
+                    let own = (0..train.rows).map(|row| row * train.columns + column);
+                    let values = own.map(|at| train.inputs.get(at));
                     let (map, constant) = Affine::fit(values);
                     if constant {
                         constant_columns.push(column);
@@ -107,9 +120,13 @@ impl Standardisation {
                 });
                 InputScaling::Columns(fits.collect())
             }
-            InputKind::Image { .. } => {
-                InputScaling::Pixels(Affine::fit(train.inputs.iter().copied()).0)
-            }
+            InputKind::Image { .. } => InputScaling::Pixels(match pixels {
+                PixelScaling::Standardised => Affine::fit(train.inputs.iter()).0,
+                PixelScaling::Unit => Affine {
+                    mean: 0.0,
+                    scale: 255.0,
+                },
+            }),
         };
         let mut constant_targets = Vec::new();
         let targets = match &train.targets {
@@ -127,22 +144,22 @@ impl Standardisation {
             }
         };
         Self {
-            inputs,
+            inputs: inputs.into(),
             targets,
             constant_columns,
             constant_targets,
         }
     }
 
-    /// Row-major inputs in standardised units.
-    pub fn standardise_inputs(&self, inputs: &[f64]) -> Vec<f64> {
+    /// Row-major inputs in standardised units, rounded to the precision asked for.
+    pub fn standardise_inputs<R: Real>(&self, inputs: &InputValues) -> Vec<R> {
+        let standardise = |map: &Affine, x| R::from_f64(map.standardise(x));
         match &self.inputs {
-            InputScaling::Pixels(map) => inputs.iter().map(|&x| map.standardise(x)).collect(),
-            InputScaling::Columns(maps) => inputs
-                .iter()
-                .zip(maps.iter().cycle())
-                .map(|(&x, map)| map.standardise(x))
-                .collect(),
+            InputScaling::Pixels(map) => inputs.iter().map(|x| standardise(map, x)).collect(),
+            InputScaling::Columns(maps) => {
+                let maps = maps.iter().cycle();
+                inputs.iter().zip(maps).map(|(x, map)| standardise(map, x)).collect()
+            }
         }
     }
 }
@@ -153,7 +170,7 @@ mod tests {
 
     fn table() -> Dataset {
         Dataset {
-            inputs: vec![1.0, 5.0, 3.0, 5.0],
+            inputs: vec![1.0, 5.0, 3.0, 5.0].into(),
             rows: 2,
             columns: 2,
             column_names: vec!["a".into(), "b".into()],
@@ -177,7 +194,7 @@ mod tests {
             }]
         );
         assert_eq!(
-            fitted.standardise_inputs(&table().inputs),
+            fitted.standardise_inputs::<f64>(&table().inputs),
             [-1.0, 0.0, 1.0, 0.0]
         );
         assert_eq!(
@@ -205,7 +222,7 @@ mod tests {
     fn a_constant_whose_mean_rounds_is_still_constant() {
         let inputs = vec![0.1; 3];
         let fitted = Standardisation::fit(&Dataset {
-            inputs,
+            inputs: inputs.into(),
             rows: 3,
             columns: 1,
             targets: Targets::Real {
@@ -224,11 +241,11 @@ mod tests {
     fn values_whose_squares_leave_the_range_are_standardised() {
         for unit in [1e-300, 1e-200, 1e200, 8e307] {
             let fitted = Standardisation::fit(&Dataset {
-                inputs: vec![-unit, 0.5, 2.0 * unit, 0.5],
+                inputs: vec![-unit, 0.5, 2.0 * unit, 0.5].into(),
                 ..table()
             });
             assert_eq!(fitted.constant_columns, [1]);
-            let standardised = fitted.standardise_inputs(&[-unit, 0.5, 2.0 * unit, 0.5]);
+            let standardised = fitted.standardise_inputs::<f64>(&vec![-unit, 0.5, 2.0 * unit, 0.5].into());
             for (ours, exact) in standardised.iter().zip([-1.0, 0.0, 1.0, 0.0]) {
                 assert!((ours - exact).abs() < 1e-12, "{unit}: {standardised:?}");
             }

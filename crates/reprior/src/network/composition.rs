@@ -100,7 +100,7 @@ impl Composition {
 }
 
 /// A layer's parameters: a matrix with a row for each input that a unit combines, and one more for its bias if it has one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ParameterMatrix {
     /// The layer's number from 0; in a parallel layer that of the parallel layer, the branch and the layer there, with dots.
     pub name: String,
@@ -110,6 +110,8 @@ pub struct ParameterMatrix {
     pub units: usize,
     /// Whether the last row is a bias.
     pub has_bias: bool,
+    /// What the network multiplies weights and biases by: σ_w/√fan-in and σ_b.
+    pub factors: [f64; 2],
 }
 
 fn parameter_matrices(
@@ -120,9 +122,9 @@ fn parameter_matrices(
 ) {
     for (index, (layer, &input)) in layers.iter().zip(shapes).enumerate() {
         let name = format!("{prefix}{index}");
-        let has_bias = match layer {
-            Layer::Dense(layer) => layer.scale.bias > 0.0,
-            Layer::Convolution(layer) => layer.scale.bias > 0.0,
+        let scale = match layer {
+            Layer::Dense(layer) => Some(layer.scale),
+            Layer::Convolution(layer) => Some(layer.scale),
             Layer::Parallel(layer) => {
                 for (branch, index) in layer.branches.iter().zip(0..) {
                     let shapes = branch_shapes(branch, input);
@@ -131,15 +133,19 @@ fn parameter_matrices(
                 }
                 continue;
             }
-            // β after γ
-            _ => true,
+            _ => None,
         };
         for [rows, units] in layer.parameter_shapes(input) {
+            // β after γ
+            let has_bias = scale.is_none_or(|scale| scale.bias > 0.0);
             matrices.push(ParameterMatrix {
                 name: name.clone(),
                 rows,
                 units,
                 has_bias,
+                factors: scale.map_or([1.0; 2], |scale| {
+                    [scale.factor(rows - usize::from(has_bias)), scale.bias]
+                }),
             });
         }
     }

@@ -35,6 +35,21 @@ struct Factors<R> {
     right: Vec<R>,
 }
 
+impl<R: Real> Factors<R> {
+    fn draw(rows: usize, units: usize, count: usize, stream: &mut Stream) -> Self {
+        let mut right = vec![R::ZERO; units * count];
+        stream.fill_normal(&mut right);
+        let mut left = vec![R::ZERO; count * rows];
+        stream.fill_normal(&mut left);
+        Self {
+            rows,
+            units,
+            left,
+            right,
+        }
+    }
+}
+
 impl<R: Real> Projection<R> {
     /// `count` directions for the weights of `model`, a function of `seed` alone.
     pub fn new(model: &Model<R>, count: usize, seed: u64) -> Self {
@@ -46,10 +61,7 @@ impl<R: Real> Projection<R> {
         let (mut unseen_root, mut unseen_rank, mut unseen_dimension) = (Vec::new(), 0, 0);
         for (index, &(rows, units)) in shapes.iter().enumerate() {
             let mut stream = Stream::new(seed, 0, Purpose::Projection, index as u64);
-            let mut right = vec![R::ZERO; units * count];
-            stream.fill_normal(&mut right);
-            let mut left = vec![R::ZERO; count * rows];
-            stream.fill_normal(&mut left);
+            let factors = Factors::draw(rows, units, count, &mut stream);
             if index == 0 && model.design.is_reduced() {
                 // In an orthonormal basis of the inputs whose first r vectors are the rows of Q, a Gaussian direction
                 // has independent N(0, 1) coordinates: `left` holds the first r of them, these are the others.
@@ -58,16 +70,11 @@ impl<R: Real> Projection<R> {
                 stream.fill_normal(&mut unseen);
                 if count > 0 {
                     (unseen_root, unseen_rank) =
-                        unseen_covariance(&unseen, unseen_rows, &right, units, count);
+                        unseen_covariance(&unseen, unseen_rows, &factors.right, units, count);
                 }
                 unseen_dimension = (unseen_rows * units) as u64;
             }
-            layers.push(Factors {
-                rows,
-                units,
-                left,
-                right,
-            });
+            layers.push(factors);
         }
         Self {
             count,
@@ -77,6 +84,25 @@ impl<R: Real> Projection<R> {
             unseen_dimension,
             work: vec![R::ZERO; count * widest],
             scale: 1.0 / (architecture.parameters() as f64).sqrt(),
+        }
+    }
+
+    /// `count` directions for weights whose layers' matrices have these rows and columns, a function of `seed` alone.
+    pub fn of_shapes(shapes: &[(usize, usize)], count: usize, seed: u64) -> Self {
+        let widest = shapes.iter().map(|(_, units)| *units).max().unwrap_or(0);
+        let parameters: usize = shapes.iter().map(|(rows, units)| rows * units).sum();
+        let of_layer = |(index, &(rows, units)): (usize, &(usize, usize))| {
+            let mut stream = Stream::new(seed, 0, Purpose::Projection, index as u64);
+            Factors::draw(rows, units, count, &mut stream)
+        };
+        Self {
+            count,
+            layers: shapes.iter().enumerate().map(of_layer).collect(),
+            unseen_root: Vec::new(),
+            unseen_rank: 0,
+            unseen_dimension: 0,
+            work: vec![R::ZERO; count * widest],
+            scale: 1.0 / (parameters as f64).sqrt(),
         }
     }
 

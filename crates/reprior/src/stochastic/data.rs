@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ObjectiveError;
 use crate::compute::{Real, Stream};
 use crate::model::likelihood::{Derivatives, Likelihood};
 
@@ -12,13 +13,37 @@ const FEW: usize = 32;
 #[derive(Debug, Clone)]
 pub struct MinibatchData<R> {
     /// Row-major, N × inputs.
-    pub inputs: Arc<[R]>,
+    pub inputs: Arc<Vec<R>>,
     /// Row-major, N × C, coded as the likelihood wants them.
     pub targets: Arc<[f64]>,
     /// How targets depend on outputs.
     pub likelihood: Arc<dyn Likelihood>,
     /// σ of each output, where the likelihood has one: C of them.
     pub scales: Vec<f64>,
+}
+
+impl<R: Real> MinibatchData<R> {
+    /// Rows, if the sizes are those of a network of so many inputs and outputs.
+    pub(super) fn check(&self, columns: usize, outputs: usize) -> Result<usize, ObjectiveError> {
+        let values = self.inputs.len();
+        if columns == 0 || values == 0 || !values.is_multiple_of(columns) {
+            return Err(ObjectiveError::Inputs { values, columns });
+        }
+        let rows = values / columns;
+        if outputs == 0 || self.targets.len() != rows * outputs {
+            let values = self.targets.len();
+            return Err(ObjectiveError::Targets {
+                values,
+                rows,
+                outputs,
+            });
+        }
+        if self.scales.len() != outputs {
+            let scales = self.scales.len();
+            return Err(ObjectiveError::Scales { scales, outputs });
+        }
+        Ok(rows)
+    }
 }
 
 /// The sum of −log p over the rows `batch`, whose outputs `outputs` (row-major) become the derivatives in them.

@@ -11,7 +11,7 @@ use crate::network::{Composition, Executor};
 #[derive(Debug)]
 pub struct Ensemble<R> {
     executor: Executor<R>,
-    inputs: Arc<[R]>,
+    inputs: Arc<Vec<R>>,
     likelihood: Arc<dyn Likelihood>,
     rows: usize,
     outputs: Vec<R>,
@@ -29,7 +29,7 @@ impl<R: Real> Ensemble<R> {
     pub fn new(
         network: &Composition,
         likelihood: Arc<dyn Likelihood>,
-        inputs: Arc<[R]>,
+        inputs: Arc<Vec<R>>,
         threads: usize,
     ) -> Result<Self, ShapeError> {
         let executor = Executor::new(network)?.with_threads(threads);
@@ -47,13 +47,20 @@ impl<R: Real> Ensemble<R> {
         })
     }
 
-    /// The predictions at one position, n* × C, row-major, which are not added to the mean.
-    pub fn predict(&mut self, weights: &[R]) -> &[f64] {
+    /// The network's outputs at one position, n* × C, row-major.
+    pub fn outputs(&mut self, weights: &[R]) -> &[R] {
         let (rows, columns) = (self.rows, self.executor.inputs_count());
         let c = self.executor.outputs_count();
         let inputs = matrix(&self.inputs[..rows * columns], columns, rows).transpose();
         let out = matrix_mut(&mut self.outputs, c, rows).transpose_mut();
         self.executor.outputs(weights, inputs, out);
+        &self.outputs
+    }
+
+    /// The predictions at one position, n* × C, row-major, which are not added to the mean.
+    pub fn predict(&mut self, weights: &[R]) -> &[f64] {
+        self.outputs(weights);
+        let c = self.executor.outputs_count();
         for (last, f) in self.last.iter_mut().zip(&self.outputs) {
             *last = f.to_f64();
         }
@@ -70,6 +77,11 @@ impl<R: Real> Ensemble<R> {
             *sum += last;
         }
         self.members += 1;
+    }
+
+    /// Rows that are predicted for.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     /// Members so far.
@@ -100,7 +112,7 @@ mod tests {
             stream.fill_normal(&mut values);
             values
         };
-        let inputs: Arc<[f64]> = normals(3 * 20).into();
+        let inputs = Arc::new(normals(3 * 20));
         let (one, other) = (normals(26), normals(26));
         let mut ensemble = Ensemble::new(&network, Arc::new(Categorical), inputs, 2).unwrap();
         let (a, b) = (

@@ -80,7 +80,7 @@ impl<R: Real> Langevin<R> {
         settings: LangevinSettings,
         state: LangevinState<R>,
     ) -> Result<Self, LangevinError> {
-        settings.check(&*preconditioner)?;
+        settings.check(&*preconditioner, objective.layout().layers.len())?;
         check_memory(&objective, &*preconditioner)?;
         if settings.dropout > 0.0 {
             let needs = preconditioner.statistics();
@@ -113,11 +113,8 @@ impl<R: Real> Langevin<R> {
         }
         let threads = objective.threads();
         let team = Team::new(threads).map_err(|error| LangevinError::Threads(error.to_string()))?;
-        let LangevinSettings {
-            batch, seed, chain, ..
-        } = settings;
         Ok(Self {
-            batches: Batches::new(objective.rows(), batch, seed, chain),
+            batches: Batches::new(objective.rows(), settings.batch, settings.seed, settings.chain),
             scratch: (0..threads).map(|_| Vec::new()).collect(),
             team,
             objective,
@@ -131,6 +128,11 @@ impl<R: Real> Langevin<R> {
     /// The chain's exact state.
     pub fn state(&self) -> &LangevinState<R> {
         &self.state
+    }
+
+    /// What the chain was told.
+    pub fn settings(&self) -> &LangevinSettings {
+        &self.settings
     }
 
     /// The network on its data.
@@ -154,8 +156,8 @@ impl<R: Real> Langevin<R> {
     /// # Errors
     /// A loss or weights that are not finite, with the step size; the position is then of no use any more.
     pub fn update(&mut self) -> Result<Update, LangevinError> {
-        let (update, settings) = (self.state.update, self.settings);
-        let LangevinSettings { seed, chain, .. } = settings;
+        let (update, settings) = (self.state.update, &self.settings);
+        let (seed, chain) = (settings.seed, settings.chain);
         let step_size = settings.step_size * settings.schedule.factor(update);
         let rows = self.objective.rows();
         let statistics = self.preconditioner.statistics();
@@ -199,8 +201,8 @@ impl<R: Real> Langevin<R> {
                 epsilon,
             } => (Step::adam(first, second, epsilon, update + 1), 0.0),
         };
-        let layers = self.objective.layout().layers.iter();
-        let pulls = layers.map(|layer| settings.prior.pull_of(position, layer));
+        let layers = self.objective.layout().layers.iter().enumerate();
+        let pulls = layers.map(|(index, layer)| settings.prior(index).pull_of(position, layer));
         let shared = Shared {
             pulls: pulls.collect(),
             objective: &self.objective,

@@ -6,7 +6,7 @@ use crate::compute::{Real, Stream};
 use crate::network::{Composition, ParameterMatrix};
 
 /// One layer's matrix of parameters, column-major, a column for each unit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     /// The layer's name, as in [`ParameterMatrix`]; `readout` for the readout.
     pub name: String,
@@ -18,10 +18,20 @@ pub struct Parameters {
     pub has_bias: bool,
     /// Its own among all parameters.
     pub range: Range<usize>,
+    /// What the network multiplies weights and biases by: in the NTK parametrisation their standard deviations under the prior
+    /// of the standard one.
+    pub factors: [f64; 2],
+}
+
+impl Parameters {
+    /// Weights of a unit.
+    pub fn fan_in(&self) -> usize {
+        self.rows - usize::from(self.has_bias)
+    }
 }
 
 /// All layers' parameters, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     /// From the first layer to the readout.
     pub layers: Vec<Parameters>,
@@ -35,6 +45,10 @@ impl Layout {
             rows: network.features() + 1,
             units: network.outputs,
             has_bias: true,
+            factors: [
+                network.readout_scale.factor(network.features()),
+                network.readout_scale.bias,
+            ],
         };
         let matrices = network.parameter_matrices().into_iter();
         let mut end = 0;
@@ -47,6 +61,7 @@ impl Layout {
                 units: matrix.units,
                 has_bias: matrix.has_bias,
                 range: start..end,
+                factors: matrix.factors,
             }
         });
         Self {
@@ -71,12 +86,24 @@ impl Layout {
         position
     }
 
+    /// Multiplies weights and biases by [`Parameters::factors`]: what the NTK parametrisation's are in the standard one.
+    pub fn scale_by_factors<R: Real>(&self, position: &mut [R]) {
+        for layer in &self.layers {
+            let [weight, bias] = layer.factors.map(R::from_f64);
+            for unit in position[layer.range.clone()].chunks_exact_mut(layer.rows.max(1)) {
+                let (weights, biases) = unit.split_at_mut(layer.fan_in());
+                weights.iter_mut().for_each(|value| *value *= weight);
+                biases.iter_mut().for_each(|value| *value *= bias);
+            }
+        }
+    }
+
     /// Weights from N(0, `gain`/fan-in), biases zero: a start for the standard parametrisation (`gain` 1 in Marceau-Caron &
     /// Ollivier 2017, 2 in He et al. 2015).
     pub fn draw_by_fan_in<R: Real>(&self, gain: f64, stream: &mut Stream) -> Vec<R> {
         let mut position = self.draw_standard_normal::<R>(stream);
         for layer in &self.layers {
-            let fan_in = layer.rows - usize::from(layer.has_bias);
+            let fan_in = layer.fan_in();
             let scale = R::from_f64((gain / fan_in.max(1) as f64).sqrt());
             for unit in position[layer.range.clone()].chunks_exact_mut(layer.rows.max(1)) {
                 let (weights, bias) = unit.split_at_mut(fan_in);

@@ -92,23 +92,7 @@ impl<R: Real> Objective<R> {
     ) -> Result<Self, ObjectiveError> {
         let executor = Executor::new(network)?.with_threads(threads);
         let (columns, outputs) = (executor.inputs_count(), executor.outputs_count());
-        let values = data.inputs.len();
-        if columns == 0 || values == 0 || !values.is_multiple_of(columns) {
-            return Err(ObjectiveError::Inputs { values, columns });
-        }
-        let rows = values / columns;
-        if outputs == 0 || data.targets.len() != rows * outputs {
-            let values = data.targets.len();
-            return Err(ObjectiveError::Targets {
-                values,
-                rows,
-                outputs,
-            });
-        }
-        if data.scales.len() != outputs {
-            let scales = data.scales.len();
-            return Err(ObjectiveError::Scales { scales, outputs });
-        }
+        let rows = data.check(columns, outputs)?;
         let layout = Layout::new(network);
         Ok(Self {
             dense: DenseNetwork::new(network, &layout),

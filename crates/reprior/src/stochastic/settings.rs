@@ -68,7 +68,7 @@ pub enum Labels {
 }
 
 /// What a Langevin chain is made of, besides network, data and preconditioner.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LangevinSettings {
     /// η₀ > 0, in units of the mean loss.
     pub step_size: f64,
@@ -82,8 +82,8 @@ pub struct LangevinSettings {
     pub decay: Decay,
     /// Whose targets its statistics are of.
     pub labels: Labels,
-    /// The prior of all layers.
-    pub prior: Prior,
+    /// The prior of all layers, or one for each layer with parameters, the readout last.
+    pub priors: Vec<Prior>,
     /// Of every random number.
     pub seed: u64,
     /// Which chain.
@@ -179,12 +179,27 @@ pub enum LangevinError {
 }
 
 impl LangevinSettings {
-    /// What is out of range, or does not go together.
-    pub(super) fn check<R: Real>(
+    /// The prior of one layer with parameters.
+    pub(super) fn prior(&self, layer: usize) -> &Prior {
+        &self.priors[if self.priors.len() == 1 { 0 } else { layer }]
+    }
+
+    /// Checks everything that does not need the data, with a preconditioner and so many layers with parameters.
+    ///
+    /// # Errors
+    /// [`LangevinError::Setting`] says what is out of range, or does not go together.
+    pub fn check<R: Real>(
         &self,
         preconditioner: &dyn Preconditioner<R>,
+        layers: usize,
     ) -> Result<(), LangevinError> {
         let wrong = |text: String| Err(LangevinError::Setting(text));
+        let priors = self.priors.len();
+        if priors != 1 && priors != layers {
+            return wrong(format!(
+                "{priors} priors were given for {layers} layers with parameters: give one, or one for each"
+            ));
+        }
         if !(self.step_size.is_finite() && self.step_size > 0.0) {
             return wrong(format!(
                 "the step size is {}: it must be positive and finite",
@@ -244,9 +259,9 @@ impl LangevinSettings {
             preconditioner.check(),
             self.schedule.check(),
             self.decay.check(),
-            self.prior.check(),
         ];
-        match checks.into_iter().find_map(Result::err) {
+        let priors = self.priors.iter().map(Prior::check);
+        match checks.into_iter().chain(priors).find_map(Result::err) {
             Some(text) => wrong(text),
             None => Ok(()),
         }

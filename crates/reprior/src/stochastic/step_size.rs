@@ -63,6 +63,35 @@ impl StepSize {
         }
     }
 
+    /// Updates after `first` of them until so many are [sampling](Self::is_sampling) ones.
+    pub fn updates_for(&self, first: u64, count: u64) -> u64 {
+        let Self::Cyclical {
+            length,
+            exploration,
+        } = *self
+        else {
+            return count;
+        };
+        if exploration == 0.0 {
+            return count;
+        }
+        let of_cycle = |update: &u64| self.is_sampling(*update);
+        let per_cycle = (0..length).filter(of_cycle).count() as u64;
+        if per_cycle == 0 {
+            return count;
+        }
+        // whole cycles first, the rest one by one; the last update of a cycle is a sampling one
+        let whole = count.saturating_sub(1) / per_cycle;
+        let start = first.saturating_add(whole.saturating_mul(length));
+        let mut left = count - whole * per_cycle;
+        let mut updates = 0;
+        while left > 0 {
+            left -= u64::from(self.is_sampling(start + updates));
+            updates += 1;
+        }
+        whole * length + updates
+    }
+
     /// Whether the sum of all step sizes is finite, so that the updates end up standing still.
     pub fn is_summable(&self) -> bool {
         match *self {
@@ -101,9 +130,14 @@ impl StepSize {
             Self::Cyclical { length, .. } if length < 2 => Err(format!(
                 "a cycle of the step size has {length} updates: it must have at least 2"
             )),
-            Self::Cyclical { exploration, .. } if !(0.0..1.0).contains(&exploration) => Err(
-                format!("the exploring part of a cycle is {exploration}: it must be in [0, 1)"),
-            ),
+            Self::Cyclical {
+                length,
+                exploration,
+            } if !(0.0..=(length - 1) as f64 / length as f64).contains(&exploration) => {
+                Err(format!(
+                    "the exploring part of a cycle is {exploration}: it must be in [0, 1), and leave the last update"
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -134,6 +168,26 @@ mod tests {
         assert!(halving.is_summable() && !cube.is_summable());
         assert_eq!(StepSize::Constant.factor(1 << 60), 1.0);
         assert!(halving.factor(u64::MAX) == 0.0);
+    }
+
+    #[test]
+    fn updates_until_so_many_may_be_drawn() {
+        let cycle = StepSize::Cyclical {
+            length: 7,
+            exploration: 0.6,
+        };
+        assert_eq!(StepSize::Constant.updates_for(5, 9), 9);
+        for first in 0..15 {
+            for count in 0..12 {
+                let mut updates = 0;
+                let mut found = 0;
+                while found < count {
+                    found += u64::from(cycle.is_sampling(first + updates));
+                    updates += 1;
+                }
+                assert_eq!(cycle.updates_for(first, count), updates, "{first} {count}");
+            }
+        }
     }
 
     #[test]

@@ -11,15 +11,16 @@ use crate::compute::{Real, Stream, add_scaled, simd};
 /// Mean, variance and latest differences.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Swag<R> {
-    rank: usize,
+    /// Differences that are kept.
+    pub rank: usize,
     /// Positions so far.
     pub count: u64,
     /// θ̄.
     pub mean: Vec<R>,
     /// Sums of squared distances from the mean: of them, variances do not become negative by rounding.
-    spread: Vec<R>,
-    /// The oldest first.
-    differences: VecDeque<Vec<R>>,
+    pub spread: Vec<R>,
+    /// Differences of the last positions from the means at their time, the oldest first.
+    pub differences: VecDeque<Vec<R>>,
 }
 
 impl<R: Real> Swag<R> {

@@ -83,7 +83,7 @@ fn largest(case: &Case, chain_count: usize, distortion: Distortion, way: Way) ->
     let (ended, outcome) = run(chains, control, &|_| ());
     outcome.unwrap();
     for (chain, _) in &ended {
-        let rate = chain.progress().acceptance_rate;
+        let rate = chain.snapshot().sampling.acceptance_rate();
         assert!(rate > 0.01, "{case:?}: chain {} is stuck", chain.index());
     }
     done.extend(ended.into_iter().map(|(_, ranks)| ranks));

@@ -37,10 +37,10 @@ fn difference(kind: usize) -> f64 {
     let run = |x: &[f64], start: Vec<f64>| {
         let settings = LangevinSettings {
             batch: 30,
-            prior: Prior::Gaussian {
+            priors: vec![Prior::Gaussian {
                 weights: 1e15,
                 biases: 1e15,
-            },
+            }],
             ..settings(0.002)
         };
         let objective = objective(&network, x, &y, Bernoulli, 1.0, 1);

@@ -42,7 +42,7 @@ fn objective<R: Real>(
     threads: usize,
 ) -> Objective<R> {
     let data = MinibatchData {
-        inputs: inputs.iter().map(|&x| R::from_f64(x)).collect(),
+        inputs: Arc::new(inputs.iter().map(|&x| R::from_f64(x)).collect()),
         targets: targets.into(),
         likelihood: Arc::new(likelihood),
         scales: vec![sigma; network.outputs],
@@ -58,7 +58,7 @@ fn settings(step_size: f64) -> LangevinSettings {
         dynamics: Dynamics::Langevin,
         decay: Default::default(),
         labels: Labels::Data,
-        prior: Prior::default(),
+        priors: vec![Prior::default()],
         seed: 3,
         chain: 0,
         temperature: 1.0,

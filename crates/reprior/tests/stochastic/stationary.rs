@@ -83,7 +83,7 @@ fn at_rest(
     let preconditioner = || preconditioners::<f64>(1e-4).swap_remove(kind);
     let plain = LangevinSettings {
         dynamics: Dynamics::Langevin,
-        ..settings
+        ..settings.clone()
     };
     let dim = make().layout().len();
     let mut chain = Langevin::new(make(), preconditioner(), plain, vec![0.0; dim]).unwrap();

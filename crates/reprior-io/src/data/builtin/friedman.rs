@@ -49,7 +49,8 @@ mod tests {
         let Targets::Real { values, .. } = &data.targets else {
             unreachable!()
         };
-        let residuals = data.inputs.chunks_exact(COLUMNS).zip(values).map(|(x, y)| {
+        let inputs = data.inputs.to_reals();
+        let residuals = inputs.chunks_exact(COLUMNS).zip(values).map(|(x, y)| {
             let x: &[f64; COLUMNS] = x.try_into().unwrap();
             y - mean(x)
         });

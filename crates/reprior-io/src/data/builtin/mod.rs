@@ -55,7 +55,7 @@ fn table(inputs: Vec<f64>, column_names: Vec<String>, targets: Targets) -> Datas
     let columns = column_names.len();
     Dataset {
         rows: inputs.len() / columns,
-        inputs,
+        inputs: inputs.into(),
         columns,
         column_names,
         kind: InputKind::Table,

@@ -32,7 +32,7 @@ pub(super) fn draw() -> Dataset {
         image(row % NAMES.len(), &mut stream, &mut inputs);
     }
     Dataset {
-        inputs,
+        inputs: inputs.into(),
         rows: ROWS,
         columns: SIZE * SIZE,
         column_names: Vec::new(),

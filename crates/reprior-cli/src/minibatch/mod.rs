@@ -1,0 +1,18 @@
+//! Methods by minibatches: flags and settings, what they take, their runs, and what is made of them.
+
+mod arguments;
+mod plan;
+mod predict;
+mod record;
+mod run;
+mod schema;
+mod settings;
+mod summary;
+mod written;
+
+pub use arguments::MinibatchArguments;
+pub use plan::{Plan, command as plan};
+pub use predict::predict;
+pub use run::run;
+pub use settings::{MinibatchSettings, Resolved, check, resolve};
+pub use summary::{MinibatchSummary, summarise};

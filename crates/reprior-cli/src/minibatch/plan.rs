@@ -1,0 +1,192 @@
+//! What a run of a minibatch method takes: memory, disk, operations.
+
+use std::path::Path;
+
+use reprior::network::Composition;
+use reprior::stochastic::preconditioner::{Block, Preconditioner, Scope};
+use reprior::stochastic::{Dynamics, Layout};
+use reprior_io::run::{DataType, Schema, free_bytes};
+use serde_json::json;
+
+use super::run::network;
+use super::schema::schema;
+use super::settings::Resolved;
+use crate::budget::available_memory;
+use crate::error::Failure;
+use crate::names::Precision;
+use crate::problem::Problem;
+use crate::schema::Keeping;
+use crate::table::{align, bytes, number, to_stdout};
+
+/// What a run takes.
+pub struct Plan {
+    pub resolved: Resolved,
+    pub schema: Schema,
+    pub keeping: Keeping,
+    parameters: usize,
+    shared_bytes: u64,
+    chain_bytes: u64,
+    memory_bytes: u64,
+    disk_bytes: u64,
+    /// Of one update.
+    operations: f64,
+}
+
+/// Numbers that a preconditioner keeps, and how its state is split.
+fn preconditioner_numbers(preconditioner: &dyn Preconditioner<f32>, layout: &Layout) -> usize {
+    let block = |rows, units, has_bias| Block {
+        rows,
+        units,
+        has_bias,
+    };
+    let layers = layout.layers.iter();
+    match preconditioner.scope() {
+        Scope::Unit => layers
+            .map(|layer| layer.units * preconditioner.state_len(block(layer.rows, 1, layer.has_bias)))
+            .sum(),
+        Scope::Layer => layers
+            .map(|layer| preconditioner.state_len(block(layer.rows, layer.units, layer.has_bias)))
+            .sum(),
+        Scope::All => preconditioner.state_len(block(layout.len(), 1, false)),
+    }
+}
+
+/// Numbers that one row takes on its way through a network.
+fn activations(network: &Composition) -> usize {
+    let shapes = network.shapes().unwrap_or_default();
+    shapes.iter().map(|shape| shape.features()).sum::<usize>() + network.outputs
+}
+
+impl Plan {
+    /// The plan of a problem.
+    ///
+    /// # Errors
+    /// A run so large that its size cannot be counted.
+    pub fn new(problem: &Problem, resolved: &Resolved) -> Result<Self, Failure> {
+        let settings = &problem.settings;
+        let network = network(problem)?;
+        let layout = Layout::new(&network);
+        let (real, data_type) = match settings.sampler.precision {
+            Precision::F32 => (4_usize, DataType::F32),
+            Precision::F64 => (8, DataType::F64),
+        };
+        let parameters = layout.len();
+        let keeping = Keeping::new(settings, parameters, real);
+        let schema = schema(problem, resolved, &layout, keeping, data_type);
+        let writers = schema.bytes_in_memory().map_err(Failure::request)?;
+        let disk = schema.bytes_on_disk().map_err(Failure::request)?;
+        let description = &problem.description;
+        let rows = description.train_rows + description.test_rows;
+        let raw = problem.train.inputs.bytes() + problem.test.inputs.bytes();
+        let targets = 16 * rows * network.outputs;
+        let shared = raw + rows * description.columns * real + targets;
+        let momenta = match resolved.settings.dynamics {
+            Dynamics::Langevin => 0,
+            Dynamics::Hamiltonian { .. } | Dynamics::NoseHoover { .. } => 1,
+            Dynamics::Adam { .. } => 2,
+        };
+        let preconditioner = settings.minibatch.make_preconditioner::<f32>();
+        let kept = preconditioner_numbers(&*preconditioner, &layout);
+        let swag = settings.minibatch.swag_rank.map_or(0, |rank| rank + 3);
+        // position, gradient and a draw; moments in double precision; a batch's outputs, derivatives, cotangents, squares
+        let chain = parameters * (real * (4 + momenta + swag) + 16)
+            + kept * real
+            + resolved.batch * activations(&network) * 5 * real
+            + description.test_rows * network.outputs * (real + 16);
+        let chain = (chain as u64).saturating_add(writers);
+        let chains = resolved.plan.schedule.chains as u64;
+        let checkpoint = (parameters * (real * (3 + momenta + swag) + 16) + kept * real) as u64;
+        let forward = network.operations()
+            + 2.0 * (network.outputs * layout.layers.last().map_or(0, |layer| layer.rows)) as f64;
+        Ok(Self {
+            resolved: resolved.clone(),
+            keeping,
+            schema,
+            parameters,
+            shared_bytes: shared as u64,
+            chain_bytes: chain,
+            memory_bytes: (shared as u64).saturating_add(chain.saturating_mul(chains)),
+            disk_bytes: disk.saturating_add(checkpoint.saturating_mul(chains)),
+            operations: 3.0 * forward * resolved.batch as f64,
+        })
+    }
+
+    /// Refuses a run that this machine has not the memory or the disk for.
+    ///
+    /// # Errors
+    /// A wrong request.
+    pub fn check(&self, out: &Path) -> Result<(), Failure> {
+        let available = available_memory();
+        if self.memory_bytes > available {
+            return Err(Failure::request(format!(
+                "the run needs {} of memory, {} are free; take fewer rows (--train), fewer --chains, or a smaller network",
+                bytes(self.memory_bytes as f64),
+                bytes(available as f64)
+            )));
+        }
+        // an unreadable disk will say so itself when the folder is made
+        if let Ok(Some(free)) = free_bytes(out)
+            && self.disk_bytes > free
+        {
+            return Err(Failure::request(format!(
+                "the run folder will take {}, {} are free at `{}`; record less (--draws, --test, --keep, --keep-weights) or choose another --out",
+                bytes(self.disk_bytes as f64),
+                bytes(free as f64),
+                out.display()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// `reprior plan` for a minibatch method.
+///
+/// # Errors
+/// None yet: whatever it takes is printed.
+pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<(), Failure> {
+    let plan = Plan::new(problem, resolved)?;
+    let available = available_memory();
+    let fits = plan.memory_bytes <= available;
+    let lengths = resolved.plan.schedule;
+    let transitions = lengths.transitions() * lengths.chains as u64;
+    if is_json {
+        let document = json!({
+            "memory_bytes": plan.memory_bytes,
+            "memory_bytes_per_chain": plan.chain_bytes,
+            "memory_bytes_available": available,
+            "fits": fits,
+            "disk_bytes": plan.disk_bytes,
+            "parameters": plan.parameters,
+            "operations_per_update": plan.operations,
+            "updates_per_epoch": resolved.updates_per_epoch,
+            "epochs": resolved.epochs,
+            "transitions": transitions,
+        });
+        to_stdout(&document.to_string());
+        return Ok(());
+    }
+    to_stdout(&problem.description.in_words());
+    problem
+        .notes()
+        .for_each(|note| to_stdout(&format!("note: {note}")));
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let million = |operations: f64| format!("{} million", number(operations / 1e6));
+    to_stdout(&align(&[
+        row("parameters of the network", plan.parameters.to_string()),
+        row("operations of an update's loss and gradient", million(plan.operations)),
+        row("updates of an epoch", resolved.updates_per_epoch.to_string()),
+        row("epochs of each chain", resolved.epochs.to_string()),
+        row("updates of all chains", transitions.to_string()),
+        row("memory, shared", bytes(plan.shared_bytes as f64)),
+        row("memory, each chain", bytes(plan.chain_bytes as f64)),
+        row(
+            "memory, in all",
+            format!("{} of {} free", bytes(plan.memory_bytes as f64), bytes(available as f64)),
+        ),
+        row("disk", bytes(plan.disk_bytes as f64)),
+    ]));
+    if !fits {
+        to_stdout("It does not fit; take fewer rows (--train), fewer --chains, or a smaller network.");
+    }
+    Ok(())
+}

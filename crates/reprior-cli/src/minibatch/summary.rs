@@ -1,0 +1,327 @@
+//! The summary of a run of a minibatch method.
+
+use std::path::Path;
+
+use reprior::diagnostics::spread;
+use reprior::model::Targets;
+use reprior_io::run::{DrawReader, Selection, checkpoint};
+use serde::Serialize;
+
+use super::record::read_document;
+use super::schema::{EPOCHS, OF_MEAN};
+use super::written::Schedule;
+use crate::effective::{EssSummary, Rates, first, noise_variances, predictions, projections, read_truth};
+use crate::error::Failure;
+use crate::method::MinibatchMethod;
+use crate::predictive::{Block, Gatherer, Kind, Metrics};
+use crate::problem::DataDescription;
+use crate::settings::Settings;
+use crate::summary::{Summary, complete_draws};
+use crate::table::{align, duration, number};
+
+/// Configurational temperatures further from that of the sampler are worth a warning.
+const MOST_TEMPERATURE: f64 = 0.1;
+
+/// What minibatch methods say besides the rest.
+#[derive(Debug, Serialize)]
+pub struct MinibatchSummary {
+    pub parametrisation: String,
+    pub preconditioner: String,
+    pub schedule: String,
+    pub batch: usize,
+    /// Complete ones of the chain that is furthest.
+    pub epochs: u64,
+    /// Mean over chains of −log p of the last epoch's minibatches.
+    pub train_nll: f64,
+    /// Mean over chains of −log p of the held-out rows after the last epoch.
+    pub validation_nll: f64,
+    /// Means over the updates that lead to draws.
+    pub configurational_temperature: f64,
+    pub kinetic_temperature: f64,
+    pub n_corrections: u64,
+    /// Of the mean over chains of the predictions at each chain's running mean of draws; of samplers that have ended.
+    pub metrics_of_mean: Option<Metrics>,
+}
+
+/// Means over what is finite; NaN if nothing is.
+fn mean(values: &[f64]) -> f64 {
+    let finite = values.iter().filter(|value| value.is_finite());
+    let (sum, count) = finite.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    sum / count
+}
+
+/// Diagnostics and metrics.
+///
+/// # Errors
+/// A run folder that cannot be read.
+pub fn summarise(
+    reader: &DrawReader,
+    run: &Path,
+    settings: &Settings,
+    description: &DataDescription,
+    method: MinibatchMethod,
+) -> Result<Summary, Failure> {
+    let schedule = settings.schedule();
+    let draws = complete_draws(reader);
+    let (mut steps, mut seconds) = (0, 0.0_f64);
+    for chain in 0..schedule.chains as u64 {
+        if let Some(checkpoint) = checkpoint::load(run, chain).map_err(Failure::request)? {
+            let document = read_document(&checkpoint).map_err(Failure::request)?;
+            seconds = seconds.max(document.seconds);
+            steps += document.counters.transition;
+        }
+    }
+    let total_draws = draws as f64 * schedule.chains as f64;
+    let after_warmup = total_draws * schedule.thin as f64;
+    let rates = Rates {
+        draws: total_draws,
+        steps: after_warmup,
+        gradients: after_warmup,
+        evaluations: after_warmup,
+        seconds,
+    };
+    let mut summary = Summary::bare(settings, seconds);
+    let (prediction, metrics) = predictions(reader, settings, description, draws, &rates)?;
+    if method.is_sampler() {
+        let weights = projections(reader, schedule.chains, draws, &rates)?;
+        let rhats = [&weights, &prediction].into_iter().flatten();
+        summary.rhat_max = spread(rhats.map(|ess| ess.rhat_max)).max;
+        summary.ess = EssSummary {
+            prediction,
+            weights,
+        };
+    }
+    let read = |group: &str, name: &str, selection: &Selection| {
+        let read = reader.read::<f64>(group, name, selection);
+        read.map(|all| all.values).map_err(Failure::request)
+    };
+    let of_draws = |name: &str| match draws {
+        0 => Ok(Vec::new()),
+        _ => read("sample_stats", name, &first(draws)),
+    };
+    let epochs = reader.groups().find(|group| group.name == EPOCHS);
+    let epochs = epochs.and_then(|group| group.draws).unwrap_or(0);
+    let of_last_epoch = |name: &str| match epochs {
+        0 => Ok(f64::NAN),
+        _ => {
+            let last = Selection {
+                draws: Some(epochs - 1..epochs),
+                ..Selection::all()
+            };
+            read(EPOCHS, name, &last).map(|values| mean(&values))
+        }
+    };
+    let own = &settings.minibatch;
+    let is_complete = draws == schedule.draws;
+    let metrics_of_mean = if is_complete && method.is_sampler() {
+        metrics_of_mean(reader, settings, description)?
+    } else {
+        None
+    };
+    summary.status = if is_complete { "complete" } else { "incomplete" };
+    summary.coordinates = "standard".to_owned();
+    summary.chains = schedule.chains;
+    summary.draws = draws;
+    summary.draws_planned = schedule.draws;
+    summary.thin = schedule.thin;
+    summary.warmup = schedule.warmup;
+    summary.steps = steps;
+    summary.steps_per_second = steps as f64 / seconds;
+    summary.n_gradients = steps;
+    summary.metrics = metrics;
+    let step_sizes = of_draws("step_size")?;
+    let of_chains = step_sizes.chunks(draws.max(1) as usize);
+    summary.step_size = of_chains.map(|chain| chain.last().copied()).collect();
+    let mut minibatch = MinibatchSummary {
+        parametrisation: own.parametrisation().to_string(),
+        preconditioner: own.preconditioner().to_string(),
+        schedule: own.schedule.map_or_else(String::new, |schedule| schedule.to_string()),
+        batch: own.batch.unwrap_or(0),
+        epochs,
+        train_nll: of_last_epoch("train_nll")?,
+        validation_nll: of_last_epoch("validation_nll")?,
+        configurational_temperature: mean(&of_draws("configurational_temperature")?),
+        kinetic_temperature: mean(&of_draws("kinetic_temperature")?),
+        n_corrections: of_draws("n_corrections")?.iter().sum::<f64>() as u64,
+        metrics_of_mean,
+    };
+    if !method.is_sampler() {
+        // there is no temperature where there is no noise
+        minibatch.configurational_temperature = f64::NAN;
+        minibatch.kinetic_temperature = f64::NAN;
+    }
+    summary.warnings = warnings(&summary, &minibatch, settings, method);
+    summary.minibatch = Some(minibatch);
+    Ok(summary)
+}
+
+/// Of the mean over chains of the predictions at their running means.
+fn metrics_of_mean(
+    reader: &DrawReader,
+    settings: &Settings,
+    description: &DataDescription,
+) -> Result<Option<Metrics>, Failure> {
+    if description.test_rows == 0 {
+        return Ok(None);
+    }
+    // a run that was killed just before its end has none
+    let Ok(all) = reader.read::<f64>(OF_MEAN, "mean", &Selection::all()) else {
+        return Ok(None);
+    };
+    let kind = Kind::new(&settings.model, description.is_classification);
+    let outputs = description.output_names.len();
+    let chains = reader.chains() as usize;
+    let spread = kind.spread(outputs);
+    let mut block = Block {
+        kind,
+        rows: description.test_rows,
+        outputs,
+        variance: vec![0.0; chains * description.test_rows * spread],
+        mean: all.values,
+    };
+    block.add_noise(&noise_variances(reader, settings, description, 1)?);
+    let truth: Targets = read_truth(reader, description)?;
+    let mut gatherer = Gatherer::default();
+    gatherer.add(&block, &truth, 0)?;
+    gatherer.finish()
+}
+
+/// What a user should know before believing the draws.
+fn warnings(
+    summary: &Summary,
+    minibatch: &MinibatchSummary,
+    settings: &Settings,
+    method: MinibatchMethod,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut warn = |text: String| warnings.push(text);
+    if summary.draws == 0 {
+        warn("there are no draws yet".to_owned());
+        return warnings;
+    }
+    if minibatch.n_corrections > 0 {
+        warn(format!(
+            "the preconditioner corrected {} numbers or factorisations: raise --epsilon",
+            minibatch.n_corrections
+        ));
+    }
+    if !method.is_sampler() {
+        warn(format!(
+            "{method} is no sampler: its draws are not the posterior's, and have no effective sample size or R-hat"
+        ));
+        return warnings;
+    }
+    let is_summable = match settings.minibatch.schedule {
+        Some(Schedule::Cosine) => true,
+        Some(Schedule::Fixed(schedule)) => schedule.is_summable(),
+        None => false,
+    };
+    if is_summable {
+        warn(format!(
+            "the schedule {} ends at one point: the draws are an ensemble around a mode, not the posterior's; use constant or polynomial(0.33,UPDATES)",
+            minibatch.schedule
+        ));
+    }
+    let asked = settings.minibatch.temperature.unwrap_or(1.0);
+    if asked != 1.0 {
+        warn(format!(
+            "the temperature is {asked}: the draws are of the posterior to the power 1/{asked}"
+        ));
+    }
+    let found = minibatch.configurational_temperature;
+    if !is_summable && (found / asked - 1.0).abs() > MOST_TEMPERATURE && asked > 0.0 {
+        warn(format!(
+            "the configurational temperature is {}, not {asked}: the chains are not at the posterior; lower --step-size, raise --epochs or \
+             --warmup, or take larger minibatches",
+            number(found)
+        ));
+    }
+    if summary.chains == 1 {
+        warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
+    }
+    let blocks = [&summary.ess.prediction, &summary.ess.weights];
+    let (variables, disagreeing) = blocks
+        .into_iter()
+        .flatten()
+        .fold((0, 0), |(all, some), ess| {
+            (all + ess.variables, some + ess.disagreeing)
+        });
+    if disagreeing > 0 {
+        warn(format!(
+            "R-hat reaches {:.3}, more than chance explains, and does for {disagreeing} of {variables} variables: the chains do not agree; \
+             raise --epochs",
+            summary.rhat_max
+        ));
+    }
+    if let Some(ess) = &summary.ess.prediction
+        && ess.min < 100.0
+    {
+        warn(format!(
+            "only {:.0} effective draws of some predictions (below 100): raise --epochs and --draws",
+            ess.min
+        ));
+    }
+    warn("minibatches without a Metropolis correction have a bias that is proportional to the step size: halve --step-size and compare".to_owned());
+    warnings
+}
+
+impl MinibatchSummary {
+    /// The paragraphs that are its own, between the description of the data and the effective draws.
+    pub fn in_words(&self, summary: &Summary) -> String {
+        let row = |name: &str, value: String| vec![name.to_owned(), value];
+        let mut text = format!(
+            "{} likelihood, {} (preconditioner {}, {} parametrisation): {} chains x {} draws{}, {} updates in {} ({} a second)\n\n",
+            summary.likelihood,
+            summary.method,
+            self.preconditioner,
+            self.parametrisation,
+            summary.chains,
+            summary.draws,
+            if summary.draws < summary.draws_planned {
+                format!(" of {}", summary.draws_planned)
+            } else {
+                String::new()
+            },
+            summary.steps,
+            duration(summary.seconds),
+            number(summary.steps_per_second),
+        );
+        let mut rows = Vec::new();
+        if let Some(metrics) = &summary.metrics {
+            let of_mean = self.metrics_of_mean.as_ref().map(Metrics::named);
+            let mut header = row("predictions on the test rows", "draws".to_owned());
+            if of_mean.is_some() {
+                header.push("their mean".to_owned());
+            }
+            rows.push(header);
+            for (index, (name, value)) in metrics.named().into_iter().enumerate() {
+                let mut cells = row(name, number(value));
+                cells.extend(of_mean.as_ref().map(|of_mean| number(of_mean[index].1)));
+                rows.push(cells);
+            }
+            text += &format!("{}\n\n", align(&rows));
+        }
+        let mut rows = vec![
+            row("epochs", self.epochs.to_string()),
+            row("rows of a minibatch", self.batch.to_string()),
+            row("schedule", self.schedule.clone()),
+        ];
+        let steps: Vec<f64> = summary.step_size.iter().flatten().copied().collect();
+        rows.push(row("step size at the end", number(mean(&steps))));
+        for (name, value) in [
+            ("train NLL, last epoch", self.train_nll),
+            ("validation NLL, last epoch", self.validation_nll),
+            ("configurational temperature", self.configurational_temperature),
+            ("kinetic temperature", self.kinetic_temperature),
+            ("R-hat, largest", summary.rhat_max),
+        ] {
+            if value.is_finite() {
+                rows.push(row(name, number(value)));
+            }
+        }
+        if self.n_corrections > 0 {
+            rows.push(row("corrections", self.n_corrections.to_string()));
+        }
+        text + &format!("{}\n\n", align(&rows))
+    }
+}

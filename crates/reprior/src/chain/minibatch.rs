@@ -1,0 +1,353 @@
+//! One chain of a minibatch method: updates, epochs, and the draws made of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{News, Progress, RunError, Schedule, Walk};
+use crate::compute::{Purpose, Real, Stream};
+use crate::stochastic::{Langevin, Swag, Update, Validation, leave_units_out};
+
+/// What draws are made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Collection {
+    /// Positions, every `thin` updates after warm-up; of a cyclical schedule those of a cycle's sampling part count alone.
+    Trajectory,
+    /// After warm-up: draws of the Gaussian of [`Swag`] around positions that were taken every `every` updates after update
+    /// `from`.
+    Swag {
+        /// Differences that are kept.
+        rank: usize,
+        /// Less than the warm-up.
+        from: u64,
+        /// At least 1.
+        every: u64,
+    },
+    /// After warm-up: the last position with hidden units left out (Gal & Ghahramani 2016).
+    Dropout {
+        /// Probability in [0, 1) that a unit is left out.
+        rate: f64,
+    },
+}
+
+/// How long, and what draws are made of. Warm-up and thinning count updates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MinibatchPlan {
+    /// Lengths and seed.
+    pub schedule: Schedule,
+    /// What draws are made of.
+    pub collection: Collection,
+}
+
+/// Sums over updates.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Updates that this covers.
+    pub updates: u64,
+    loss: f64,
+    configurational: f64,
+    kinetic: f64,
+    /// Updates that have a kinetic temperature.
+    kinetic_updates: u64,
+    /// Numbers that a preconditioner had to correct, and factorisations that needed jitter.
+    pub corrections: u64,
+    /// Step size of the last update.
+    pub step_size: f64,
+}
+
+impl Tally {
+    fn add(&mut self, update: &Update) {
+        self.updates += 1;
+        self.loss += update.loss;
+        self.configurational += update.configurational_temperature;
+        if let Some(kinetic) = update.kinetic_temperature {
+            self.kinetic += kinetic;
+            self.kinetic_updates += 1;
+        }
+        self.corrections += update.corrections;
+        self.step_size = update.step_size;
+    }
+
+    /// Mean −log p of a minibatch's rows; NaN without updates.
+    pub fn nll(&self) -> f64 {
+        self.loss / self.updates as f64
+    }
+
+    /// Mean configurational temperature; NaN without updates.
+    pub fn configurational_temperature(&self) -> f64 {
+        self.configurational / self.updates as f64
+    }
+
+    /// Mean kinetic temperature; NaN where there is none.
+    pub fn kinetic_temperature(&self) -> f64 {
+        self.kinetic / self.kinetic_updates as f64
+    }
+}
+
+/// An epoch that is over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Epoch {
+    /// Its updates.
+    pub tally: Tally,
+    /// Mean −log p of the validation rows after it; NaN without any.
+    pub validation_nll: f64,
+}
+
+/// Where a chain is, besides what [`Langevin`] and [`Swag`] keep.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct MinibatchCounters {
+    /// Updates, and draws that were made without one.
+    pub transition: u64,
+    /// Those after warm-up that count for draws.
+    counted: u64,
+    /// Epochs that are over.
+    pub epochs: u64,
+    epoch: Tally,
+    since_draw: Tally,
+    /// Of the last epoch.
+    train_nll: Option<f64>,
+    validation_nll: Option<f64>,
+}
+
+/// Sees what one chain produces, in order.
+pub trait MinibatchObserver<R: Real>: Send {
+    /// What may go wrong, in words.
+    type Error: std::error::Error + Send;
+
+    /// An epoch is over.
+    ///
+    /// # Errors
+    /// Stops the run; what was drawn is kept.
+    fn epoch(&mut self, epoch: &Epoch) -> Result<(), Self::Error>;
+
+    /// Draw number `draw`, and the updates since the one before.
+    ///
+    /// # Errors
+    /// Stops the run; what was drawn is kept.
+    fn draw(&mut self, position: &[R], since: &Tally, draw: u64) -> Result<(), Self::Error>;
+
+    /// Everything so far is to survive a crash: counters, [`Langevin::state`] and the Gaussian are all that
+    /// [`MinibatchChain::resume`] needs.
+    ///
+    /// # Errors
+    /// Stops the run.
+    fn checkpoint(&mut self, chain: &MinibatchChain<R>) -> Result<(), Self::Error>;
+}
+
+/// A chain of a minibatch method.
+#[derive(Debug)]
+pub struct MinibatchChain<R> {
+    plan: MinibatchPlan,
+    total: u64,
+    langevin: Langevin<R>,
+    swag: Option<Swag<R>>,
+    validation: Option<Validation<R>>,
+    counters: MinibatchCounters,
+    /// A draw that is not the position itself.
+    drawn: Vec<R>,
+    /// The position is of no use any more.
+    is_lost: bool,
+}
+
+impl<R: Real> MinibatchChain<R> {
+    /// A chain before its first update.
+    pub fn start(
+        plan: MinibatchPlan,
+        langevin: Langevin<R>,
+        validation: Option<Validation<R>>,
+    ) -> Self {
+        let swag = match plan.collection {
+            Collection::Swag { rank, .. } => Some(Swag::new(langevin.state().position.len(), rank)),
+            _ => None,
+        };
+        Self::resume(
+            plan,
+            langevin,
+            validation,
+            swag,
+            MinibatchCounters::default(),
+        )
+    }
+
+    /// A chain that goes on with what a checkpoint kept.
+    pub fn resume(
+        plan: MinibatchPlan,
+        langevin: Langevin<R>,
+        validation: Option<Validation<R>>,
+        swag: Option<Swag<R>>,
+        counters: MinibatchCounters,
+    ) -> Self {
+        let drawn = match plan.collection {
+            Collection::Trajectory => Vec::new(),
+            _ => vec![R::ZERO; langevin.state().position.len()],
+        };
+        Self {
+            total: transitions(&plan, &langevin),
+            plan,
+            langevin,
+            swag,
+            validation,
+            counters,
+            drawn,
+            is_lost: false,
+        }
+    }
+
+    /// Which chain.
+    pub fn index(&self) -> usize {
+        self.langevin.settings().chain as usize
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> &MinibatchCounters {
+        &self.counters
+    }
+
+    /// The chain of updates.
+    pub fn langevin(&self) -> &Langevin<R> {
+        &self.langevin
+    }
+
+    /// The Gaussian, where draws are of one.
+    pub fn swag(&self) -> Option<&Swag<R>> {
+        self.swag.as_ref()
+    }
+
+    /// One update, or one draw that needs none.
+    ///
+    /// # Errors
+    /// [`RunError`]; the chain is then of no use any more.
+    pub fn advance<O: MinibatchObserver<R>>(
+        &mut self,
+        observer: &mut O,
+    ) -> Result<(), RunError<O::Error>> {
+        let chain = self.index();
+        let told = |error| RunError::Observer { chain, error };
+        let transition = self.counters.transition + 1;
+        let warmup = self.plan.schedule.warmup;
+        let is_update = transition <= warmup || self.plan.collection == Collection::Trajectory;
+        if is_update {
+            self.update(transition)?;
+            let per_epoch = self.langevin.updates_per_epoch();
+            if transition.is_multiple_of(per_epoch) {
+                let epoch = self.end_epoch();
+                observer.epoch(&epoch).map_err(told)?;
+            }
+        }
+        self.counters.transition = transition;
+        if transition <= warmup || (is_update && !self.langevin.is_sampling()) {
+            return Ok(());
+        }
+        self.counters.counted += 1;
+        let thin = self.plan.schedule.thin;
+        if self.counters.counted.is_multiple_of(thin) {
+            let draw = self.counters.counted / thin - 1;
+            let since = std::mem::take(&mut self.counters.since_draw);
+            observer
+                .draw(self.draw(draw), &since, draw)
+                .map_err(told)?;
+        }
+        Ok(())
+    }
+
+    fn update<E: std::error::Error>(&mut self, transition: u64) -> Result<(), RunError<E>> {
+        let update = self.langevin.update().map_err(|error| {
+            self.is_lost = true;
+            RunError::Target {
+                chain: self.langevin.settings().chain as usize,
+                transition,
+                reason: error.to_string(),
+            }
+        })?;
+        self.counters.epoch.add(&update);
+        self.counters.since_draw.add(&update);
+        if let (Collection::Swag { from, every, .. }, Some(swag)) =
+            (self.plan.collection, &mut self.swag)
+            && transition > from
+            && (transition - from).is_multiple_of(every)
+        {
+            swag.add(&self.langevin.state().position);
+        }
+        Ok(())
+    }
+
+    fn end_epoch(&mut self) -> Epoch {
+        let tally = std::mem::take(&mut self.counters.epoch);
+        let position = &self.langevin.state().position;
+        let validation = self.validation.as_mut().map(|rows| rows.nll(position));
+        self.counters.epochs += 1;
+        self.counters.train_nll = Some(tally.nll());
+        self.counters.validation_nll = validation;
+        Epoch {
+            tally,
+            validation_nll: validation.unwrap_or(f64::NAN),
+        }
+    }
+
+    /// Draw number `draw`.
+    fn draw(&mut self, draw: u64) -> &[R] {
+        let position = &self.langevin.state().position;
+        let settings = self.langevin.settings();
+        let stream = || Stream::new(settings.seed, settings.chain, Purpose::Recording, draw);
+        match (self.plan.collection, &self.swag) {
+            (Collection::Swag { .. }, Some(swag)) => swag.draw(&mut stream(), &mut self.drawn),
+            (Collection::Dropout { rate }, _) => {
+                self.drawn.copy_from_slice(position);
+                let layout = self.langevin.objective().layout();
+                leave_units_out(layout, rate, &mut stream(), &mut self.drawn);
+            }
+            _ => return position,
+        }
+        &self.drawn
+    }
+
+    /// Where the chain is.
+    pub fn progress(&self) -> Progress {
+        let (counters, settings) = (&self.counters, self.langevin.settings());
+        let made = self.langevin.state().update;
+        Progress {
+            chain: self.index(),
+            transition: counters.transition,
+            total: self.total,
+            is_warmup: counters.transition <= self.plan.schedule.warmup,
+            step_size: Some(settings.step_size * settings.schedule.factor(made)),
+            news: News::Updates {
+                epochs: counters.epochs,
+                train_nll: counters.train_nll,
+                validation_nll: counters.validation_nll,
+            },
+        }
+    }
+}
+
+impl<R: Real, O: MinibatchObserver<R>> Walk for (MinibatchChain<R>, O) {
+    type Error = O::Error;
+
+    fn advance(&mut self) -> Result<(), RunError<O::Error>> {
+        self.0.advance(&mut self.1)
+    }
+
+    fn checkpoint(&mut self) -> Result<(), RunError<O::Error>> {
+        if self.0.is_lost {
+            return Ok(());
+        }
+        let chain = self.0.index();
+        self.1
+            .checkpoint(&self.0)
+            .map_err(|error| RunError::Observer { chain, error })
+    }
+
+    fn progress(&self) -> Progress {
+        self.0.progress()
+    }
+}
+
+/// Transitions until every draw has been made.
+fn transitions<R: Real>(plan: &MinibatchPlan, langevin: &Langevin<R>) -> u64 {
+    let schedule = plan.schedule;
+    match plan.collection {
+        Collection::Trajectory => {
+            let steps = langevin.settings().schedule;
+            schedule.warmup + steps.updates_for(schedule.warmup, schedule.draws * schedule.thin)
+        }
+        _ => schedule.transitions(),
+    }
+}

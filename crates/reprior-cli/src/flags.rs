@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use reprior::model::{InputReduction, PixelScaling};
 use reprior::model::likelihood::LikelihoodName;
+use reprior::model::{InputReduction, PixelScaling};
 use reprior::posterior::Coordinates;
 
 use crate::arguments::SettingsArguments;
@@ -101,7 +101,10 @@ impl Settings {
             && method != self.sampler.method
         {
             // what a file says of another method's steps does not concern this one, nor its lengths if one is by minibatches
-            if [method, self.sampler.method].iter().any(|method| method.minibatch().is_some()) {
+            if [method, self.sampler.method]
+                .iter()
+                .any(|method| method.minibatch().is_some())
+            {
                 self.run = RunSettings {
                     seed: self.run.seed,
                     ..RunSettings::default()
@@ -110,7 +113,10 @@ impl Settings {
             }
             self.minibatch = MinibatchSettings::default();
             self.sampler = SamplingSettings {
-                coordinates: self.sampler.coordinates.filter(|_| method.minibatch().is_none()),
+                coordinates: self
+                    .sampler
+                    .coordinates
+                    .filter(|_| method.minibatch().is_none()),
                 determinant: self.sampler.determinant,
                 space: self.sampler.space,
                 input_reduction: self.sampler.input_reduction,

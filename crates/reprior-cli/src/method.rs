@@ -116,7 +116,9 @@ impl FromStr for MethodName {
             _ => match (MinibatchMethod::of_name(text), text.parse()) {
                 (Some(method), _) => Ok(Self::Minibatch(method)),
                 (None, Ok(method)) => Ok(Self::Chain(method)),
-                (None, Err(error)) => Err(format!("{error}, {}, nngp, ntk", MinibatchMethod::NAMES)),
+                (None, Err(error)) => {
+                    Err(format!("{error}, {}, nngp, ntk", MinibatchMethod::NAMES))
+                }
             },
         }
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use reprior::compute::Real;
 use reprior::gaussian_process::Covariance;
 use reprior::model::likelihood::{Likelihood, LikelihoodName};
-use reprior::compute::Real;
 use reprior::model::{
     Affine, Dataset, InputKind, InputValues, Model, PixelScaling, Split, Standardisation, Targets,
 };
@@ -185,8 +185,8 @@ impl Problem {
             test_inputs,
             reduction,
         )
-            .map(|model| model.with_likelihood(likelihood))
-            .map_err(Failure::request)
+        .map(|model| model.with_likelihood(likelihood))
+        .map_err(Failure::request)
     }
 
     /// The likelihood of the training targets.

@@ -52,7 +52,12 @@ impl Keeping {
 }
 
 /// One variable with a description.
-pub fn variable(name: &str, data_type: DataType, dims: &[(&str, u64)], description: &str) -> Variable {
+pub fn variable(
+    name: &str,
+    data_type: DataType,
+    dims: &[(&str, u64)],
+    description: &str,
+) -> Variable {
     let mut variable = Variable::new(name, data_type, dims);
     variable
         .attributes

@@ -238,7 +238,10 @@ pub fn drive_walks<W: Walk>(
         checkpoint_every: Duration::from_secs_f64(driving.checkpoint_seconds),
         stop: &STOP,
     };
-    let made: Vec<u64> = progress.iter().map(|progress| progress.transition).collect();
+    let made: Vec<u64> = progress
+        .iter()
+        .map(|progress| progress.transition)
+        .collect();
     let total = progress.first().map_or(0, |progress| progress.total);
     let display = Display::new(driving.quiet, &made, total);
     let (walks, outcome) = run(walks, control, &|progress| display.update(progress));

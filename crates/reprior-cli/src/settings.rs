@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use reprior::chain::Schedule;
-use reprior::model::{InputReduction, PixelScaling};
 use reprior::model::likelihood::LikelihoodName;
+use reprior::model::{InputReduction, PixelScaling};
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
 use reprior_io::data::{BUILT_INS, Request, Task};

@@ -54,7 +54,8 @@ fn accuracy(
 ) -> f64 {
     let rows = |data: &Dataset| -> Vec<Vec<f64>> {
         // Each image has mean 0 and variance 1, so that brightness and contrast do not matter.
-        data.inputs.to_reals()
+        data.inputs
+            .to_reals()
             .chunks_exact(data.columns)
             .map(|image| {
                 let mean = image.iter().sum::<f64>() / image.len() as f64;

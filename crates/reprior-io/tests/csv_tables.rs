@@ -77,7 +77,13 @@ fn shuffling_permutes_before_the_split() {
     let mut all = [real(&split.train), real(&split.test)].concat();
     all.sort_by(f64::total_cmp);
     assert_eq!(all, [3.0, 6.0, 9.0, 12.0, 15.0]);
-    for (x, y) in split.train.inputs.to_reals().chunks(2).zip(real(&split.train)) {
+    for (x, y) in split
+        .train
+        .inputs
+        .to_reals()
+        .chunks(2)
+        .zip(real(&split.train))
+    {
         assert_eq!((x[0] + 1.0, x[0] + 2.0), (x[1], *y));
     }
 }

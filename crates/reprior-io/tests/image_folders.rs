@@ -77,7 +77,13 @@ fn compressed_files_and_dots_in_names() {
 fn shuffled_sets_take_classes_in_turn() {
     let split = folder(&both(), |r| (r.train, r.shuffle) = (Some(4), Some(7))).unwrap();
     assert_eq!(labels(&split.train), [0, 1, 0, 1]);
-    for (image, &label) in split.train.inputs.to_reals().chunks(6).zip(labels(&split.train)) {
+    for (image, &label) in split
+        .train
+        .inputs
+        .to_reals()
+        .chunks(6)
+        .zip(labels(&split.train))
+    {
         assert_eq!(u32::from(image[0] >= 24.0), label);
     }
 }

@@ -31,7 +31,10 @@ fn tables_with_and_without_a_test_set() {
         (split.train.rows, split.test.rows, split.test.columns),
         (3, 0, 2)
     );
-    assert_eq!(split.train.inputs.to_reals(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(
+        split.train.inputs.to_reals(),
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    );
     assert_eq!(
         (real(&split.train), split.train.targets.names()),
         (&[0.5, 1.5, 2.5][..], &["y".to_string()][..])
@@ -46,7 +49,13 @@ fn tables_with_and_without_a_test_set() {
     let split = read(&arrays, |r| (r.train, r.test) = (Some(2), Some(1))).unwrap();
     assert_eq!((split.train.inputs.len(), split.test.inputs.len()), (4, 2));
     let shuffled = read(&arrays, |r| (r.train, r.shuffle) = (Some(2), Some(3))).unwrap();
-    for (x, y) in shuffled.train.inputs.to_reals().chunks(2).zip(real(&shuffled.train)) {
+    for (x, y) in shuffled
+        .train
+        .inputs
+        .to_reals()
+        .chunks(2)
+        .zip(real(&shuffled.train))
+    {
         assert_eq!(x[0] / 2.0, *y);
     }
     message(
@@ -180,7 +189,10 @@ fn images_become_planes() {
             channels: 3
         }
     );
-    assert_eq!(split.train.inputs.to_reals()[..6], [0.0, 10.0, 1.0, 11.0, 2.0, 12.0]);
+    assert_eq!(
+        split.train.inputs.to_reals()[..6],
+        [0.0, 10.0, 1.0, 11.0, 2.0, 12.0]
+    );
     assert!(split.train.column_names.is_empty());
     let pixels: Vec<u8> = (0..60).collect();
     let x = npy("|u1", false, "(2, 3, 2, 5)", &pixels);

@@ -111,7 +111,10 @@ fn arrays() {
     };
     let expected = table(classes(None, &["4", "9"]));
     let inputs = read(&[("x", x.clone()), ("y", y.clone())], &expected).unwrap();
-    assert_eq!((inputs.values.to_reals(), inputs.rows), (vec![1.0, 2.0, 3.0, 4.0], 2));
+    assert_eq!(
+        (inputs.values.to_reals(), inputs.rows),
+        (vec![1.0, 2.0, 3.0, 4.0], 2)
+    );
     assert_eq!(
         inputs.truth,
         Some(Targets::Classes {

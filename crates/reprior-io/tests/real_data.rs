@@ -46,7 +46,10 @@ fn mnist() {
         ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
     );
     // The first training image's first inked row.
-    assert_eq!(split.train.inputs.to_reals()[152..157], [3.0, 18.0, 18.0, 18.0, 126.0]);
+    assert_eq!(
+        split.train.inputs.to_reals()[152..157],
+        [3.0, 18.0, 18.0, 18.0, 126.0]
+    );
     let Some(split) = set("mnist", |_| {}) else {
         return;
     };

@@ -6,7 +6,9 @@ use super::written::{PriorChoice, Schedule, WrittenDecay};
 
 /// What minibatch methods are told besides `--step-size` and the lengths of a run.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Minibatch methods (sgld, sghmc, sgnht, map, dropout, swag, ensemble)")]
+#[command(
+    next_help_heading = "Minibatch methods (sgld, sghmc, sgnht, map, dropout, swag, ensemble)"
+)]
 pub struct MinibatchArguments {
     /// Rows of a minibatch [default: 100]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]

@@ -42,7 +42,9 @@ fn preconditioner_numbers(preconditioner: &dyn Preconditioner<f32>, layout: &Lay
     let layers = layout.layers.iter();
     match preconditioner.scope() {
         Scope::Unit => layers
-            .map(|layer| layer.units * preconditioner.state_len(block(layer.rows, 1, layer.has_bias)))
+            .map(|layer| {
+                layer.units * preconditioner.state_len(block(layer.rows, 1, layer.has_bias))
+            })
             .sum(),
         Scope::Layer => layers
             .map(|layer| preconditioner.state_len(block(layer.rows, layer.units, layer.has_bias)))
@@ -173,20 +175,32 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
     let million = |operations: f64| format!("{} million", number(operations / 1e6));
     to_stdout(&align(&[
         row("parameters of the network", plan.parameters.to_string()),
-        row("operations of an update's loss and gradient", million(plan.operations)),
-        row("updates of an epoch", resolved.updates_per_epoch.to_string()),
+        row(
+            "operations of an update's loss and gradient",
+            million(plan.operations),
+        ),
+        row(
+            "updates of an epoch",
+            resolved.updates_per_epoch.to_string(),
+        ),
         row("epochs of each chain", resolved.epochs.to_string()),
         row("updates of all chains", transitions.to_string()),
         row("memory, shared", bytes(plan.shared_bytes as f64)),
         row("memory, each chain", bytes(plan.chain_bytes as f64)),
         row(
             "memory, in all",
-            format!("{} of {} free", bytes(plan.memory_bytes as f64), bytes(available as f64)),
+            format!(
+                "{} of {} free",
+                bytes(plan.memory_bytes as f64),
+                bytes(available as f64)
+            ),
         ),
         row("disk", bytes(plan.disk_bytes as f64)),
     ]));
     if !fits {
-        to_stdout("It does not fit; take fewer rows (--train), fewer --chains, or a smaller network.");
+        to_stdout(
+            "It does not fit; take fewer rows (--train), fewer --chains, or a smaller network.",
+        );
     }
     Ok(())
 }

@@ -97,14 +97,18 @@ impl<R: Stored> Recording<R> {
             for row in test.outputs(position).chunks_exact(count) {
                 let outputs = row.iter().map(|f| f.to_f64());
                 let likelihood = &*recipe.likelihood;
-                recipe.kind.push_mean(likelihood, &recipe.outputs, outputs, &mut mean);
+                recipe
+                    .kind
+                    .push_mean(likelihood, &recipe.outputs, outputs, &mut mean);
             }
         }
         mean
     }
 
     fn push_predictions(&mut self, position: &[R]) -> Result<(), RunError> {
-        let Some(test) = &self.test else { return Ok(()) };
+        let Some(test) = &self.test else {
+            return Ok(());
+        };
         let rows = test.rows();
         let mean = self.predict(position);
         let kind = self.recipe.kind;
@@ -206,9 +210,15 @@ impl<R: Stored> MinibatchObserver<R> for Recording<R> {
         let mut named: Vec<(String, Values<'_>)> = vec![
             ("position".to_owned(), R::values(&state.position)),
             ("momentum".to_owned(), R::values(&state.momentum)),
-            ("preconditioner".to_owned(), R::values(&state.preconditioner)),
+            (
+                "preconditioner".to_owned(),
+                R::values(&state.preconditioner),
+            ),
             ("moments_mean".to_owned(), Values::F64(&self.moments.mean)),
-            ("moments_squares".to_owned(), Values::F64(&self.moments.squares)),
+            (
+                "moments_squares".to_owned(),
+                Values::F64(&self.moments.squares),
+            ),
             ("posterior_mean".to_owned(), R::values(&self.mean.mean)),
         ];
         if let Some(swag) = chain.swag() {

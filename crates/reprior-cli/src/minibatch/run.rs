@@ -147,7 +147,8 @@ fn make_chains<R: Stored>(
     for (index, checkpoint) in checkpoints.iter().enumerate() {
         let mut own = resolved.settings.clone();
         own.chain = index as u64;
-        let objective = Objective::new(&network, data.clone(), threads).map_err(Failure::request)?;
+        let objective =
+            Objective::new(&network, data.clone(), threads).map_err(Failure::request)?;
         let validation = held_out
             .clone()
             .map(|data| Validation::new(&network, data, threads));
@@ -177,7 +178,9 @@ fn make_chains<R: Stored>(
                 let langevin = Langevin::resume(objective, preconditioner, own, kept.langevin)
                     .map_err(Failure::run)?;
                 let cursor = checkpoint.cursor();
-                let writer = store.writer_at(index as u64, cursor).map_err(Failure::run)?;
+                let writer = store
+                    .writer_at(index as u64, cursor)
+                    .map_err(Failure::run)?;
                 let (swag, counters) = (kept.swag, kept.counters);
                 (
                     MinibatchChain::resume(plan, langevin, validation, swag, counters),

@@ -101,9 +101,7 @@ pub fn schema(
         "zero: a draw determines the function",
     ];
     groups.extend(predictions(problem, lengths.draws, text));
-    let spaced = |length: u64, spacing: u64| {
-        Some(Draws { length, spacing })
-    };
+    let spaced = |length: u64, spacing: u64| Some(Draws { length, spacing });
     let every = keeping.positions_every;
     groups.push(group(
         POSITIONS,
@@ -135,10 +133,20 @@ pub fn schema(
                 (into.as_str(), layer.fan_in() as u64),
             ];
             let weights = format!("weights, {text}");
-            variables.push(variable(&format!("{name}.weight"), data_type, &dims, &weights));
+            variables.push(variable(
+                &format!("{name}.weight"),
+                data_type,
+                &dims,
+                &weights,
+            ));
             if layer.has_bias {
                 let biases = format!("biases, {text}");
-                variables.push(variable(&format!("{name}.bias"), data_type, &dims[..1], &biases));
+                variables.push(variable(
+                    &format!("{name}.bias"),
+                    data_type,
+                    &dims[..1],
+                    &biases,
+                ));
             }
         }
         let draws = spaced(lengths.draws.div_ceil(every), every);
@@ -155,7 +163,11 @@ pub fn schema(
         let test = problem.description.test_rows as u64;
         let dims = [("mean_chain", chains), ("test_row", test), outputs(problem)];
         let text = "prediction of the running mean of this chain's draws";
-        groups.push(group(OF_MEAN, None, vec![variable("mean", DataType::F64, &dims, text)]));
+        groups.push(group(
+            OF_MEAN,
+            None,
+            vec![variable("mean", DataType::F64, &dims, text)],
+        ));
     }
     with_names(problem, chains, groups)
 }

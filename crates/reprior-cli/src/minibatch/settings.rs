@@ -275,28 +275,94 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
     let has_friction = matches!(method, MinibatchMethod::Sghmc | MinibatchMethod::Sgnht);
     let has_preconditioner = own.preconditioner() != PreconditionerName::Identity;
     for (flag, is_given, has_it, whose) in [
-        ("--optimiser", own.optimiser.is_some(), is_descent, "map, dropout, swag and ensemble"),
-        ("--momentum", own.momentum.is_some(), has_momentum, "--optimiser sgd"),
-        ("--friction", own.friction.is_some(), has_friction, "sghmc and sgnht"),
-        ("--temperature", own.temperature.is_some(), !is_descent, "sgld, sghmc and sgnht"),
-        ("--dropout-rate", own.dropout_rate.is_some(), method == MinibatchMethod::Dropout, "dropout"),
-        ("--dropout-at-test", own.dropout_at_test.is_some(), method == MinibatchMethod::Dropout, "dropout"),
-        ("--swag-rank", own.swag_rank.is_some(), method == MinibatchMethod::Swag, "swag"),
-        ("--swag-updates", own.swag_updates.is_some(), method == MinibatchMethod::Swag, "swag"),
-        ("--epsilon", own.epsilon.is_some(), has_preconditioner, "preconditioners other than identity"),
-        ("--epsilon-at", own.epsilon_at.is_some(), has_preconditioner, "preconditioners other than identity"),
-        ("--decay", own.decay.is_some(), has_preconditioner, "preconditioners other than identity"),
-        ("--labels", own.labels.is_some(), has_preconditioner, "preconditioners other than identity"),
+        (
+            "--optimiser",
+            own.optimiser.is_some(),
+            is_descent,
+            "map, dropout, swag and ensemble",
+        ),
+        (
+            "--momentum",
+            own.momentum.is_some(),
+            has_momentum,
+            "--optimiser sgd",
+        ),
+        (
+            "--friction",
+            own.friction.is_some(),
+            has_friction,
+            "sghmc and sgnht",
+        ),
+        (
+            "--temperature",
+            own.temperature.is_some(),
+            !is_descent,
+            "sgld, sghmc and sgnht",
+        ),
+        (
+            "--dropout-rate",
+            own.dropout_rate.is_some(),
+            method == MinibatchMethod::Dropout,
+            "dropout",
+        ),
+        (
+            "--dropout-at-test",
+            own.dropout_at_test.is_some(),
+            method == MinibatchMethod::Dropout,
+            "dropout",
+        ),
+        (
+            "--swag-rank",
+            own.swag_rank.is_some(),
+            method == MinibatchMethod::Swag,
+            "swag",
+        ),
+        (
+            "--swag-updates",
+            own.swag_updates.is_some(),
+            method == MinibatchMethod::Swag,
+            "swag",
+        ),
+        (
+            "--epsilon",
+            own.epsilon.is_some(),
+            has_preconditioner,
+            "preconditioners other than identity",
+        ),
+        (
+            "--epsilon-at",
+            own.epsilon_at.is_some(),
+            has_preconditioner,
+            "preconditioners other than identity",
+        ),
+        (
+            "--decay",
+            own.decay.is_some(),
+            has_preconditioner,
+            "preconditioners other than identity",
+        ),
+        (
+            "--labels",
+            own.labels.is_some(),
+            has_preconditioner,
+            "preconditioners other than identity",
+        ),
     ] {
         if is_given && !has_it {
             return refuse(format!("{flag} is of {whose}: leave it out"));
         }
     }
     if own.prior.is_some() && own.weight_decay.is_some() {
-        return refuse("--prior and --weight-decay are two names of one thing: give one".to_owned());
+        return refuse(
+            "--prior and --weight-decay are two names of one thing: give one".to_owned(),
+        );
     }
-    if own.preconditioner() == PreconditionerName::Kfac && own.epsilon_at == Some(EpsilonAt::Average) {
-        return refuse("the epsilon of kfac is added at inversion: leave --epsilon-at out".to_owned());
+    if own.preconditioner() == PreconditionerName::Kfac
+        && own.epsilon_at == Some(EpsilonAt::Average)
+    {
+        return refuse(
+            "the epsilon of kfac is added at inversion: leave --epsilon-at out".to_owned(),
+        );
     }
     if own.epochs.is_some() && settings.run.thin.is_some() {
         return refuse(
@@ -320,11 +386,36 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
     let positive = |value: f64| value.is_finite() && value > 0.0;
     let part = |value: f64| (0.0..1.0).contains(&value);
     for (flag, value, is_allowed, range) in [
-        ("--weight-decay", own.weight_decay, own.weight_decay.is_none_or(positive), "positive and finite"),
-        ("--step-size", sampler.step_size, sampler.step_size.is_none_or(positive), "positive and finite"),
-        ("--epsilon", own.epsilon, own.epsilon.is_none_or(positive), "positive and finite"),
-        ("--momentum", own.momentum, own.momentum.is_none_or(part), "in [0, 1)"),
-        ("--dropout-rate", own.dropout_rate, own.dropout_rate.is_none_or(part), "in [0, 1)"),
+        (
+            "--weight-decay",
+            own.weight_decay,
+            own.weight_decay.is_none_or(positive),
+            "positive and finite",
+        ),
+        (
+            "--step-size",
+            sampler.step_size,
+            sampler.step_size.is_none_or(positive),
+            "positive and finite",
+        ),
+        (
+            "--epsilon",
+            own.epsilon,
+            own.epsilon.is_none_or(positive),
+            "positive and finite",
+        ),
+        (
+            "--momentum",
+            own.momentum,
+            own.momentum.is_none_or(part),
+            "in [0, 1)",
+        ),
+        (
+            "--dropout-rate",
+            own.dropout_rate,
+            own.dropout_rate.is_none_or(part),
+            "in [0, 1)",
+        ),
     ] {
         if let (Some(value), false) = (value, is_allowed) {
             return refuse(format!("{flag} is {value}: it must be {range}"));
@@ -405,7 +496,10 @@ impl Settings {
             lengths.warmup
         };
         let settings = LangevinSettings {
-            step_size: self.sampler.step_size.unwrap_or_else(|| self.default_step_size(method)),
+            step_size: self
+                .sampler
+                .step_size
+                .unwrap_or_else(|| self.default_step_size(method)),
             schedule: schedule.of(updates),
             batch,
             dynamics: own.dynamics(method),
@@ -502,7 +596,11 @@ impl Settings {
             return too_many(sampling);
         }
         // what is left over is warm-up, unless a cycle would be shifted
-        let spare = if sampling == left { left - draws * thin } else { 0 };
+        let spare = if sampling == left {
+            left - draws * thin
+        } else {
+            0
+        };
         Ok(made(warmup + spare, thin))
     }
 
@@ -562,7 +660,9 @@ impl Settings {
             | PreconditionerName::Full => 0.0005,
         };
         match dynamics {
-            Dynamics::Hamiltonian { friction } | Dynamics::NoseHoover { friction } => friction * step,
+            Dynamics::Hamiltonian { friction } | Dynamics::NoseHoover { friction } => {
+                friction * step
+            }
             _ => step,
         }
     }
@@ -632,18 +732,41 @@ pub fn resolve(
     let Some(method) = settings.sampler.method.minibatch() else {
         return Ok(None);
     };
+    if method == MinibatchMethod::Dropout {
+        if architecture.composition.is_some() {
+            return Err(Failure::request(
+                "dropout is for fully connected networks: use --network fcn:WIDTH, or another --method",
+            ));
+        }
+        let preconditioner = settings.minibatch.preconditioner();
+        if matches!(
+            preconditioner,
+            PreconditionerName::Full | PreconditionerName::Kfac
+        ) {
+            return Err(Failure::request(format!(
+                "dropout has no preconditioner {preconditioner}: use another one"
+            )));
+        }
+    }
     let layout = Layout::new(&architecture.to_composition());
     let resolved = settings.resolve_minibatch(method, rows, &layout)?;
-    let preconditioner = settings.minibatch.make_preconditioner::<f64>();
-    resolved
-        .settings
-        .check(&*preconditioner, layout.layers.len())
-        .map_err(Failure::request)?;
-    settings.write_out(&resolved);
-    let bytes = match settings.sampler.precision {
-        Precision::F32 => 4,
-        Precision::F64 => 8,
+    let own = &settings.minibatch;
+    let (checked, bytes) = match settings.sampler.precision {
+        Precision::F32 => (
+            resolved
+                .settings
+                .check(&*own.make_preconditioner::<f32>(), &layout),
+            4,
+        ),
+        Precision::F64 => (
+            resolved
+                .settings
+                .check(&*own.make_preconditioner::<f64>(), &layout),
+            8,
+        ),
     };
+    checked.map_err(Failure::request)?;
+    settings.write_out(&resolved);
     let keeping = Keeping::new(settings, layout.len(), bytes);
     settings.record.keep = Some(keeping.positions(resolved.plan.schedule.draws));
     Ok(Some(resolved))

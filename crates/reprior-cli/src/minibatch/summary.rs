@@ -10,7 +10,9 @@ use serde::Serialize;
 use super::record::read_document;
 use super::schema::{EPOCHS, OF_MEAN};
 use super::written::Schedule;
-use crate::effective::{EssSummary, Rates, first, noise_variances, predictions, projections, read_truth};
+use crate::effective::{
+    EssSummary, Rates, first, noise_variances, predictions, projections, read_truth,
+};
 use crate::error::Failure;
 use crate::method::MinibatchMethod;
 use crate::predictive::{Block, Gatherer, Kind, Metrics};
@@ -118,7 +120,11 @@ pub fn summarise(
     } else {
         None
     };
-    summary.status = if is_complete { "complete" } else { "incomplete" };
+    summary.status = if is_complete {
+        "complete"
+    } else {
+        "incomplete"
+    };
     summary.coordinates = "standard".to_owned();
     summary.chains = schedule.chains;
     summary.draws = draws;
@@ -135,7 +141,9 @@ pub fn summarise(
     let mut minibatch = MinibatchSummary {
         parametrisation: own.parametrisation().to_string(),
         preconditioner: own.preconditioner().to_string(),
-        schedule: own.schedule.map_or_else(String::new, |schedule| schedule.to_string()),
+        schedule: own
+            .schedule
+            .map_or_else(String::new, |schedule| schedule.to_string()),
         batch: own.batch.unwrap_or(0),
         epochs,
         train_nll: of_last_epoch("train_nll")?,
@@ -311,7 +319,10 @@ impl MinibatchSummary {
         for (name, value) in [
             ("train NLL, last epoch", self.train_nll),
             ("validation NLL, last epoch", self.validation_nll),
-            ("configurational temperature", self.configurational_temperature),
+            (
+                "configurational temperature",
+                self.configurational_temperature,
+            ),
             ("kinetic temperature", self.kinetic_temperature),
             ("R-hat, largest", summary.rhat_max),
         ] {

@@ -115,8 +115,12 @@ impl FromStr for WrittenDecay {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let decay = match call(text) {
-            Some(("constant", numbers)) if numbers.len() == 1 => Decay::Constant { rate: numbers[0] },
-            Some(("harmonic", numbers)) if numbers.len() == 1 => Decay::Harmonic { first: numbers[0] },
+            Some(("constant", numbers)) if numbers.len() == 1 => {
+                Decay::Constant { rate: numbers[0] }
+            }
+            Some(("harmonic", numbers)) if numbers.len() == 1 => {
+                Decay::Harmonic { first: numbers[0] }
+            }
             _ => {
                 return Err(format!(
                     "unknown decay `{text}`: use constant(RATE) or harmonic(FIRST)"
@@ -208,20 +212,36 @@ mod tests {
         for text in ["constant(0.1)", "harmonic(1)"] {
             assert_eq!(text.parse::<WrittenDecay>().unwrap().to_string(), text);
         }
-        for text in ["network", "gaussian(0.1,1)", "normal-inverse-gamma(1,0.5,0)"] {
+        for text in [
+            "network",
+            "gaussian(0.1,1)",
+            "normal-inverse-gamma(1,0.5,0)",
+        ] {
             assert_eq!(text.parse::<PriorChoice>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn what_is_not_understood_or_out_of_range_is_refused() {
-        for text in ["halving", "halving(0)", "halving(1.5)", "cyclical(9,1)", "cosine(3)", "polynomial(1"] {
+        for text in [
+            "halving",
+            "halving(0)",
+            "halving(1.5)",
+            "cyclical(9,1)",
+            "cosine(3)",
+            "polynomial(1",
+        ] {
             assert!(text.parse::<Schedule>().is_err(), "{text}");
         }
         for text in ["constant", "harmonic(0)", "constant(2)"] {
             assert!(text.parse::<WrittenDecay>().is_err(), "{text}");
         }
-        for text in ["gaussian(1)", "gaussian(-1,1)", "normal-inverse-gamma(1,1)", "cauchy(1)"] {
+        for text in [
+            "gaussian(1)",
+            "gaussian(-1,1)",
+            "normal-inverse-gamma(1,1)",
+            "cauchy(1)",
+        ] {
             assert!(text.parse::<PriorChoice>().is_err(), "{text}");
         }
     }

@@ -241,9 +241,7 @@ impl<R: Real> MinibatchChain<R> {
         if self.counters.counted.is_multiple_of(thin) {
             let draw = self.counters.counted / thin - 1;
             let since = std::mem::take(&mut self.counters.since_draw);
-            observer
-                .draw(self.draw(draw), &since, draw)
-                .map_err(told)?;
+            observer.draw(self.draw(draw), &since, draw).map_err(told)?;
         }
         Ok(())
     }

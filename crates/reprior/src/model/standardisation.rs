@@ -158,7 +158,11 @@ impl Standardisation {
             InputScaling::Pixels(map) => inputs.iter().map(|x| standardise(map, x)).collect(),
             InputScaling::Columns(maps) => {
                 let maps = maps.iter().cycle();
-                inputs.iter().zip(maps).map(|(x, map)| standardise(map, x)).collect()
+                inputs
+                    .iter()
+                    .zip(maps)
+                    .map(|(x, map)| standardise(map, x))
+                    .collect()
             }
         }
     }
@@ -245,7 +249,8 @@ mod tests {
                 ..table()
             });
             assert_eq!(fitted.constant_columns, [1]);
-            let standardised = fitted.standardise_inputs::<f64>(&vec![-unit, 0.5, 2.0 * unit, 0.5].into());
+            let standardised =
+                fitted.standardise_inputs::<f64>(&vec![-unit, 0.5, 2.0 * unit, 0.5].into());
             for (ours, exact) in standardised.iter().zip([-1.0, 0.0, 1.0, 0.0]) {
                 assert!((ours - exact).abs() < 1e-12, "{unit}: {standardised:?}");
             }

@@ -14,7 +14,13 @@ pub fn leave_units_out<R: Real>(
     let scale = R::from_f64(1.0 / (1.0 - rate));
     for layer in layout.layers.iter().skip(1) {
         let fan_in = layer.fan_in();
-        let factor = |_| if stream.uniform() < rate { R::ZERO } else { scale };
+        let factor = |_| {
+            if stream.uniform() < rate {
+                R::ZERO
+            } else {
+                scale
+            }
+        };
         let factors: Vec<R> = (0..fan_in).map(factor).collect();
         for unit in position[layer.range.clone()].chunks_exact_mut(layer.rows.max(1)) {
             for (weight, &factor) in unit[..fan_in].iter_mut().zip(&factors) {
@@ -39,7 +45,11 @@ mod tests {
         for _ in 0..40 {
             let mut position = vec![1.0_f64; layout.len()];
             leave_units_out(&layout, 0.25, &mut stream, &mut position);
-            assert!(position[layout.layers[0].range.clone()].iter().all(|&w| w == 1.0));
+            assert!(
+                position[layout.layers[0].range.clone()]
+                    .iter()
+                    .all(|&w| w == 1.0)
+            );
             for layer in &layout.layers[1..] {
                 let own = &position[layer.range.clone()];
                 let first = &own[..layer.fan_in()];

@@ -18,7 +18,6 @@
 use super::dense::Dropout;
 use super::groups::{Group, Shared, Step, groups, update_groups};
 use super::preconditioner::{Preconditioner, Statistics};
-use super::settings::check_memory;
 use super::{
     Batches, Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Objective, Update,
 };
@@ -49,7 +48,7 @@ impl<R: Real> Langevin<R> {
         settings: LangevinSettings,
         position: Vec<R>,
     ) -> Result<Self, LangevinError> {
-        check_memory(&objective, &*preconditioner)?;
+        settings.check(&*preconditioner, objective.layout())?;
         let mut state = LangevinState {
             update: 0,
             momentum: vec![R::ZERO; settings.dynamics.momenta() * position.len()],
@@ -80,8 +79,7 @@ impl<R: Real> Langevin<R> {
         settings: LangevinSettings,
         state: LangevinState<R>,
     ) -> Result<Self, LangevinError> {
-        settings.check(&*preconditioner, objective.layout().layers.len())?;
-        check_memory(&objective, &*preconditioner)?;
+        settings.check(&*preconditioner, objective.layout())?;
         if settings.dropout > 0.0 {
             let needs = preconditioner.statistics();
             let is_dense = !matches!(needs, Statistics::Outer | Statistics::Kronecker);
@@ -114,7 +112,12 @@ impl<R: Real> Langevin<R> {
         let threads = objective.threads();
         let team = Team::new(threads).map_err(|error| LangevinError::Threads(error.to_string()))?;
         Ok(Self {
-            batches: Batches::new(objective.rows(), settings.batch, settings.seed, settings.chain),
+            batches: Batches::new(
+                objective.rows(),
+                settings.batch,
+                settings.seed,
+                settings.chain,
+            ),
             scratch: (0..threads).map(|_| Vec::new()).collect(),
             team,
             objective,

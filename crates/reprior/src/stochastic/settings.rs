@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::preconditioner::{Block, Decay, Preconditioner, Scope};
-use super::{Objective, Prior, StepSize};
+use super::{Layout, Prior, StepSize};
 use crate::compute::{NotPositiveDefinite, Real};
 
 /// What the matrices of a preconditioner may take: those of 7,000 parameters together in single precision.
@@ -184,17 +184,18 @@ impl LangevinSettings {
         &self.priors[if self.priors.len() == 1 { 0 } else { layer }]
     }
 
-    /// Checks everything that does not need the data, with a preconditioner and so many layers with parameters.
+    /// Checks everything that does not need the data, with a preconditioner and a network of this layout.
     ///
     /// # Errors
-    /// [`LangevinError::Setting`] says what is out of range, or does not go together.
+    /// [`LangevinError::Setting`] says what is out of range, does not go together, or would take too much memory.
     pub fn check<R: Real>(
         &self,
         preconditioner: &dyn Preconditioner<R>,
-        layers: usize,
+        layout: &Layout,
     ) -> Result<(), LangevinError> {
         let wrong = |text: String| Err(LangevinError::Setting(text));
-        let priors = self.priors.len();
+        check_memory(layout, preconditioner)?;
+        let (priors, layers) = (self.priors.len(), layout.layers.len());
         if priors != 1 && priors != layers {
             return wrong(format!(
                 "{priors} priors were given for {layers} layers with parameters: give one, or one for each"
@@ -269,11 +270,10 @@ impl LangevinSettings {
 }
 
 /// Refuses a preconditioner whose matrices would take more than [`MOST_BYTES`].
-pub(super) fn check_memory<R: Real>(
-    objective: &Objective<R>,
+fn check_memory<R: Real>(
+    layout: &Layout,
     preconditioner: &dyn Preconditioner<R>,
 ) -> Result<(), LangevinError> {
-    let layout = objective.layout();
     let square = |size: usize| (size as f64).powi(2);
     let layers = layout.layers.iter();
     let (name, numbers) = match preconditioner.scope() {

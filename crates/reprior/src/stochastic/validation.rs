@@ -47,7 +47,11 @@ impl<R: Real> Validation<R> {
             let out = matrix_mut(&mut self.outputs, count, rows).transpose_mut();
             self.executor.outputs(weights, inputs, out);
             let mut wide = vec![0.0; count];
-            for (f, y) in self.outputs.chunks_exact(count).zip(targets.chunks_exact(count)) {
+            for (f, y) in self
+                .outputs
+                .chunks_exact(count)
+                .zip(targets.chunks_exact(count))
+            {
                 for (to, from) in wide.iter_mut().zip(f) {
                     *to = from.to_f64();
                 }

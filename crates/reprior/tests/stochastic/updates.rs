@@ -74,14 +74,16 @@ fn nothing_depends_on_threads_or_interruptions() {
             let preconditioner = || kinds().swap_remove(kind);
             let mut whole =
                 Langevin::new(make(1), preconditioner(), settings.clone(), start.clone()).unwrap();
-            let mut first = Langevin::new(make(3), preconditioner(), settings.clone(), start).unwrap();
+            let mut first =
+                Langevin::new(make(3), preconditioner(), settings.clone(), start).unwrap();
             let mut losses = Vec::new();
             (0..30).for_each(|_| losses.push(whole.update().unwrap().loss));
             for loss in &losses[..11] {
                 assert_eq!(first.update().unwrap().loss, *loss);
             }
             let state = first.state().clone();
-            let mut second = Langevin::resume(make(2), preconditioner(), settings.clone(), state).unwrap();
+            let mut second =
+                Langevin::resume(make(2), preconditioner(), settings.clone(), state).unwrap();
             for loss in &losses[11..] {
                 assert_eq!(second.update().unwrap().loss, *loss);
             }
@@ -106,7 +108,10 @@ fn cycles_explore_before_they_sample() {
     let run = |seed: u64| {
         let objective = objective::<f64>(&network, &x, &y, Gaussian, 0.5, 1);
         let kind = Box::new(QuasiDiagonal::default());
-        let settings = LangevinSettings { seed, ..settings.clone() };
+        let settings = LangevinSettings {
+            seed,
+            ..settings.clone()
+        };
         Langevin::new(objective, kind, settings, vec![0.0; 3]).unwrap()
     };
     let (mut one, mut other) = (run(1), run(2));
@@ -212,7 +217,8 @@ fn dense_networks_go_another_way_to_the_same_positions() {
                 let objective = objective::<f64>(network, &x, &y, Categorical, 1.0, threads);
                 let preconditioner = preconditioners(1e-3).swap_remove(kind);
                 let mut chain =
-                    Langevin::new(objective, preconditioner, settings.clone(), start.clone()).unwrap();
+                    Langevin::new(objective, preconditioner, settings.clone(), start.clone())
+                        .unwrap();
                 let losses = (0..7).map(|_| chain.update().unwrap().loss);
                 (losses.collect::<Vec<_>>(), chain.state().position.clone())
             };

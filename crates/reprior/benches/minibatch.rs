@@ -1,7 +1,8 @@
-//! Epochs of minibatch methods on 60,000 rows like MNIST's, 784-400-400-10 ReLU, batches of 100 by default, in single precision.
+//! Epochs of minibatch methods on 60,000 rows like MNIST's (81 % of the pixels zero unless `dense` is given), 784-400-400-10 ReLU, batches
+//! of 100 by default, in single precision.
 //!
 //! ```text
-//! cargo bench -p reprior --bench minibatch [-- --only SGD --rows 100 --threads 2 --seconds 5 --json]
+//! cargo bench -p reprior --bench minibatch [-- dense --only SGD --rows 100 --threads 2 --seconds 5 --json]
 //! ```
 //!
 //! Operations are those of products alone: 2 for each weight and row forward, 2 for its gradient, 2 for the cotangent of its input
@@ -53,8 +54,12 @@ fn main() {
     let network = Architecture::new(784, &[400, 400], 10, Activation::Relu).to_composition();
     let network = network.in_standard_parametrisation().unwrap();
     let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
-    let mut inputs = vec![0.0; ROWS * 784];
+    let mut inputs = vec![0.0_f32; ROWS * 784];
     stream.fill_normal(&mut inputs);
+    if !options.names.iter().any(|name| name == "dense") {
+        // as many zeros as there are in MNIST
+        inputs.iter_mut().for_each(|x| *x = x.max(0.88) - 0.88);
+    }
     let mut targets = vec![0.0; ROWS * 10];
     for row in 0..ROWS {
         targets[row * 10 + row % 10] = 1.0;

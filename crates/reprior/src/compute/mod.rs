@@ -21,6 +21,7 @@ mod operations;
 mod packed;
 mod real;
 mod scalar;
+mod sparse;
 mod stream;
 mod team;
 mod tile;
@@ -41,6 +42,7 @@ pub use matrix::{
 pub use operations::Operations;
 pub use packed::{Packed, Shape, multiply_packed};
 pub use real::Real;
+pub(crate) use sparse::SparseColumns;
 pub use stream::{Purpose, Stream};
 pub(crate) use team::Team;
 pub(crate) use tile::panel_rows;

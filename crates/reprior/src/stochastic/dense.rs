@@ -14,12 +14,17 @@ use std::ops::Range;
 use rand::Rng;
 
 use super::layout::{Layout, Parameters};
-use crate::compute::{Matrix, Purpose, Real, Stream, Team, matrix, matrix_mut, multiply, simd};
+use crate::compute::{
+    Matrix, Purpose, Real, SparseColumns, Stream, Team, matrix, matrix_mut, multiply, simd,
+};
 use crate::network::layer::Layer;
 use crate::network::{Activation, Composition, LayerScale, scale_by};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
+/// Part of a batch's inputs that may be other than zero for products without zeros: from here on those of whole matrices are
+/// faster.
+const MOST_DENSE: f64 = 0.4;
 /// Rows of a batch that are fetched at a time.
 const GATHER: usize = 25;
 
@@ -32,6 +37,9 @@ pub(super) struct DenseNetwork<R> {
     /// The batch's inputs, row-major, and their squares.
     inputs: Vec<R>,
     squares: Vec<R>,
+    /// The batch's inputs without zeros, if there are few others.
+    sparse: SparseColumns<R>,
+    is_sparse: bool,
 }
 
 #[derive(Debug)]
@@ -140,6 +148,8 @@ impl<R: Real> DenseNetwork<R> {
             rows: 0,
             inputs: Vec::new(),
             squares: Vec::new(),
+            sparse: SparseColumns::default(),
+            is_sparse: false,
         })
     }
 
@@ -156,6 +166,7 @@ impl<R: Real> DenseNetwork<R> {
                 to.copy_from_slice(&inputs[at..at + columns]);
             }
         });
+        self.is_sparse = self.sparse.set(team, &self.inputs, columns, MOST_DENSE);
     }
 
     /// Evaluates the network at the batch, some of whose activations are left out if so told. Leaves the outputs, n × C.
@@ -221,7 +232,9 @@ impl<R: Real> DenseNetwork<R> {
 
     /// Squares of activations and cotangents, for [`scaled_sums`](Self::scaled_sums) of second moments.
     pub fn square(&mut self) {
-        square(&self.inputs, &mut self.squares);
+        if !self.is_sparse {
+            square(&self.inputs, &mut self.squares);
+        }
         let last = self.layers.len() - 1;
         for (index, layer) in self.layers.iter_mut().enumerate() {
             if index < last {
@@ -249,6 +262,33 @@ impl<R: Real> DenseNetwork<R> {
             None => matrix(&self.inputs, fan_in, n).transpose(),
         };
         let own = n * units.start..n * units.end;
+        let (factor, bias) = (scale * layer.factor, scale * layer.bias);
+        if index == 0 && self.is_sparse {
+            let right = [&layer.cotangent, &layer.cotangent_squares];
+            let right = right.map(|right| right.get(own.clone()).unwrap_or(&[]));
+            let factors = [factor, factor * layer.factor, factor * layer.bias];
+            let UnitSums {
+                gradient,
+                squares,
+                cross,
+            } = sums;
+            if layer.parameters.has_bias {
+                let biases = [bias, bias * layer.bias, bias * layer.bias];
+                let outs = [&mut *gradient, &mut *squares, &mut *cross];
+                for ((out, right), bias) in outs
+                    .into_iter()
+                    .zip([0, 1, 1].map(|k| right[k]))
+                    .zip(biases)
+                {
+                    write_biases(out, rows, n, right, bias);
+                }
+            } else {
+                cross.fill(R::ZERO);
+            }
+            self.sparse
+                .products(count, right, factors, [gradient, squares, cross], rows);
+            return;
+        }
         let add = |out: &mut [R], factor: f64, bias: f64, a: Matrix<'_, R>, delta: &[R]| {
             if out.is_empty() {
                 return;
@@ -257,17 +297,13 @@ impl<R: Real> DenseNetwork<R> {
             let view = matrix_mut(out, rows, count).subrows_mut(0, fan_in);
             multiply(view, false, factor, a.transpose(), delta_matrix);
             if layer.parameters.has_bias {
-                let biases = out.iter_mut().skip(fan_in).step_by(rows);
-                for (out, delta) in biases.zip(delta.chunks_exact(n)) {
-                    *out = R::from_f64(bias) * delta.iter().copied().sum::<R>();
-                }
+                write_biases(out, rows, n, delta, bias);
             }
         };
-        let (factor, bias) = (layer.factor, layer.bias);
         add(
             sums.gradient,
-            scale * factor,
-            scale * bias,
+            factor,
+            bias,
             inputs(false),
             &layer.cotangent[own.clone()],
         );
@@ -277,13 +313,13 @@ impl<R: Real> DenseNetwork<R> {
         let delta = &layer.cotangent_squares[own];
         add(
             sums.squares,
-            scale * factor * factor,
-            scale * bias * bias,
+            factor * layer.factor,
+            bias * layer.bias,
             inputs(true),
             delta,
         );
         if layer.parameters.has_bias {
-            let (own, of_bias) = (scale * factor * bias, scale * bias * bias);
+            let (own, of_bias) = (factor * layer.bias, bias * layer.bias);
             add(sums.cross, own, of_bias, inputs(false), delta);
         } else {
             sums.cross.fill(R::ZERO);
@@ -362,6 +398,14 @@ fn for_chunks<R: Real>(
     });
     let chunks = chunks.collect();
     team.share(chunks, |(range, first, second)| work(range, first, second));
+}
+
+/// Writes `factor` times the sums of `right`'s columns of `n` numbers to the last row of `out`, if that is wanted.
+fn write_biases<R: Real>(out: &mut [R], rows: usize, n: usize, right: &[R], factor: f64) {
+    let biases = out.iter_mut().skip(rows - 1).step_by(rows);
+    for (out, right) in biases.zip(right.chunks_exact(n)) {
+        *out = R::from_f64(factor) * right.iter().copied().sum::<R>();
+    }
 }
 
 fn square<R: Real>(values: &[R], squares: &mut Vec<R>) {

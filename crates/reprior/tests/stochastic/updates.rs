@@ -202,11 +202,18 @@ fn dense_networks_go_another_way_to_the_same_positions() {
     let plain = network(d, &[150, 9], 3);
     let mut pooled = plain.clone();
     pooled.layers.insert(2, Layer::GlobalAveragePool);
-    let x = normals(rows * d, 1);
+    let whole = normals(rows * d, 1);
     let mut y = vec![0.0; rows * 3];
-    (0..rows).for_each(|row| y[row * 3 + usize::from(x[row * d] > 0.0)] = 1.0);
+    (0..rows).for_each(|row| y[row * 3 + usize::from(whole[row * d] > 0.0)] = 1.0);
     let start = normals(plain.parameters().unwrap(), 2);
-    for labels in [Labels::Data, Labels::Model] {
+    // few inputs other than zero are multiplied in yet another way
+    let sparse: Vec<f64> = whole.iter().map(|x| x.max(0.7) - 0.7).collect();
+    for (x, labels) in [
+        (&whole, Labels::Data),
+        (&whole, Labels::Model),
+        (&sparse, Labels::Data),
+        (&sparse, Labels::Model),
+    ] {
         for kind in 0..4 {
             let settings = LangevinSettings {
                 batch: 25,
@@ -214,7 +221,7 @@ fn dense_networks_go_another_way_to_the_same_positions() {
                 ..settings(1e-3)
             };
             let run = |network: &Composition, threads: usize| {
-                let objective = objective::<f64>(network, &x, &y, Categorical, 1.0, threads);
+                let objective = objective::<f64>(network, x, &y, Categorical, 1.0, threads);
                 let preconditioner = preconditioners(1e-3).swap_remove(kind);
                 let mut chain =
                     Langevin::new(objective, preconditioner, settings.clone(), start.clone())

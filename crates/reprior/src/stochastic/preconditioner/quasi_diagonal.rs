@@ -13,6 +13,9 @@
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
 use crate::compute::{NotPositiveDefinite, Real, dot_in_lanes, simd};
 
+/// Part of the bound below which an s_i counts as corrected: an input that is always zero has s_i = ε up to rounding.
+const COUNTED: f64 = 0.99;
+
 /// The quasi-diagonal natural gradient. A block's state is its diagonal, and after it M_0i.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct QuasiDiagonal {
@@ -66,9 +69,10 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
     fn transform(&self, block: Block, state: &[R], gradient: &mut [R], noise: &mut [R]) -> u64 {
         let [_, at_inversion] = self.regularisation.parts::<R>();
         let least = R::from_f64(self.regularisation.epsilon.min(1.0));
+        let counted = R::from_f64(COUNTED * self.regularisation.epsilon.min(1.0));
         let (diagonal, cross) = state.split_at(block.rows);
         if !block.has_bias {
-            return diagonal_alone(diagonal, [at_inversion, least], gradient, noise);
+            return diagonal_alone(diagonal, [at_inversion, least, counted], gradient, noise);
         }
         let (weights, bias) = diagonal.split_at(cross.len());
         let inverse = R::ONE / (bias[0] + at_inversion);
@@ -81,7 +85,7 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
             || {
                 for ((g, &m), &m_0) in gradient.iter_mut().zip(weights).zip(cross) {
                     let s = m + at_inversion - m_0 * m_0 * inverse;
-                    clamps += u32::from(s < least);
+                    clamps += u32::from(s < counted);
                     let s = if s < least { least } else { s };
                     *g = (*g - g_0 * m_0) / s;
                 }
@@ -103,14 +107,14 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
 /// Of a unit without a bias.
 fn diagonal_alone<R: Real>(
     diagonal: &[R],
-    [at_inversion, least]: [R; 2],
+    [at_inversion, least, counted]: [R; 3],
     gradient: &mut [R],
     noise: &mut [R],
 ) -> u64 {
     let mut clamps = 0;
     let mut s = |m: R| {
         let s = m + at_inversion;
-        clamps += u64::from(s < least);
+        clamps += u64::from(s < counted);
         if s < least { least } else { s }
     };
     for (at, &m) in diagonal.iter().enumerate() {

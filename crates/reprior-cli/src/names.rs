@@ -100,7 +100,7 @@ pub fn call(text: &str) -> Option<(&str, Vec<f64>)> {
 
 /// A number that counts something.
 pub fn count(value: f64) -> Option<u64> {
-    (value >= 0.0 && value < 1e15 && value.fract() == 0.0).then_some(value as u64)
+    ((0.0..1e15).contains(&value) && value.fract() == 0.0).then_some(value as u64)
 }
 
 impl SpaceChoice {

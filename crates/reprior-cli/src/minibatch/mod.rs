@@ -1,9 +1,11 @@
 //! Methods by minibatches: flags and settings, what they take, their runs, and what is made of them.
 
 mod arguments;
+mod check;
 mod plan;
 mod predict;
 mod record;
+mod resolve;
 mod run;
 mod schema;
 mod settings;
@@ -11,8 +13,10 @@ mod summary;
 mod written;
 
 pub use arguments::MinibatchArguments;
+pub use check::check;
 pub use plan::{Plan, command as plan};
 pub use predict::predict;
+pub use resolve::{Resolved, resolve};
 pub use run::run;
-pub use settings::{MinibatchSettings, Resolved, check, resolve};
+pub use settings::MinibatchSettings;
 pub use summary::{MinibatchSummary, summarise};

@@ -8,9 +8,9 @@ use reprior::stochastic::{Dynamics, Layout};
 use reprior_io::run::{DataType, Schema, free_bytes};
 use serde_json::json;
 
+use super::resolve::Resolved;
 use super::run::network;
 use super::schema::schema;
-use super::settings::Resolved;
 use crate::budget::available_memory;
 use crate::error::Failure;
 use crate::names::Precision;

@@ -14,8 +14,8 @@ use reprior_io::run::{DrawStore, RunFolder, Values, checkpoint};
 
 use super::plan::Plan;
 use super::record::{Recipe, Recording, read_document, restore};
+use super::resolve::Resolved;
 use super::schema::OF_MEAN;
-use super::settings::Resolved;
 use crate::arguments::DrivingArguments;
 use crate::error::Failure;
 use crate::names::{Parametrisation, Precision};

@@ -3,7 +3,7 @@
 use reprior::stochastic::Layout;
 use reprior_io::run::{DataType, Draws, Group, Schema, Variable};
 
-use super::settings::Resolved;
+use super::resolve::Resolved;
 use crate::names::Parametrisation;
 use crate::problem::Problem;
 use crate::schema::{

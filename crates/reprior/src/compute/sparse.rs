@@ -237,6 +237,10 @@ impl<R: Real, const N: usize, const V: usize> WithSimd for Count<'_, R, N, V> {
 /// # Safety
 /// From both pointers on V vectors can be read at `stride` times each entry's row.
 #[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "the same vector of up to three sums"
+)]
 unsafe fn tile<R: Real, S: Simd, const N: usize, const V: usize>(
     simd: S,
     entries: &[(u32, R, R)],

@@ -5,12 +5,14 @@
 //! | real outputs | [`rmse`] |
 //! | a member of a [`Family`] (Gaussian, Student-t, Poisson) per draw, mixed over draws | [`mixture_nll`]; of one output, [`Mixture`]'s distribution function and quantiles |
 //! | class probabilities | [`ClassPredictions`]: accuracy, Brier score, negative log-likelihood, mean confidence, reliability |
+//! | uncertainties ([`UncertaintyScore`]) of inputs like the training data and of others | [`Detection`]: AUROC, average precision, FPR95 |
 //! | reliability of class probabilities | [`expected_calibration_error`], [`maximum_calibration_error`] |
 //!
 //! Logarithms are natural; likelihoods are in nats. None of the metrics depends on the order of the rows, up to rounding.
 
 mod calibration;
 mod classification;
+mod detection;
 mod error;
 mod family;
 mod mixture;
@@ -19,6 +21,7 @@ mod regression;
 
 pub use calibration::{ReliabilityBin, expected_calibration_error, maximum_calibration_error};
 pub use classification::ClassPredictions;
+pub use detection::{Detection, UncertaintyScore};
 pub use error::MetricsError;
 pub use family::Family;
 pub use mixture::Mixture;

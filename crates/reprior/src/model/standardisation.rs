@@ -144,7 +144,7 @@ impl Standardisation {
             }
         };
         Self {
-            inputs: inputs.into(),
+            inputs,
             targets,
             constant_columns,
             constant_targets,

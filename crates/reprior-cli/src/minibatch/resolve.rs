@@ -1,0 +1,363 @@
+//! Settings of a minibatch method with every default in place, made into the library's.
+
+use reprior::chain::{Collection, MinibatchPlan, Schedule as Lengths};
+use reprior::model::Noise;
+use reprior::model::likelihood::LikelihoodName;
+use reprior::network::Architecture;
+use reprior::stochastic::preconditioner::Decay;
+use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Layout, Prior, StepSize};
+
+use super::written::{PriorChoice, Schedule, WrittenDecay};
+use crate::error::Failure;
+use crate::method::MinibatchMethod;
+use crate::names::{LabelsName, Optimiser, Parametrisation, Precision, PreconditionerName, Switch};
+use crate::schema::Keeping;
+use crate::settings::Settings;
+
+/// Everything that a run's chains share, with every default in place.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    pub method: MinibatchMethod,
+    pub batch: usize,
+    pub validation: usize,
+    pub plan: MinibatchPlan,
+    pub settings: LangevinSettings,
+    /// Updates of an epoch, and epochs that will be complete.
+    pub updates_per_epoch: u64,
+    pub epochs: u64,
+}
+
+impl Settings {
+    /// The lengths, with every default in place, of a method on so many rows.
+    ///
+    /// # Errors
+    /// A wrong request: lengths that cannot be.
+    pub fn resolve_minibatch(
+        &self,
+        method: MinibatchMethod,
+        rows: usize,
+        layout: &Layout,
+    ) -> Result<Resolved, Failure> {
+        let own = &self.minibatch;
+        let validation = own.validation.unwrap_or(0);
+        let train = rows.saturating_sub(validation);
+        if train < 2 {
+            return Err(Failure::request(format!(
+                "--validation {validation} leaves {train} of {rows} training rows: hold fewer out"
+            )));
+        }
+        let batch = own.batch.unwrap_or(100).min(train);
+        let updates_per_epoch = train.div_ceil(batch) as u64;
+        let schedule = own.schedule(method);
+        let lengths = self.minibatch_lengths(method, updates_per_epoch, schedule)?;
+        lengths.check().map_err(Failure::request)?;
+        let is_trajectory = match method {
+            MinibatchMethod::Swag => false,
+            MinibatchMethod::Dropout => own.dropout_at_test == Some(Switch::Off),
+            _ => true,
+        };
+        let collection = match method {
+            _ if is_trajectory => Collection::Trajectory,
+            MinibatchMethod::Swag => {
+                let last = own.swag_updates.unwrap_or(lengths.warmup.div_ceil(4));
+                let every = updates_per_epoch.min((last / 2).max(1));
+                if last > lengths.warmup || last < 2 {
+                    return Err(Failure::request(format!(
+                        "--swag-updates {last} must be at least 2, and at most the {} updates of the warm-up",
+                        lengths.warmup
+                    )));
+                }
+                Collection::Swag {
+                    rank: own.swag_rank.unwrap_or(20),
+                    from: lengths.warmup - last,
+                    every,
+                }
+            }
+            _ => Collection::Dropout {
+                rate: own.dropout_rate(),
+            },
+        };
+        let updates = if is_trajectory {
+            let count = lengths.draws * lengths.thin;
+            // that of the schedule `cosine` is its own length
+            let fixed = schedule.of(lengths.transitions());
+            lengths.warmup + fixed.updates_for(lengths.warmup, count)
+        } else {
+            lengths.warmup
+        };
+        let settings = LangevinSettings {
+            step_size: self
+                .sampler
+                .step_size
+                .unwrap_or_else(|| self.default_step_size(method)),
+            schedule: schedule.of(updates),
+            batch,
+            dynamics: own.dynamics(method),
+            decay: own.decay.map_or_else(Decay::default, |decay| decay.0),
+            labels: match own.labels.unwrap_or_default() {
+                LabelsName::Data => Labels::Data,
+                LabelsName::Model => Labels::Model,
+            },
+            priors: self.priors(train, layout),
+            seed: self.run.seed,
+            chain: 0,
+            temperature: if method.is_sampler() {
+                own.temperature.unwrap_or(1.0)
+            } else {
+                0.0
+            },
+            dropout: match method {
+                MinibatchMethod::Dropout => own.dropout_rate(),
+                _ => 0.0,
+            },
+        };
+        Ok(Resolved {
+            method,
+            batch,
+            validation,
+            plan: MinibatchPlan {
+                schedule: lengths,
+                collection,
+            },
+            settings,
+            updates_per_epoch,
+            epochs: updates / updates_per_epoch,
+        })
+    }
+
+    /// Numbers of chains, updates and draws.
+    fn minibatch_lengths(
+        &self,
+        method: MinibatchMethod,
+        updates_per_epoch: u64,
+        schedule: Schedule,
+    ) -> Result<Lengths, Failure> {
+        let (own, run) = (&self.minibatch, &self.run);
+        let (chains, draws) = match method {
+            MinibatchMethod::Ensemble => (5, 1),
+            MinibatchMethod::Map => (1, 1),
+            MinibatchMethod::Swag => (1, 30),
+            MinibatchMethod::Dropout if own.dropout_at_test == Some(Switch::Off) => (1, 1),
+            MinibatchMethod::Dropout => (1, 100),
+            _ => (4, 100),
+        };
+        let (chains, draws) = (run.chains.unwrap_or(chains), run.draws.unwrap_or(draws));
+        let made = |warmup, thin| Lengths {
+            chains,
+            warmup,
+            draws,
+            thin,
+            seed: run.seed,
+        };
+        if let Some(thin) = run.thin {
+            let warmup = run.warmup.unwrap_or(draws.saturating_mul(thin));
+            return Ok(made(warmup, thin));
+        }
+        let least = 5000_u64.div_ceil(updates_per_epoch);
+        let epochs = own.epochs.unwrap_or(least.max(20));
+        let updates = epochs.saturating_mul(updates_per_epoch);
+        let too_many = |left: u64| {
+            Err(Failure::request(format!(
+                "{draws} draws do not fit in the {left} updates after warm-up ({updates} in all): raise --epochs, or lower --draws or --warmup"
+            )))
+        };
+        if !method.is_sampler() {
+            let after = match method {
+                MinibatchMethod::Swag => 0,
+                MinibatchMethod::Dropout if own.dropout_at_test != Some(Switch::Off) => 0,
+                _ => draws,
+            };
+            if after > updates {
+                return too_many(updates);
+            }
+            return Ok(made(run.warmup.unwrap_or(updates - after), 1));
+        }
+        let warmup = run.warmup.unwrap_or(updates / 2);
+        let left = updates.saturating_sub(warmup);
+        let steps = schedule.of(updates);
+        let sampling = match steps {
+            StepSize::Cyclical { exploration, .. } if exploration > 0.0 => {
+                (warmup..updates).filter(|&t| steps.is_sampling(t)).count() as u64
+            }
+            _ => left,
+        };
+        let thin = sampling / draws.max(1);
+        if thin == 0 {
+            return too_many(sampling);
+        }
+        // what is left over is warm-up, unless a cycle would be shifted
+        let spare = if sampling == left {
+            left - draws * thin
+        } else {
+            0
+        };
+        Ok(made(warmup + spare, thin))
+    }
+
+    /// The prior of each layer of `layout`, that of the network in the NTK parametrisation, with so many training rows.
+    fn priors(&self, rows: usize, layout: &Layout) -> Vec<Prior> {
+        let own = &self.minibatch;
+        if let Some(decay) = own.weight_decay {
+            let variance = 1.0 / (decay * rows as f64);
+            return vec![Prior::Gaussian {
+                weights: variance,
+                biases: variance,
+            }];
+        }
+        match (own.prior, own.parametrisation()) {
+            (Some(PriorChoice::Same(prior)), _) => vec![prior],
+            (_, Parametrisation::Ntk) => vec![Prior::default()],
+            (_, Parametrisation::Standard) => {
+                let of_layer = |[weight, bias]: [f64; 2]| Prior::Gaussian {
+                    weights: weight.powi(2),
+                    // of a layer without biases none is used
+                    biases: if bias > 0.0 { bias.powi(2) } else { 1.0 },
+                };
+                let layers = layout.layers.iter();
+                layers.map(|layer| of_layer(layer.factors)).collect()
+            }
+        }
+    }
+
+    /// A step size that suits most problems, by what it is a step of.
+    fn default_step_size(&self, method: MinibatchMethod) -> f64 {
+        let own = &self.minibatch;
+        let is_standard = own.parametrisation() == Parametrisation::Standard;
+        let dynamics = own.dynamics(method);
+        if let Dynamics::Adam { .. } = dynamics {
+            return if is_standard { 0.001 } else { 0.005 };
+        }
+        // over the curvature of −log p in the outputs: a quarter for classes, 1/σ²
+        let scale = match self.model.likelihood {
+            LikelihoodName::Gaussian | LikelihoodName::StudentT => match self.model.noise() {
+                Noise::Known(scales) => {
+                    0.3 * scales.iter().fold(1.0, |least: f64, s| least.min(s * s))
+                }
+                Noise::Learned(prior) => 0.3 * prior.median.powi(2),
+            },
+            LikelihoodName::Poisson => 0.1,
+            LikelihoodName::Categorical | LikelihoodName::Bernoulli => 1.0,
+        };
+        // weights of the standard parametrisation are smaller by about √width, steps of a gradient by its square
+        let step = match own.preconditioner() {
+            PreconditionerName::Identity if is_standard => 0.01 * scale,
+            PreconditionerName::Identity => scale,
+            PreconditionerName::RmsProp if is_standard => 0.001,
+            PreconditionerName::RmsProp => 0.02,
+            PreconditionerName::Kfac => 0.005,
+            PreconditionerName::Diagonal
+            | PreconditionerName::QuasiDiagonal
+            | PreconditionerName::Full => 0.0005,
+        };
+        match dynamics {
+            Dynamics::Hamiltonian { friction } | Dynamics::NoseHoover { friction } => {
+                friction * step
+            }
+            _ => step,
+        }
+    }
+
+    /// Writes every default out.
+    pub fn write_out(&mut self, resolved: &Resolved) {
+        let lengths = resolved.plan.schedule;
+        self.run.chains = Some(lengths.chains);
+        self.run.warmup = Some(lengths.warmup);
+        self.run.draws = Some(lengths.draws);
+        self.run.thin = Some(lengths.thin);
+        self.sampler.step_size = Some(resolved.settings.step_size);
+        let method = resolved.method;
+        let own = &mut self.minibatch;
+        own.epochs = None;
+        own.batch = Some(resolved.batch);
+        own.validation = Some(resolved.validation);
+        own.schedule = Some(own.schedule(method));
+        own.parametrisation = Some(own.parametrisation());
+        if own.weight_decay.is_none() {
+            own.prior.get_or_insert(PriorChoice::Network);
+        }
+        own.preconditioner = Some(own.preconditioner());
+        own.averaging.get_or_insert_default();
+        if own.preconditioner() != PreconditionerName::Identity {
+            let regularisation = own.regularisation();
+            own.epsilon = Some(regularisation.epsilon);
+            if own.preconditioner() != PreconditionerName::Kfac {
+                own.epsilon_at.get_or_insert_default();
+            }
+            own.decay.get_or_insert(WrittenDecay(Decay::default()));
+            own.labels.get_or_insert_default();
+        }
+        match method {
+            MinibatchMethod::Sgld => {}
+            MinibatchMethod::Sghmc | MinibatchMethod::Sgnht => own.friction = Some(own.friction()),
+            _ => {
+                own.optimiser = Some(own.optimiser(method));
+                if own.optimiser == Some(Optimiser::Sgd) {
+                    own.momentum = Some(own.momentum());
+                }
+            }
+        }
+        if method.is_sampler() {
+            own.temperature.get_or_insert(1.0);
+        }
+        if method == MinibatchMethod::Dropout {
+            own.dropout_rate = Some(own.dropout_rate());
+            own.dropout_at_test.get_or_insert_default();
+        }
+        if let Collection::Swag { rank, from, .. } = resolved.plan.collection {
+            own.swag_rank = Some(rank);
+            own.swag_updates = Some(lengths.warmup - from);
+        }
+    }
+}
+
+/// Completes the settings of a minibatch method on so many training rows; none of other methods.
+///
+/// # Errors
+/// A wrong request.
+pub fn resolve(
+    settings: &mut Settings,
+    architecture: &Architecture,
+    rows: usize,
+) -> Result<Option<Resolved>, Failure> {
+    let Some(method) = settings.sampler.method.minibatch() else {
+        return Ok(None);
+    };
+    if method == MinibatchMethod::Dropout {
+        if architecture.composition.is_some() {
+            return Err(Failure::request(
+                "dropout is for fully connected networks: use --network fcn:WIDTH, or another --method",
+            ));
+        }
+        let preconditioner = settings.minibatch.preconditioner();
+        if matches!(
+            preconditioner,
+            PreconditionerName::Full | PreconditionerName::Kfac
+        ) {
+            return Err(Failure::request(format!(
+                "dropout has no preconditioner {preconditioner}: use another one"
+            )));
+        }
+    }
+    let layout = Layout::new(&architecture.to_composition());
+    let resolved = settings.resolve_minibatch(method, rows, &layout)?;
+    let own = &settings.minibatch;
+    let (checked, bytes) = match settings.sampler.precision {
+        Precision::F32 => (
+            resolved
+                .settings
+                .check(&*own.make_preconditioner::<f32>(), &layout),
+            4,
+        ),
+        Precision::F64 => (
+            resolved
+                .settings
+                .check(&*own.make_preconditioner::<f64>(), &layout),
+            8,
+        ),
+    };
+    checked.map_err(Failure::request)?;
+    settings.write_out(&resolved);
+    let keeping = Keeping::new(settings, layout.len(), bytes);
+    settings.record.keep = Some(keeping.positions(resolved.plan.schedule.draws));
+    Ok(Some(resolved))
+}

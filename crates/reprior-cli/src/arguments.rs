@@ -237,7 +237,8 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "WHEN", help_heading = "Sampler")]
     pub input_reduction: Option<String>,
     /// Fixed step size: β in (0, 1] for pcn and pcnl, an angle up to π/2 for hmc-infinite, up to 1.9 for hmc, mala and
-    /// langevin, up to 10 for rwm [default: adapted in warm-up]
+    /// langevin, up to 10 for rwm; by minibatches η, of the mean loss [default: adapted in warm-up; by minibatches a
+    /// guess from likelihood, preconditioner and parametrisation]
     #[arg(
         long,
         value_name = "STEP",
@@ -288,7 +289,7 @@ pub struct SettingsArguments {
     #[arg(long, value_name = "TYPE", help_heading = "Sampler")]
     pub precision: Option<String>,
 
-    /// Independent chains [default: 4]
+    /// Independent chains [default: 4; 1 for map, dropout and swag, 5 for ensemble]
     #[arg(
         long,
         value_name = "N",
@@ -297,7 +298,8 @@ pub struct SettingsArguments {
     )]
     pub chains: Option<usize>,
     /// Transitions of each chain before its first draw [default: 200 for hmc-infinite and hmc, 300 for nuts, 1000 for elliptical, 2000
-    /// for pcnl, mala and langevin, 5000 for pcn and rwm]
+    /// for pcnl, mala and langevin, 5000 for pcn and rwm; half of the updates of sgld, sghmc and sgnht, all those before the
+    /// draws of map, dropout, swag and ensemble]
     #[arg(
         long,
         value_name = "N",
@@ -305,7 +307,8 @@ pub struct SettingsArguments {
         help_heading = "Length"
     )]
     pub warmup: Option<u64>,
-    /// Draws of each chain [default: 250 for hmc-infinite, hmc and nuts, 500 for elliptical, 1000 for the others]
+    /// Draws of each chain [default: 250 for hmc-infinite, hmc and nuts, 500 for elliptical, 1000 for
+    /// the others; 100 for sgld, sghmc, sgnht and dropout, 30 for swag, 1 for map and ensemble]
     #[arg(
         long,
         value_name = "N",
@@ -314,7 +317,7 @@ pub struct SettingsArguments {
     )]
     pub draws: Option<u64>,
     /// Transitions from one draw to the next [default: 2 for hmc-infinite, 1 for hmc and nuts, 25 for pcn and
-    /// rwm, 10 for the others]
+    /// rwm, 10 for the others; by minibatches what --epochs leaves]
     #[arg(
         long,
         value_name = "N",
@@ -377,7 +380,7 @@ pub struct SampleArguments {
 
 #[derive(Debug, Args)]
 pub struct DrivingArguments {
-    /// Threads, each working on one chain at a time [default: one per core]
+    /// Threads, each working on one chain at a time; those that chains by minibatches leave over share their updates [default: one per core]
     #[arg(
         long,
         value_name = "N",

@@ -113,16 +113,19 @@ impl Settings {
             }
             self.minibatch = MinibatchSettings::default();
             self.sampler = SamplingSettings {
-                coordinates: self
-                    .sampler
-                    .coordinates
-                    .filter(|_| method.minibatch().is_none()),
+                coordinates: self.sampler.coordinates,
                 determinant: self.sampler.determinant,
                 space: self.sampler.space,
                 input_reduction: self.sampler.input_reduction,
                 precision: self.sampler.precision,
                 ..SamplingSettings::default()
             };
+            if method.minibatch().is_some() {
+                self.sampler = SamplingSettings {
+                    precision: self.sampler.precision,
+                    ..SamplingSettings::default()
+                };
+            }
         }
         set(&mut self.sampler.method, &flags.method);
         replace(&mut self.sampler.coordinates, &flags.coordinates);
@@ -144,6 +147,9 @@ impl Settings {
                 }
             };
         }
+        if self.minibatch.apply(&flags.minibatch)? {
+            self.sampler.step_size = None;
+        }
         replace(&mut self.sampler.step_size, &flags.step_size);
         replace(
             &mut self.sampler.target_acceptance,
@@ -160,10 +166,9 @@ impl Settings {
             // lengths in a file are in updates
             (self.run.warmup, self.run.thin) = (None, None);
         }
-        if flags.thin.is_some() {
+        if flags.thin.is_some() && flags.minibatch.epochs.is_none() {
             self.minibatch.epochs = None;
         }
-        self.minibatch.apply(&flags.minibatch)?;
         replace(&mut self.run.chains, &flags.chains);
         replace(&mut self.run.warmup, &flags.warmup);
         replace(&mut self.run.draws, &flags.draws);

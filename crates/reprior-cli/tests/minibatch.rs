@@ -210,6 +210,24 @@ fn wrong_requests_are_refused_with_a_way_out() {
     for (flags, parts) in [
         ("--method sgld --batch 0", ["--batch", "at least 1"]),
         (
+            "--method map --epochs 9 --warmup 3",
+            ["--epochs", "--warmup"],
+        ),
+        ("--method swag --warmup 100 --thin 2", ["swag", "--thin"]),
+        (
+            "--method dropout --warmup 0",
+            ["dropout", "at least 1 update"],
+        ),
+        (
+            "--method sgld --preconditioner rmsprop --labels model",
+            ["--labels", "quasi-diagonal"],
+        ),
+        ("--method sgld --space data", ["--space", "leave it out"]),
+        (
+            "--method sgld --schedule cyclical(1000,0.99) --draws 10 --thin 100000000000000000",
+            ["updates", "fewer"],
+        ),
+        (
             "--method sgld --momentum 0.5",
             ["--momentum", "--optimiser sgd"],
         ),
@@ -292,6 +310,84 @@ fn wrong_requests_are_refused_with_a_way_out() {
     place
         .run(bench)
         .assert_error(2, &["bench", "another --method"]);
+}
+
+/// What a file says of a preconditioner, an optimiser or a length is forgotten when a flag changes these.
+#[test]
+fn flags_override_a_file_with_everything_written_out() {
+    let place = Place::new();
+    for (name, own) in [
+        (
+            "quasi",
+            "sgld --preconditioner quasi-diagonal --epochs 4 --draws 2 --chains 2",
+        ),
+        ("swag", "swag --epochs 20"),
+    ] {
+        place.succeed(&format!("sample {SMALL} --method {own} --out {name}"));
+    }
+    for (config, flags, written) in [
+        ("quasi", "--weight-decay 0.01", "weight-decay = 0.01"),
+        (
+            "quasi",
+            "--preconditioner identity",
+            "preconditioner = \"identity\"",
+        ),
+        ("quasi", "--preconditioner kfac", "step-size = 0.005"),
+        ("quasi", "--epochs 8", "thin = 10"),
+        ("quasi", "--draws 3 --thin 2", "draws = 3"),
+        ("quasi", "--method map --epochs 3", "warmup = 2"),
+        (
+            "quasi",
+            "--method pcn --warmup 5 --draws 5 --thin 1",
+            "method = \"pcn\"",
+        ),
+        ("swag", "--optimiser adam", "step-size = 0.005"),
+        ("swag", "--epochs 4", "swag-updates = 5"),
+    ] {
+        place.succeed(&format!(
+            "sample --config {config}/config.toml {flags} --out other --overwrite"
+        ));
+        let config = place.read("other/config.toml");
+        assert!(config.contains(written), "{flags}: {config}");
+    }
+}
+
+/// The temperature is that of the updates that lead to draws, and all updates are counted.
+#[test]
+fn warm_up_is_no_part_of_what_draws_say() {
+    let place = Place::new();
+    place.succeed(&format!(
+        "sample {SMALL} --method sgld --warmup 30 --draws 2 --thin 1 --chains 1 --precision f64 --out long"
+    ));
+    place.succeed(&format!(
+        "sample {SMALL} --method sgld --schedule cyclical(10,0.5) --warmup 20 --draws 4 --thin 5 --chains 1 --out cycles"
+    ));
+    let temperature = |run: &str| {
+        let summary = place.summary(run);
+        summary["minibatch"]["configurational_temperature"]
+            .as_f64()
+            .unwrap()
+    };
+    // each later one alone, from the same chain
+    place.succeed(&format!(
+        "sample {SMALL} --method sgld --warmup 31 --draws 1 --thin 1 --chains 1 --precision f64 --out last"
+    ));
+    place.succeed(&format!(
+        "sample {SMALL} --method sgld --warmup 30 --draws 1 --thin 1 --chains 1 --precision f64 --out first"
+    ));
+    let mean = 0.5 * (temperature("first") + temperature("last"));
+    assert!((temperature("long") - mean).abs() < 1e-9 * mean.abs());
+    assert_eq!(place.summary("cycles")["steps"], 20 + 4 * 10);
+    let plan = place
+        .succeed("plan --config cycles/config.toml --json")
+        .json();
+    assert_eq!(plan["transitions"], 20 + 4 * 10, "{plan}");
+    place.succeed(&format!(
+        "sample {SMALL} --method dropout --epochs 20 --draws 5 --out dropout"
+    ));
+    let dropout = place.summary("dropout");
+    assert_eq!(dropout["steps"], 100, "{dropout}");
+    assert!(dropout["step_size"][0].as_f64().unwrap() > 0.0, "{dropout}");
 }
 
 #[test]

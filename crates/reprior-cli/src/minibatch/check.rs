@@ -1,8 +1,11 @@
 //! What does not go together in the settings of a minibatch method.
 
+use reprior::model::InputReduction;
+use reprior::posterior::Regulariser;
+
 use crate::error::Failure;
 use crate::method::MinibatchMethod;
-use crate::names::{EpsilonAt, Optimiser, PreconditionerName};
+use crate::names::{EpsilonAt, Optimiser, PreconditionerName, SpaceChoice};
 use crate::settings::Settings;
 
 /// Refuses what does not go together, before any work.
@@ -20,6 +23,12 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
         ("--arrival", sampler.arrival.is_some()),
         ("--no-metropolis", sampler.metropolis == Some(false)),
         ("--determinant", sampler.determinant.is_some()),
+        ("--space", sampler.space != SpaceChoice::Auto),
+        ("--regulariser", sampler.regulariser != Regulariser::Matched),
+        (
+            "--input-reduction",
+            sampler.input_reduction != InputReduction::Auto,
+        ),
     ];
     if let Some((flag, _)) = of_chains.iter().find(|(_, is_given)| *is_given) {
         return refuse(format!(
@@ -105,8 +114,8 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
         (
             "--labels",
             own.labels.is_some(),
-            has_preconditioner,
-            "preconditioners other than identity",
+            has_preconditioner && own.preconditioner() != PreconditionerName::RmsProp,
+            "diagonal, quasi-diagonal, full and kfac",
         ),
     ] {
         if is_given && !has_it {
@@ -125,7 +134,12 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
             "the epsilon of kfac is added at inversion: leave --epsilon-at out".to_owned(),
         );
     }
-    if own.epochs.is_some() && settings.run.thin.is_some() {
+    if is_descent && own.epochs.is_some() && settings.run.warmup.is_some() {
+        return refuse(format!(
+            "--epochs and --warmup both say how long {method} trains: give one"
+        ));
+    }
+    if !is_descent && own.epochs.is_some() && settings.run.thin.is_some() {
         return refuse(
             "--epochs and --thin both say how long the run is: give one (--draws N --thin K takes N·K updates after warm-up)"
                 .to_owned(),

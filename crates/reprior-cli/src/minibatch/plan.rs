@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use reprior::chain::Collection;
 use reprior::network::Composition;
 use reprior::stochastic::preconditioner::{Block, Preconditioner, Scope};
 use reprior::stochastic::{Dynamics, Layout};
@@ -89,7 +90,13 @@ impl Plan {
         };
         let preconditioner = settings.minibatch.make_preconditioner::<f32>();
         let kept = preconditioner_numbers(&*preconditioner, &layout);
-        let swag = settings.minibatch.swag_rank.map_or(0, |rank| rank + 3);
+        let swag = match resolved.plan.collection {
+            Collection::Swag { rank, from, every } => {
+                let positions = (resolved.plan.schedule.warmup - from) / every.max(1);
+                rank.min(usize::try_from(positions).unwrap_or(usize::MAX)) + 3
+            }
+            _ => 0,
+        };
         // position, gradient and a draw; moments in double precision; a batch's outputs, derivatives, cotangents, squares
         let chain = parameters * (real * (4 + momenta + swag) + 16)
             + kept * real
@@ -150,7 +157,7 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
     let available = available_memory();
     let fits = plan.memory_bytes <= available;
     let lengths = resolved.plan.schedule;
-    let transitions = lengths.transitions() * lengths.chains as u64;
+    let updates = resolved.updates.saturating_mul(lengths.chains as u64);
     if is_json {
         let document = json!({
             "memory_bytes": plan.memory_bytes,
@@ -162,7 +169,7 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
             "operations_per_update": plan.operations,
             "updates_per_epoch": resolved.updates_per_epoch,
             "epochs": resolved.epochs,
-            "transitions": transitions,
+            "transitions": updates,
         });
         to_stdout(&document.to_string());
         return Ok(());
@@ -184,7 +191,7 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
             resolved.updates_per_epoch.to_string(),
         ),
         row("epochs of each chain", resolved.epochs.to_string()),
-        row("updates of all chains", transitions.to_string()),
+        row("updates of all chains", updates.to_string()),
         row("memory, shared", bytes(plan.shared_bytes as f64)),
         row("memory, each chain", bytes(plan.chain_bytes as f64)),
         row(

@@ -45,7 +45,8 @@ pub struct Recording<R> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Document {
     pub counters: MinibatchCounters,
-    update: u64,
+    /// Updates made.
+    pub update: u64,
     thermostat: f64,
     moments_count: u64,
     mean_count: u64,

@@ -14,6 +14,9 @@ use crate::names::{LabelsName, Optimiser, Parametrisation, Precision, Preconditi
 use crate::schema::Keeping;
 use crate::settings::Settings;
 
+/// More updates are a slip of the finger.
+const MOST_UPDATES: u64 = 1 << 50;
+
 /// Everything that a run's chains share, with every default in place.
 #[derive(Debug, Clone)]
 pub struct Resolved {
@@ -22,6 +25,8 @@ pub struct Resolved {
     pub validation: usize,
     pub plan: MinibatchPlan,
     pub settings: LangevinSettings,
+    /// Updates of each chain.
+    pub updates: u64,
     /// Updates of an epoch, and epochs that will be complete.
     pub updates_per_epoch: u64,
     pub epochs: u64,
@@ -51,11 +56,12 @@ impl Settings {
         let schedule = own.schedule(method);
         let lengths = self.minibatch_lengths(method, updates_per_epoch, schedule)?;
         lengths.check().map_err(Failure::request)?;
-        let is_trajectory = match method {
-            MinibatchMethod::Swag => false,
-            MinibatchMethod::Dropout => own.dropout_at_test == Some(Switch::Off),
-            _ => true,
-        };
+        let is_trajectory = self.is_trajectory(method);
+        if !is_trajectory && (lengths.warmup == 0 || lengths.thin != 1) {
+            return Err(Failure::request(format!(
+                "draws of {method} are made after its updates, which --warmup or --epochs count: leave --thin out, and give at least 1 update"
+            )));
+        }
         let collection = match method {
             _ if is_trajectory => Collection::Trajectory,
             MinibatchMethod::Swag => {
@@ -81,10 +87,16 @@ impl Settings {
             let count = lengths.draws * lengths.thin;
             // that of the schedule `cosine` is its own length
             let fixed = schedule.of(lengths.transitions());
-            lengths.warmup + fixed.updates_for(lengths.warmup, count)
+            let after = fixed.updates_for(lengths.warmup, count);
+            lengths.warmup.saturating_add(after)
         } else {
             lengths.warmup
         };
+        if updates > MOST_UPDATES {
+            return Err(Failure::request(format!(
+                "the run has {updates} updates, more than {MOST_UPDATES}: take fewer --epochs, --draws or shorter cycles"
+            )));
+        }
         let settings = LangevinSettings {
             step_size: self
                 .sampler
@@ -120,9 +132,19 @@ impl Settings {
                 collection,
             },
             settings,
+            updates,
             updates_per_epoch,
             epochs: updates / updates_per_epoch,
         })
+    }
+
+    /// Whether draws are positions, rather than made of them after the last update.
+    fn is_trajectory(&self, method: MinibatchMethod) -> bool {
+        match method {
+            MinibatchMethod::Swag => false,
+            MinibatchMethod::Dropout => self.minibatch.dropout_at_test == Some(Switch::Off),
+            _ => true,
+        }
     }
 
     /// Numbers of chains, updates and draws.
@@ -149,7 +171,9 @@ impl Settings {
             thin,
             seed: run.seed,
         };
-        if let Some(thin) = run.thin {
+        if let Some(thin) = run.thin
+            && (method.is_sampler() || run.warmup.is_some())
+        {
             let warmup = run.warmup.unwrap_or(draws.saturating_mul(thin));
             return Ok(made(warmup, thin));
         }
@@ -162,25 +186,22 @@ impl Settings {
             )))
         };
         if !method.is_sampler() {
-            let after = match method {
-                MinibatchMethod::Swag => 0,
-                MinibatchMethod::Dropout if own.dropout_at_test != Some(Switch::Off) => 0,
-                _ => draws,
+            let thin = run.thin.unwrap_or(1);
+            let after = if self.is_trajectory(method) {
+                draws.saturating_mul(thin)
+            } else {
+                0
             };
             if after > updates {
                 return too_many(updates);
             }
-            return Ok(made(run.warmup.unwrap_or(updates - after), 1));
+            return Ok(made(run.warmup.unwrap_or(updates - after), thin));
         }
         let warmup = run.warmup.unwrap_or(updates / 2);
         let left = updates.saturating_sub(warmup);
         let steps = schedule.of(updates);
-        let sampling = match steps {
-            StepSize::Cyclical { exploration, .. } if exploration > 0.0 => {
-                (warmup..updates).filter(|&t| steps.is_sampling(t)).count() as u64
-            }
-            _ => left,
-        };
+        let before = steps.sampling_updates(warmup.min(updates));
+        let sampling = steps.sampling_updates(updates) - before;
         let thin = sampling / draws.max(1);
         if thin == 0 {
             return too_many(sampling);
@@ -284,7 +305,9 @@ impl Settings {
                 own.epsilon_at.get_or_insert_default();
             }
             own.decay.get_or_insert(WrittenDecay(Decay::default()));
-            own.labels.get_or_insert_default();
+            if own.preconditioner() != PreconditionerName::RmsProp {
+                own.labels.get_or_insert_default();
+            }
         }
         match method {
             MinibatchMethod::Sgld => {}

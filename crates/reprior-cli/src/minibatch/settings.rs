@@ -65,11 +65,12 @@ pub struct MinibatchSettings {
 }
 
 impl MinibatchSettings {
-    /// Replaces what the flags give.
+    /// Replaces what the flags give, and forgets what a file says that hangs on it. Returns whether a step size in a file is of
+    /// something else now.
     ///
     /// # Errors
     /// A wrong request: an unknown name.
-    pub fn apply(&mut self, flags: &MinibatchArguments) -> Result<(), Failure> {
+    pub fn apply(&mut self, flags: &MinibatchArguments) -> Result<bool, Failure> {
         fn replace<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
             if flag.is_some() {
                 field.clone_from(flag);
@@ -84,6 +85,7 @@ impl MinibatchSettings {
             }
             Ok(())
         }
+        let before = self.clone();
         replace(&mut self.batch, &flags.batch);
         replace(&mut self.epochs, &flags.epochs);
         replace(&mut self.validation, &flags.validation);
@@ -93,8 +95,16 @@ impl MinibatchSettings {
         if flags.prior.is_some() {
             self.weight_decay = None;
         }
+        if flags.weight_decay.is_some() && flags.prior.is_none() {
+            self.prior = None;
+        }
         replace(&mut self.weight_decay, &flags.weight_decay);
         parse(&mut self.preconditioner, &flags.preconditioner)?;
+        let has_other_preconditioner = self.preconditioner() != before.preconditioner();
+        if has_other_preconditioner {
+            (self.epsilon, self.epsilon_at) = (None, None);
+            (self.decay, self.labels) = (None, None);
+        }
         replace(&mut self.epsilon, &flags.epsilon);
         parse(&mut self.epsilon_at, &flags.epsilon_at)?;
         replace(&mut self.decay, &flags.decay);
@@ -103,12 +113,21 @@ impl MinibatchSettings {
         replace(&mut self.temperature, &flags.temperature);
         parse(&mut self.averaging, &flags.averaging)?;
         parse(&mut self.optimiser, &flags.optimiser)?;
+        let has_other_optimiser = self.optimiser != before.optimiser;
+        if has_other_optimiser {
+            self.momentum = None;
+        }
         replace(&mut self.momentum, &flags.momentum);
         replace(&mut self.dropout_rate, &flags.dropout_rate);
         parse(&mut self.dropout_at_test, &flags.dropout_at_test)?;
         replace(&mut self.swag_rank, &flags.swag_rank);
+        if flags.epochs.is_some() {
+            self.swag_updates = None;
+        }
         replace(&mut self.swag_updates, &flags.swag_updates);
-        Ok(())
+        Ok(has_other_preconditioner
+            || has_other_optimiser
+            || self.parametrisation() != before.parametrisation())
     }
 
     /// The flags of what is given.

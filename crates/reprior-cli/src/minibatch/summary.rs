@@ -31,7 +31,9 @@ pub struct MinibatchSummary {
     pub preconditioner: String,
     pub schedule: String,
     pub batch: usize,
-    /// Complete ones of the chain that is furthest.
+    /// Of the training rows, those that are held out.
+    pub held_out: usize,
+    /// Complete ones of every chain.
     pub epochs: u64,
     /// Mean over chains of −log p of the last epoch's minibatches.
     pub train_nll: f64,
@@ -65,16 +67,17 @@ pub fn summarise(
 ) -> Result<Summary, Failure> {
     let schedule = settings.schedule();
     let draws = complete_draws(reader);
-    let (mut steps, mut seconds) = (0, 0.0_f64);
+    let (mut steps, mut after_warmup, mut seconds) = (0, 0, 0.0_f64);
     for chain in 0..schedule.chains as u64 {
         if let Some(checkpoint) = checkpoint::load(run, chain).map_err(Failure::request)? {
             let document = read_document(&checkpoint).map_err(Failure::request)?;
             seconds = seconds.max(document.seconds);
-            steps += document.counters.transition;
+            steps += document.update;
+            after_warmup += document.update.saturating_sub(schedule.warmup);
         }
     }
     let total_draws = draws as f64 * schedule.chains as f64;
-    let after_warmup = total_draws * schedule.thin as f64;
+    let after_warmup = after_warmup as f64;
     let rates = Rates {
         draws: total_draws,
         steps: after_warmup,
@@ -145,6 +148,7 @@ pub fn summarise(
             .schedule
             .map_or_else(String::new, |schedule| schedule.to_string()),
         batch: own.batch.unwrap_or(0),
+        held_out: own.validation.unwrap_or(0),
         epochs,
         train_nll: of_last_epoch("train_nll")?,
         validation_nll: of_last_epoch("validation_nll")?,
@@ -314,6 +318,9 @@ impl MinibatchSummary {
             row("rows of a minibatch", self.batch.to_string()),
             row("schedule", self.schedule.clone()),
         ];
+        if self.held_out > 0 {
+            rows.push(row("training rows held out", self.held_out.to_string()));
+        }
         let steps: Vec<f64> = summary.step_size.iter().flatten().copied().collect();
         rows.push(row("step size at the end", number(mean(&steps))));
         for (name, value) in [

@@ -118,7 +118,7 @@ pub trait MinibatchObserver<R: Real>: Send {
     /// Stops the run; what was drawn is kept.
     fn epoch(&mut self, epoch: &Epoch) -> Result<(), Self::Error>;
 
-    /// Draw number `draw`, and the updates since the one before.
+    /// Draw number `draw`, and the updates since the one before: of a trajectory those that may be drawn, after warm-up.
     ///
     /// # Errors
     /// Stops the run; what was drawn is kept.
@@ -240,7 +240,11 @@ impl<R: Real> MinibatchChain<R> {
         let thin = self.plan.schedule.thin;
         if self.counters.counted.is_multiple_of(thin) {
             let draw = self.counters.counted / thin - 1;
-            let since = std::mem::take(&mut self.counters.since_draw);
+            let since = self.counters.since_draw;
+            self.counters.since_draw = Tally {
+                step_size: since.step_size,
+                ..Tally::default()
+            };
             observer.draw(self.draw(draw), &since, draw).map_err(told)?;
         }
         Ok(())
@@ -256,7 +260,13 @@ impl<R: Real> MinibatchChain<R> {
             }
         })?;
         self.counters.epoch.add(&update);
-        self.counters.since_draw.add(&update);
+        let is_trajectory = self.plan.collection == Collection::Trajectory;
+        if is_trajectory && transition == self.plan.schedule.warmup + 1 {
+            self.counters.since_draw = Tally::default();
+        }
+        if !is_trajectory || self.langevin.is_sampling() {
+            self.counters.since_draw.add(&update);
+        }
         if let (Collection::Swag { from, every, .. }, Some(swag)) =
             (self.plan.collection, &mut self.swag)
             && transition > from

@@ -243,6 +243,10 @@ impl<R: Real> Langevin<R> {
         if let (Dynamics::NoseHoover { .. }, true) = (settings.dynamics, noise > 0.0) {
             state.thermostat += kinetic - settings.temperature * time;
         }
+        let is_finite = |value: f64| value.is_finite();
+        if !(is_finite(found.virial) && is_finite(kinetic) && is_finite(state.thermostat)) {
+            return Err(LangevinError::Temperature { update, step_size });
+        }
         state.update += 1;
         let is_plain = state.preconditioner.is_empty();
         Ok(Update {

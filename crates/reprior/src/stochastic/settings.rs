@@ -165,6 +165,16 @@ pub enum LangevinError {
         /// η_t.
         step_size: f64,
     },
+    /// A temperature is not finite any more: weights are, but not for long.
+    #[error(
+        "the temperature is not finite at update {update}, with a step size of {step_size}: lower --step-size"
+    )]
+    Temperature {
+        /// The number of the update, from 0.
+        update: u64,
+        /// η_t.
+        step_size: f64,
+    },
     /// No threads.
     #[error("threads cannot be started: {0}")]
     Threads(String),

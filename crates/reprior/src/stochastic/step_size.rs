@@ -63,33 +63,50 @@ impl StepSize {
         }
     }
 
-    /// Updates after `first` of them until so many are [sampling](Self::is_sampling) ones.
+    /// How many of the first updates, so many, are [sampling](Self::is_sampling) ones.
+    pub fn sampling_updates(&self, updates: u64) -> u64 {
+        let Some([length, first]) = self.cycle() else {
+            return updates;
+        };
+        let part = (updates % length).saturating_sub(first);
+        (updates / length) * (length - first) + part
+    }
+
+    /// Updates after `first` of them until so many are [sampling](Self::is_sampling) ones; `u64::MAX` if that is too many to
+    /// count.
     pub fn updates_for(&self, first: u64, count: u64) -> u64 {
-        let Self::Cyclical {
-            length,
-            exploration,
-        } = *self
-        else {
+        let Some([length, begin]) = self.cycle() else {
             return count;
         };
-        if exploration == 0.0 {
-            return count;
+        if count == 0 {
+            return 0;
         }
-        let of_cycle = |update: &u64| self.is_sampling(*update);
-        let per_cycle = (0..length).filter(of_cycle).count() as u64;
-        if per_cycle == 0 {
-            return count;
+        let last = self.sampling_updates(first).saturating_add(count) - 1;
+        let per_cycle = length - begin;
+        // the update with that number among the sampling ones
+        let at = (last / per_cycle)
+            .checked_mul(length)
+            .and_then(|start| start.checked_add(begin + last % per_cycle + 1));
+        at.map_or(u64::MAX, |end| end - first)
+    }
+
+    /// Of cycles the length, and the first update of one that may be drawn; none where all may be.
+    fn cycle(&self) -> Option<[u64; 2]> {
+        match *self {
+            Self::Cyclical {
+                length,
+                exploration,
+            } if exploration > 0.0 && length > 0 => {
+                let near = (exploration * length as f64) as u64;
+                // by the same rounding as `is_sampling`, which holds for the last update
+                let candidates = near.saturating_sub(1)..length;
+                let first = candidates
+                    .into_iter()
+                    .find(|&update| self.is_sampling(update));
+                Some([length, first.unwrap_or(length - 1)])
+            }
+            _ => None,
         }
-        // whole cycles first, the rest one by one; the last update of a cycle is a sampling one
-        let whole = count.saturating_sub(1) / per_cycle;
-        let start = first.saturating_add(whole.saturating_mul(length));
-        let mut left = count - whole * per_cycle;
-        let mut updates = 0;
-        while left > 0 {
-            left -= u64::from(self.is_sampling(start + updates));
-            updates += 1;
-        }
-        whole * length + updates
     }
 
     /// Whether the sum of all step sizes is finite, so that the updates end up standing still.

@@ -5,7 +5,7 @@ use reprior::model::Noise;
 use reprior::model::likelihood::LikelihoodName;
 use reprior::network::Architecture;
 use reprior::stochastic::preconditioner::Decay;
-use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Layout, Prior, StepSize};
+use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Layout, Prior};
 
 use super::written::{PriorChoice, Schedule, WrittenDecay};
 use crate::error::Failure;

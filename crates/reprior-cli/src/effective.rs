@@ -163,14 +163,47 @@ pub fn predictions(
         return Ok((None, None));
     }
     let truth = read_truth(reader, description)?;
-    let total = reader.chains() as usize * draws as usize;
-    let block_rows = (BLOCK_NUMBERS / (total * outputs).max(1)).clamp(1, rows);
     let variables = (rows * outputs).min(MOST_VARIABLES);
     let chosen: Vec<usize> = (0..variables)
         .map(|k| k * rows * outputs / variables)
         .collect();
     let mut traces: Vec<Vec<f64>> = Vec::with_capacity(variables);
     let mut gatherer = Gatherer::default();
+    for_each_block(reader, settings, description, draws, |start, block| {
+        let width = block.rows * outputs;
+        let own = start * outputs..start * outputs + width;
+        for &at in chosen.iter().filter(|at| own.contains(at)) {
+            let trace = block.mean.iter().skip(at - own.start).step_by(width);
+            traces.push(trace.copied().collect());
+        }
+        gatherer.add(block, &truth, start)
+    })?;
+    let ess = diagnose(
+        traces.len(),
+        reader.chains() as usize,
+        draws as usize,
+        rates,
+        |variable, out| {
+            out.copy_from_slice(&traces[variable]);
+        },
+    )?;
+    Ok((ess, gatherer.finish()?))
+}
+
+/// The first draws' predictions for the test rows, noise included, block by block with the first row of each.
+///
+/// # Errors
+/// A run folder that cannot be read; what `each` says.
+pub fn for_each_block(
+    reader: &DrawReader,
+    settings: &Settings,
+    description: &DataDescription,
+    draws: u64,
+    mut each: impl FnMut(usize, &Block) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (rows, outputs) = (description.test_rows, description.output_names.len());
+    let total = reader.chains() as usize * draws as usize;
+    let block_rows = (BLOCK_NUMBERS / (total * outputs).max(1)).clamp(1, rows.max(1));
     let kind = Kind::new(&settings.model, description.is_classification);
     let noise = noise_variances(reader, settings, description, draws)?;
     for start in (0..rows).step_by(block_rows) {
@@ -190,19 +223,6 @@ pub fn predictions(
         } else {
             vec![0.0; total * (end - start) * kind.spread(outputs)]
         };
-        let width = (end - start) * outputs;
-        for &at in chosen
-            .iter()
-            .filter(|&&at| (start * outputs..end * outputs).contains(&at))
-        {
-            traces.push(
-                mean.iter()
-                    .skip(at - start * outputs)
-                    .step_by(width)
-                    .copied()
-                    .collect(),
-            );
-        }
         let mut block = Block {
             kind,
             rows: end - start,
@@ -211,18 +231,9 @@ pub fn predictions(
             variance,
         };
         block.add_noise(&noise);
-        gatherer.add(&block, &truth, start)?;
+        each(start, &block)?;
     }
-    let ess = diagnose(
-        traces.len(),
-        reader.chains() as usize,
-        draws as usize,
-        rates,
-        |variable, out| {
-            out.copy_from_slice(&traces[variable]);
-        },
-    )?;
-    Ok((ess, gatherer.finish()?))
+    Ok(())
 }
 
 /// Squared noise scales of every draw in the units that predictions are stored in (draws of all chains × one for classes,

@@ -8,6 +8,7 @@ mod bench;
 mod budget;
 mod chain_state;
 mod closed_form;
+mod detection;
 mod effective;
 mod error;
 mod evidence;

@@ -11,6 +11,7 @@ use reprior_io::run::{DrawReader, Number, Selection, atomic};
 
 use crate::arguments::PredictArguments;
 use crate::closed_form::ClosedForm;
+use crate::detection::Detector;
 use crate::error::Failure;
 use crate::minibatch;
 use crate::names::Precision;
@@ -54,6 +55,9 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         .write_record(header(&description))
         .map_err(Failure::run)?;
     let mut gatherer = Gatherer::default();
+    let detector = arguments.detect;
+    let detector = detector.map(|score| Detector::new(score, &problem.settings, &description));
+    let mut detector = detector.transpose()?;
     let covariance = problem.settings.sampler.method.covariance();
     let closed_form = covariance.map(|covariance| ClosedForm::new(&problem, covariance));
     let closed_form = closed_form.transpose()?;
@@ -79,6 +83,9 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         };
         let function = block.variance.clone();
         block.add_noise(&noise);
+        if let Some(detector) = &mut detector {
+            detector.add(&block)?;
+        }
         if let Some(truth) = &inputs.truth {
             gatherer.add(&block, truth, index * BLOCK_ROWS)?;
         }
@@ -97,6 +104,10 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
             // a closed pipe is the reader's choice
             let _ = std::io::stdout().lock().write_all(&text);
         }
+    }
+    if let Some(detector) = detector {
+        let found = detector.finish(&reader, &problem.settings, &description)?;
+        to_stderr(&format!("`{}` {found}", arguments.data));
     }
     if let Some(metrics) = gatherer.finish()? {
         let words: Vec<String> = metrics

@@ -568,3 +568,33 @@ fn bench_accounts_for_a_step() {
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("--seconds"), "{refused:?}");
 }
+
+/// The same inputs are told from themselves by nothing; wrong requests are refused.
+#[test]
+fn detection_compares_with_the_test_rows() {
+    let place = Place::new();
+    let flags = "--data strokes --network fcn:32 --likelihood categorical --method map --epochs 20";
+    place.succeed(&format!("sample {flags} --test 400 --out run"));
+    let auroc = |score: &str| -> f64 {
+        let run = place.succeed(&format!(
+            "predict run --data strokes --detect {score} --out predicted.csv"
+        ));
+        let found = run.stderr.split("AUROC ").nth(1).unwrap();
+        found.split(',').next().unwrap().parse().unwrap()
+    };
+    for score in ["max-probability", "entropy", "variance"] {
+        // the run's test rows are among the thousand
+        let found = auroc(score);
+        assert!((found - 0.5).abs() < 0.1, "{score}: {found}");
+    }
+    for (flags, parts) in [
+        ("--detect vague", ["vague", "max-probability"]),
+        ("--detect", ["--detect", "value"]),
+    ] {
+        let run = place.run(&format!("predict run --data strokes {flags}"));
+        run.assert_error(2, &parts);
+    }
+    place.succeed(&format!("sample {SMALL} --out table"));
+    let run = place.run("predict table --data friedman --detect entropy");
+    run.assert_error(2, &["--detect", "classes"]);
+}

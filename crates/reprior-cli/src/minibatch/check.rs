@@ -44,81 +44,29 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
     let has_momentum = is_descent && own.optimiser(method) == Optimiser::Sgd;
     let has_friction = matches!(method, MinibatchMethod::Sghmc | MinibatchMethod::Sgnht);
     let has_preconditioner = own.preconditioner() != PreconditionerName::Identity;
-    for (flag, is_given, has_it, whose) in [
-        (
-            "--optimiser",
-            own.optimiser.is_some(),
-            is_descent,
-            "map, dropout, swag and ensemble",
-        ),
-        (
-            "--momentum",
-            own.momentum.is_some(),
-            has_momentum,
-            "--optimiser sgd",
-        ),
-        (
-            "--friction",
-            own.friction.is_some(),
-            has_friction,
-            "sghmc and sgnht",
-        ),
-        (
-            "--temperature",
-            own.temperature.is_some(),
-            !is_descent,
-            "sgld, sghmc and sgnht",
-        ),
-        (
-            "--dropout-rate",
-            own.dropout_rate.is_some(),
-            method == MinibatchMethod::Dropout,
-            "dropout",
-        ),
-        (
-            "--dropout-at-test",
-            own.dropout_at_test.is_some(),
-            method == MinibatchMethod::Dropout,
-            "dropout",
-        ),
-        (
-            "--swag-rank",
-            own.swag_rank.is_some(),
-            method == MinibatchMethod::Swag,
-            "swag",
-        ),
-        (
-            "--swag-updates",
-            own.swag_updates.is_some(),
-            method == MinibatchMethod::Swag,
-            "swag",
-        ),
-        (
-            "--epsilon",
-            own.epsilon.is_some(),
-            has_preconditioner,
-            "preconditioners other than identity",
-        ),
-        (
-            "--epsilon-at",
-            own.epsilon_at.is_some(),
-            has_preconditioner,
-            "preconditioners other than identity",
-        ),
-        (
-            "--decay",
-            own.decay.is_some(),
-            has_preconditioner,
-            "preconditioners other than identity",
-        ),
+    let is_dropout = method == MinibatchMethod::Dropout;
+    let is_swag = method == MinibatchMethod::Swag;
+    let has_labels = has_preconditioner && own.preconditioner() != PreconditionerName::RmsProp;
+    let with_preconditioner = "preconditioners other than identity";
+    for (flag, has_it, whose) in [
+        ("--optimiser", is_descent, "map, dropout, swag and ensemble"),
+        ("--momentum", has_momentum, "--optimiser sgd"),
+        ("--friction", has_friction, "sghmc and sgnht"),
+        ("--temperature", !is_descent, "sgld, sghmc and sgnht"),
+        ("--dropout-rate", is_dropout, "dropout"),
+        ("--dropout-at-test", is_dropout, "dropout"),
+        ("--swag-rank", is_swag, "swag"),
+        ("--swag-updates", is_swag, "swag"),
+        ("--epsilon", has_preconditioner, with_preconditioner),
+        ("--epsilon-at", has_preconditioner, with_preconditioner),
+        ("--decay", has_preconditioner, with_preconditioner),
         (
             "--labels",
-            own.labels.is_some(),
-            has_preconditioner && own.preconditioner() != PreconditionerName::RmsProp,
+            has_labels,
             "diagonal, quasi-diagonal, full and kfac",
         ),
     ] {
-        if is_given && !has_it {
+        if !has_it && own.given().any(|given| given == flag) {
             return refuse(format!("{flag} is of {whose}: leave it out"));
         }
     }
@@ -158,41 +106,26 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
             return refuse(format!("{flag} is 0: it must be at least 1"));
         }
     }
-    let positive = |value: f64| value.is_finite() && value > 0.0;
-    let part = |value: f64| (0.0..1.0).contains(&value);
+    let positive: fn(f64) -> bool = |value| value.is_finite() && value > 0.0;
+    let part: fn(f64) -> bool = |value| (0.0..1.0).contains(&value);
     for (flag, value, is_allowed, range) in [
         (
             "--weight-decay",
             own.weight_decay,
-            own.weight_decay.is_none_or(positive),
+            positive,
             "positive and finite",
         ),
         (
             "--step-size",
             sampler.step_size,
-            sampler.step_size.is_none_or(positive),
+            positive,
             "positive and finite",
         ),
-        (
-            "--epsilon",
-            own.epsilon,
-            own.epsilon.is_none_or(positive),
-            "positive and finite",
-        ),
-        (
-            "--momentum",
-            own.momentum,
-            own.momentum.is_none_or(part),
-            "in [0, 1)",
-        ),
-        (
-            "--dropout-rate",
-            own.dropout_rate,
-            own.dropout_rate.is_none_or(part),
-            "in [0, 1)",
-        ),
+        ("--epsilon", own.epsilon, positive, "positive and finite"),
+        ("--momentum", own.momentum, part, "in [0, 1)"),
+        ("--dropout-rate", own.dropout_rate, part, "in [0, 1)"),
     ] {
-        if let (Some(value), false) = (value, is_allowed) {
+        if let Some(value) = value.filter(|&value| !is_allowed(value)) {
             return refuse(format!("{flag} is {value}: it must be {range}"));
         }
     }

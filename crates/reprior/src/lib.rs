@@ -9,6 +9,7 @@ pub mod compute;
 pub mod diagnostics;
 pub mod experiment;
 pub mod gaussian_process;
+pub mod laplace;
 pub mod metrics;
 pub mod model;
 pub mod network;

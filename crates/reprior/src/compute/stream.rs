@@ -33,6 +33,8 @@ pub enum Purpose {
     Simulation = 8,
     /// Which units an update leaves out; indexed by update, layer and unit.
     Dropout = 9,
+    /// Vectors that a decomposition of a curvature begins with; indexed by decomposition.
+    Curvature = 10,
 }
 
 /// A stream of random numbers.

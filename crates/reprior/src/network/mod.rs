@@ -8,6 +8,7 @@
 mod activation;
 mod architecture;
 mod composition;
+mod covariance;
 mod dense;
 mod empirical;
 mod executor;
@@ -22,7 +23,10 @@ pub use architecture::{Architecture, ArchitectureError, LayerScale};
 pub use composition::{Composition, ParameterMatrix};
 pub use dense::Dense;
 pub use empirical::EmpiricalKernels;
-pub use executor::{Curvature, Executor, Loss, Moments, categorical_curvature, gaussian_curvature};
+pub use executor::{
+    Curvature, Executor, Factor, Factors, Loss, Moments, categorical_curvature, gaussian_curvature,
+};
 pub use named::{NETWORKS, Named, Scaling};
+pub use operation::Spread;
 pub use trunk::Trunk;
 pub(crate) use trunk::scale_by;

@@ -7,6 +7,7 @@
 
 use std::fmt::Debug;
 
+use super::covariance::covariance_of_gradients;
 use crate::compute::{Real, panel_rows};
 
 /// A layer at the point where it is differentiated. What it did not ask to be kept is empty.
@@ -58,6 +59,37 @@ pub(crate) struct MomentSums<'a, R> {
     pub cross: &'a mut [R],
     /// Work space.
     pub split: &'a mut Vec<R>,
+}
+
+/// Several cotangents of the same value.
+#[derive(Clone, Copy)]
+pub(crate) struct Cotangents<'a, R> {
+    /// The buffers of each.
+    pub sets: &'a [Vec<Vec<R>>],
+    /// Which buffer it is, and how much of it.
+    pub slot: usize,
+    pub length: usize,
+}
+
+impl<'a, R> Cotangents<'a, R> {
+    pub fn count(&self) -> usize {
+        self.sets.len()
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = &'a [R]> {
+        self.sets
+            .iter()
+            .map(move |set| &set[self.slot][..self.length])
+    }
+}
+
+/// The Gaussian of a layer's matrix of parameters W (rows × units): the entries of Q_AᵀWQ_B are independent.
+#[derive(Debug, Clone, Copy)]
+pub struct Spread<'a, R> {
+    /// Q_A (rows × rows) and Q_B (units × units), orthogonal, column-major; identities without them.
+    pub rotations: Option<[&'a [R]; 2]>,
+    /// Of each entry, column-major; or one number for all of them.
+    pub variances: &'a [R],
 }
 
 impl<R> Point<'_, R> {
@@ -155,7 +187,7 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         (0, false)
     }
 
-    /// Numbers that [`kronecker`](Self::kronecker) adds to.
+    /// Numbers that [`kronecker_inputs`](Self::kronecker_inputs) and [`kronecker_outputs`](Self::kronecker_outputs) add to.
     fn kronecker_len(&self) -> usize {
         match self.rows() {
             (0, _) => 0,
@@ -163,17 +195,57 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         }
     }
 
-    /// Adds outer products to the matrices of Kronecker-factored curvature, of which `samples` samples are not padding: of the
-    /// inputs that a unit combines (rows × rows, column-major; summed over positions), and after it of the cotangents (units ×
-    /// units; averaged over positions). Nothing where a layer has none.
-    fn kronecker(
+    /// Adds outer products of the inputs that a unit combines (rows × rows, column-major; summed over positions) of the first
+    /// `samples` samples, which are no padding: the first matrix of Kronecker-factored curvature. Nothing where a layer has none.
+    fn kronecker_inputs(
         &self,
         _at: Point<'_, R>,
-        _cotangent: &[R],
         _samples: usize,
         _split: &mut Vec<R>,
         _sums: &mut [R],
     ) {
+    }
+
+    /// Adds outer products of the cotangents (units × units; averaged over positions): the second matrix.
+    fn kronecker_outputs(
+        &self,
+        _at: Point<'_, R>,
+        _cotangent: &[R],
+        _split: &mut Vec<R>,
+        _sums: &mut [R],
+    ) {
+    }
+
+    /// Adds squares of single samples' gradients, summed over all cotangents.
+    fn squares(
+        &self,
+        at: Point<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        split: &mut Vec<R>,
+        squares: &mut [R],
+    ) {
+        for cotangent in cotangents.iter() {
+            let moments = MomentSums {
+                squares: &mut *squares,
+                cross: &mut [],
+                split: &mut *split,
+            };
+            self.moments(at, cotangent, moments);
+        }
+    }
+
+    /// Adds what the layer's parameters, independent in the coordinates of `spread`, contribute to the covariance of the
+    /// functions whose gradients the cotangents lead to, for each sample of one panel: `out` has cotangents × cotangents rows
+    /// of samples, of which those of the lower half are added to.
+    fn covariance(
+        &self,
+        at: Point<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        spread: Spread<'_, R>,
+        split: &mut Vec<R>,
+        out: &mut [R],
+    ) {
+        covariance_of_gradients(self, at, cotangents, spread, split, out);
     }
 
     /// Adds products of single samples' gradients.

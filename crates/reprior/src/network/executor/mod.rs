@@ -19,6 +19,8 @@ mod curvature;
 mod derivatives;
 mod program;
 mod samples;
+mod sets;
+mod several;
 mod shares;
 mod slots;
 #[cfg(test)]
@@ -35,6 +37,7 @@ use shares::{blocks, distribute, shares, split_rows};
 use workspace::Workspace;
 
 pub use curvature::{categorical_curvature, gaussian_curvature};
+pub use several::{Factor, Factors};
 
 /// The most panels of a block: beyond that, weights are used often enough for each time that they are read.
 const MOST_PANELS: usize = 8;

@@ -72,17 +72,19 @@ impl<'a, R> Sums<'a, R> {
 pub(super) struct Workspace<R> {
     capacity: usize,
     panels: usize,
-    rows: Range<usize>,
+    pub(super) rows: Range<usize>,
     forward: Vec<Vec<R>>,
-    values: Vec<Vec<R>>,
+    pub(super) values: Vec<Vec<R>>,
     second: Vec<Vec<R>>,
     tangents: Vec<Vec<R>>,
-    cotangents: Vec<Vec<R>>,
+    pub(super) cotangents: Vec<Vec<R>>,
     cotangent_tangents: Vec<Vec<R>>,
+    /// Of several cotangents at once, see `sets`.
+    pub(super) sets: Vec<Vec<Vec<R>>>,
     /// One sample's outputs, their tangents, cotangents and these one's tangents.
-    sample: [Vec<R>; 4],
+    pub(super) sample: [Vec<R>; 4],
     /// A panel's gradients, sample by sample.
-    split: Vec<R>,
+    pub(super) split: Vec<R>,
 }
 
 /// What is done with one sample once its outputs are known: its number, outputs, their tangents, and where to write cotangents
@@ -109,13 +111,14 @@ impl<R: Real> Workspace<R> {
         ];
         sets.iter()
             .flat_map(|set| set.iter())
+            .chain(self.sets.iter().flatten())
             .map(Vec::len)
             .sum::<usize>()
             + self.split.len()
     }
 
     /// Numbers of `features` features of the block.
-    fn length(&self, features: usize) -> usize {
+    pub(super) fn length(&self, features: usize) -> usize {
         features * self.panels * panel_rows::<R>()
     }
 
@@ -125,7 +128,7 @@ impl<R: Real> Workspace<R> {
         assert!(self.panels <= self.capacity);
     }
 
-    fn numbers(&self) -> usize {
+    pub(super) fn numbers(&self) -> usize {
         self.capacity * panel_rows::<R>()
     }
 
@@ -200,15 +203,40 @@ impl<R: Real> Workspace<R> {
         for step in steps_below(program, value) {
             self.step_forward(program, step, weights.values, order, derivatives);
             if let Some(along) = along {
-                let mut out = take(&mut self.tangents[slots.of[step.output]]);
-                let length = self.length(program.values[step.output]);
-                let point = self.point(program, step, weights, derivatives);
-                let direction = self.direction(program, step, along, slots);
-                step.operation.jvp(point, direction, &mut out[..length]);
-                self.tangents[slots.of[step.output]] = out;
+                self.step_tangent(program, step, weights, along, slots, derivatives);
             }
             derivatives += usize::from(step.derivative.is_some());
         }
+    }
+
+    /// After [`differentiate`](Self::differentiate): the tangents along another direction of the parameters.
+    pub fn carry(&mut self, program: &Program<R>, weights: Weights<'_, R>, direction: &[R]) {
+        let (slots, numbers) = (&program.memory.tangents, self.numbers());
+        make(&mut self.tangents, &slots.lengths, numbers);
+        let along = Along {
+            weights: Some(Weights::plain(direction)),
+            inputs: None,
+        };
+        for step in &program.steps {
+            self.step_tangent(program, step, weights, along, slots, usize::MAX);
+        }
+    }
+
+    fn step_tangent(
+        &mut self,
+        program: &Program<R>,
+        step: &Step<R>,
+        weights: Weights<'_, R>,
+        along: Along<'_, R>,
+        slots: &Slots,
+        derivatives: usize,
+    ) {
+        let mut out = take(&mut self.tangents[slots.of[step.output]]);
+        let length = self.length(program.values[step.output]);
+        let point = self.point(program, step, weights, derivatives);
+        let direction = self.direction(program, step, along, slots);
+        step.operation.jvp(point, direction, &mut out[..length]);
+        self.tangents[slots.of[step.output]] = out;
     }
 
     fn step_forward(
@@ -245,7 +273,7 @@ impl<R: Real> Workspace<R> {
     }
 
     /// The step where the last [`differentiate`](Self::differentiate) left it; `derivatives` steps before it have derivatives.
-    fn point<'a>(
+    pub(super) fn point<'a>(
         &'a self,
         program: &Program<R>,
         step: &Step<R>,
@@ -413,7 +441,8 @@ impl<R: Real> Workspace<R> {
                 let point = self.point(program, step, weights, usize::MAX);
                 let cotangent = &self.cotangents[slots.of[step.output]][..output];
                 let (samples, operation) = (self.rows.len(), &step.operation);
-                operation.kronecker(point, cotangent, samples, &mut split, sums);
+                operation.kronecker_inputs(point, samples, &mut split, sums);
+                operation.kronecker_outputs(point, cotangent, &mut split, sums);
                 self.split = split;
             }
             if step.input > 0 || to_inputs {
@@ -529,7 +558,7 @@ fn tangent_slots<R: Real>(program: &Program<R>, order: Order) -> &Slots {
 }
 
 /// Buffers of at least `lengths`·`numbers`.
-fn make<R: Real>(buffers: &mut Vec<Vec<R>>, lengths: &[usize], numbers: usize) {
+pub(super) fn make<R: Real>(buffers: &mut Vec<Vec<R>>, lengths: &[usize], numbers: usize) {
     if buffers.len() < lengths.len() {
         buffers.resize_with(lengths.len(), Vec::new);
     }

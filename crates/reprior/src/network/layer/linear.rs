@@ -10,9 +10,13 @@ use crate::compute::{
     multiply, outer_product, panel_rows, simd,
 };
 use crate::network::LayerScale;
+use crate::network::covariance::{add_products, covariance_of_gradients};
 use crate::network::operation::{
-    Cotangent, Direction, Keeps, MomentSums, Operation, Point, no_tangent,
+    Cotangent, Cotangents, Direction, Keeps, MomentSums, Operation, Point, Spread, no_tangent,
 };
+
+/// Positions whose inputs are gathered for one product.
+const POSITIONS: usize = 32;
 
 /// A layer with weights.
 #[derive(Debug)]
@@ -141,6 +145,32 @@ impl<R: Real> Linear<R> {
                 cotangent,
                 sizes,
             );
+        }
+    }
+
+    /// Writes what a unit combines at a position of one panel, for its first `samples` samples: row r of place `[index, of]`
+    /// begins at (r·of + index)·panel rows.
+    fn combine(
+        &self,
+        input: &[R],
+        position: usize,
+        samples: usize,
+        [index, of]: [usize; 2],
+        out: &mut [R],
+    ) {
+        let height = panel_rows::<R>();
+        for run in self.forward.runs(position) {
+            let [left, right, depth] = [run.left, run.right, run.depth].map(|n| n as usize);
+            let from = input[left * height..(left + depth) * height].chunks_exact(height);
+            for (row, from) in (right..right + depth).zip(from) {
+                let to = &mut out[(row * of + index) * height..][..samples];
+                for (to, &value) in to.iter_mut().zip(from) {
+                    *to = self.factor * value;
+                }
+            }
+        }
+        if self.has_bias {
+            out[((self.rows() - 1) * of + index) * height..][..samples].fill(self.bias);
         }
     }
 
@@ -290,49 +320,171 @@ impl<R: Real> Operation<R> for Linear<R> {
         }
     }
 
-    fn kronecker(
+    fn kronecker_inputs(
+        &self,
+        at: Point<'_, R>,
+        samples: usize,
+        split: &mut Vec<R>,
+        sums: &mut [R],
+    ) {
+        let (rows, height) = (self.rows(), panel_rows::<R>());
+        let (positions, features) = (self.forward.positions(), at.input.len() / at.panels);
+        for panel in 0..at.panels {
+            let own = samples.saturating_sub(panel * height).min(height);
+            let input = &at.input[panel * features..][..features];
+            for first in (0..positions).step_by(POSITIONS) {
+                let count = POSITIONS.min(positions - first);
+                split.clear();
+                split.resize(rows * count * height, R::ZERO);
+                for position in 0..count {
+                    self.combine(input, first + position, own, [position, count], split);
+                }
+                let combined = matrix(split, count * height, rows);
+                let out = matrix_mut(&mut sums[..rows * rows], rows, rows);
+                multiply(out, true, 1.0, combined.transpose(), combined);
+            }
+        }
+    }
+
+    fn kronecker_outputs(
         &self,
         at: Point<'_, R>,
         cotangent: &[R],
-        samples: usize,
         split: &mut Vec<R>,
         sums: &mut [R],
     ) {
         let (rows, units, height) = (self.rows(), self.channels[1], panel_rows::<R>());
         let positions = self.forward.positions();
-        let (inputs, cotangents) = sums.split_at_mut(rows * rows);
-        let features = at.input.len() / (at.panels * height);
+        let scale = 1.0 / positions as f64;
         for panel in 0..at.panels {
-            let own = samples.saturating_sub(panel * height).min(height);
-            let input = &at.input[panel * features * height..][..features * height];
             let delta = &cotangent[panel * positions * units * height..];
-            for position in 0..positions {
-                // what a unit combines there, sample by sample in each row
-                split.clear();
-                split.resize(rows * height, R::ZERO);
-                for run in self.forward.runs(position) {
-                    let [left, right, depth] = [run.left, run.right, run.depth].map(|n| n as usize);
-                    let from = &input[left * height..(left + depth) * height];
-                    let to = &mut split[right * height..(right + depth) * height];
-                    // the samples that fill the panel up have features all the same
-                    for (to, from) in to.chunks_exact_mut(height).zip(from.chunks_exact(height)) {
-                        for (to, &value) in to[..own].iter_mut().zip(from) {
-                            *to = self.factor * value;
-                        }
+            for first in (0..positions).step_by(POSITIONS) {
+                let count = POSITIONS.min(positions - first);
+                split.resize(units * count * height, R::ZERO);
+                for position in 0..count {
+                    let from = &delta[(first + position) * units * height..][..units * height];
+                    for (unit, from) in from.chunks_exact(height).enumerate() {
+                        let at = (unit * count + position) * height;
+                        split[at..at + height].copy_from_slice(from);
                     }
                 }
-                if self.has_bias {
-                    split[(rows - 1) * height..][..own].fill(self.bias);
-                }
-                let combined = matrix(split, height, rows);
-                let out = matrix_mut(inputs, rows, rows);
-                multiply(out, true, 1.0, combined.transpose(), combined);
-                let delta = &delta[position * units * height..][..units * height];
-                let delta = matrix(delta, height, units);
-                let out = matrix_mut(cotangents, units, units);
-                multiply(out, true, 1.0 / positions as f64, delta.transpose(), delta);
+                let delta = matrix(&split[..units * count * height], count * height, units);
+                let out = matrix_mut(&mut sums[rows * rows..], units, units);
+                multiply(out, true, scale, delta.transpose(), delta);
             }
         }
+    }
+
+    /// Of a dense layer the sum of h²·δ² over cotangents is h² times that of δ².
+    fn squares(
+        &self,
+        at: Point<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        split: &mut Vec<R>,
+        squares: &mut [R],
+    ) {
+        if !self.is_flat {
+            for cotangent in cotangents.iter() {
+                let moments = MomentSums {
+                    squares: &mut *squares,
+                    cross: &mut [],
+                    split: &mut *split,
+                };
+                moments.of_panels(self, at, cotangent);
+            }
+            return;
+        }
+        split.clear();
+        split.resize(cotangents.length, R::ZERO);
+        for cotangent in cotangents.iter() {
+            simd(
+                #[inline(always)]
+                || {
+                    for (sum, &delta) in split.iter_mut().zip(cotangent) {
+                        *sum += delta * delta;
+                    }
+                },
+            );
+        }
+        split.extend(at.input.iter().map(|&h| h * h));
+        let (cotangents, inputs) = split.split_at(cotangents.length);
+        let sizes = Outer {
+            panels: at.panels,
+            left: self.channels[0],
+            right: self.channels[1],
+            rows: self.rows(),
+            factor: self.factor * self.factor,
+        };
+        outer_product(squares, inputs, cotangents, sizes);
+        self.add_sums(self.bias * self.bias, cotangents, false, squares);
+    }
+
+    /// Of a dense layer gradients are outer products: Σ_ij v_ij·(h̃_i δ̃_j)(h̃_i δ̃'_j) = Σ_j (Σ_i v_ij h̃_i²)·δ̃_j·δ̃'_j.
+    fn covariance(
+        &self,
+        at: Point<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        spread: Spread<'_, R>,
+        split: &mut Vec<R>,
+        out: &mut [R],
+    ) {
+        if !self.is_flat {
+            return covariance_of_gradients(self, at, cotangents, spread, split, out);
+        }
+        let (rows, units, height) = (self.rows(), self.channels[1], panel_rows::<R>());
+        let count = cotangents.count();
+        split.clear();
+        split.resize((2 * rows + (1 + 2 * count) * units) * height, R::ZERO);
+        let (combined, rest) = split.split_at_mut(rows * height);
+        let (turned, rest) = rest.split_at_mut(rows * height);
+        let (weights, deltas) = rest.split_at_mut(units * height);
+        self.combine(at.input, 0, height, [0, 1], combined);
+        let combined = match spread.rotations {
+            Some([inputs, _]) => {
+                let from = matrix(combined, height, rows);
+                let out = matrix_mut(turned, height, rows);
+                multiply(out, false, 1.0, from, matrix(inputs, rows, rows));
+                turned
+            }
+            None => combined,
+        };
+        combined.iter_mut().for_each(|h| *h = *h * *h);
+        if let &[variance] = spread.variances {
+            for of_row in combined.chunks_exact(height) {
+                for (sum, &square) in weights.iter_mut().zip(of_row) {
+                    *sum += variance * square;
+                }
+            }
+            for unit in 1..units {
+                weights.copy_within(..height, unit * height);
+            }
+        } else {
+            let from = matrix(combined, height, rows);
+            let variances = matrix(spread.variances, rows, units);
+            let out = matrix_mut(weights, height, units);
+            multiply(out, false, 1.0, from, variances);
+        }
+        let (turned, scaled) = deltas.split_at_mut(count * units * height);
+        let length = units * height;
+        for (cotangent, own) in cotangents.iter().zip(turned.chunks_exact_mut(length)) {
+            match spread.rotations {
+                Some([_, outputs]) => {
+                    let from = matrix(cotangent, height, units);
+                    let out = matrix_mut(own, height, units);
+                    multiply(out, false, 1.0, from, matrix(outputs, units, units));
+                }
+                None => own.copy_from_slice(cotangent),
+            }
+        }
+        for (scaled, own) in scaled
+            .chunks_exact_mut(length)
+            .zip(turned.chunks_exact(length))
+        {
+            for ((to, &weight), &delta) in scaled.iter_mut().zip(&*weights).zip(own) {
+                *to = weight * delta;
+            }
+        }
+        add_products(scaled, turned, count, out);
     }
 
     fn vjp_input_tangent(

@@ -1,0 +1,138 @@
+//! Prior precisions, and how they are chosen: the log marginal likelihood of a Laplace approximation (MacKay 1992),
+//!
+//! log p(y) ≈ log p(y | ŵ) − ½·ŵᵀPŵ − ½·log det(I + P^(−1)G),
+//!
+//! whose best scalar is found on a grid and by golden sections; for layers and parameters by MacKay's fixed point α = γ/Σŵ² with
+//! the effective numbers of parameters γ = Σ(1 − α·Σ_ii).
+
+use serde::{Deserialize, Serialize};
+
+use super::{Laplace, LaplaceError};
+use crate::compute::Real;
+
+/// Precisions of the prior N(0, P^(−1)).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PriorPrecision {
+    /// The same for all parameters.
+    Scalar(f64),
+    /// One for each layer with parameters, or each parameter.
+    Each(Vec<f64>),
+}
+
+/// What precisions may differ between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrecisionPer {
+    /// One for all.
+    All,
+    /// One for each layer with parameters.
+    Layer,
+    /// One for each parameter.
+    Parameter,
+}
+
+/// Precisions are looked for between these.
+const RANGE: [f64; 2] = [1e-6, 1e10];
+
+impl<R: Real> Laplace<R> {
+    /// Chooses the prior precisions with the largest [`log_marginal_likelihood`](Self::log_marginal_likelihood), which it
+    /// returns. One for each parameter is for diagonal and spectral structures.
+    ///
+    /// # Errors
+    /// [`LaplaceError`]: numbers that are not finite; precisions within a layer for Kronecker factors.
+    pub fn maximise_marginal_likelihood(&mut self, per: PrecisionPer) -> Result<f64, LaplaceError> {
+        let start = self.best_on_grid(1e-6, 1e10, 33)?;
+        self.set_prior_precision(&PriorPrecision::Scalar(start))?;
+        if per == PrecisionPer::All {
+            let best = self.golden(start / 4.0, start * 4.0)?;
+            self.set_prior_precision(&PriorPrecision::Scalar(best))?;
+            return Ok(self.log_marginal_likelihood());
+        }
+        let mut last = self.log_marginal_likelihood();
+        for _ in 0..200 {
+            let next = self.fixed_point(per);
+            self.set_prior_precision(&PriorPrecision::Each(next))?;
+            let value = self.log_marginal_likelihood();
+            if (value - last).abs() < 1e-9 * (1.0 + value.abs()) {
+                break;
+            }
+            last = value;
+        }
+        Ok(self.log_marginal_likelihood())
+    }
+
+    /// The scalar precision of a grid of `count` between two (in equal ratios) that `score` is largest for.
+    ///
+    /// # Errors
+    /// Those of `score`.
+    pub fn search_precision(
+        &mut self,
+        [least, most]: [f64; 2],
+        count: usize,
+        mut score: impl FnMut(&mut Self) -> Result<f64, LaplaceError>,
+    ) -> Result<f64, LaplaceError> {
+        let mut best = (f64::NEG_INFINITY, least);
+        for index in 0..count {
+            let part = index as f64 / (count.max(2) - 1) as f64;
+            let alpha = least * (most / least).powf(part);
+            self.set_prior_precision(&PriorPrecision::Scalar(alpha))?;
+            let value = score(self)?;
+            if value > best.0 {
+                best = (value, alpha);
+            }
+        }
+        self.set_prior_precision(&PriorPrecision::Scalar(best.1))?;
+        Ok(best.1)
+    }
+
+    fn best_on_grid(&mut self, least: f64, most: f64, count: usize) -> Result<f64, LaplaceError> {
+        let score = |own: &mut Self| Ok(own.log_marginal_likelihood());
+        self.search_precision([least, most], count, score)
+    }
+
+    /// The best scalar between two, by golden sections of its logarithm.
+    fn golden(&mut self, least: f64, most: f64) -> Result<f64, LaplaceError> {
+        let part = (5.0_f64.sqrt() - 1.0) / 2.0;
+        let mut value = |x: f64| -> Result<f64, LaplaceError> {
+            self.set_prior_precision(&PriorPrecision::Scalar(x.exp()))?;
+            Ok(self.log_marginal_likelihood())
+        };
+        let (mut low, mut high) = (least.ln(), most.ln());
+        let mut inner = [high - part * (high - low), low + part * (high - low)];
+        let mut values = [value(inner[0])?, value(inner[1])?];
+        while high - low > 1e-7 {
+            if values[0] > values[1] {
+                high = inner[1];
+                inner = [high - part * (high - low), inner[0]];
+                values = [value(inner[0])?, values[0]];
+            } else {
+                low = inner[0];
+                inner = [inner[1], low + part * (high - low)];
+                values = [values[1], value(inner[1])?];
+            }
+        }
+        Ok((0.5 * (low + high)).exp())
+    }
+
+    /// MacKay's next precisions.
+    fn fixed_point(&self, per: PrecisionPer) -> Vec<f64> {
+        let (variances, precisions) = (self.variances(), self.precisions());
+        let mean = self.subset_mean();
+        let of = |range: std::ops::Range<usize>| {
+            let gamma: f64 = range
+                .clone()
+                .map(|at| 1.0 - precisions[at] * variances[at])
+                .sum();
+            let square: f64 = mean[range].iter().map(|w| w * w).sum();
+            (gamma.max(0.0) / square).clamp(RANGE[0], RANGE[1])
+        };
+        match per {
+            PrecisionPer::Parameter => (0..mean.len()).map(|at| of(at..at + 1)).collect(),
+            _ => self
+                .layers()
+                .iter()
+                .map(|range| of(range.clone()))
+                .collect(),
+        }
+    }
+}

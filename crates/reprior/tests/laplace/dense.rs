@@ -1,0 +1,533 @@
+//! What is matrix-free against dense matrices.
+
+use reprior::compute::{matrix, matrix_mut};
+use reprior::laplace::{
+    EmpiricalFisher, GaussNewton, HessianStructure, Lanczos, Laplace, LaplaceData, LaplaceError,
+    LayerCurvature, OutputCurvature, PriorPrecision, RowCurvature, Structure, Subset,
+    SymmetricOperator,
+};
+use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
+use reprior::network::{Composition, Executor};
+use reprior::stochastic::Layout;
+
+use crate::{
+    apply, close, dense_network, gauss_newton, image_network, jacobians, normals, stream, times,
+};
+
+const ROWS: usize = 21;
+
+/// A network at a point, with classes as targets.
+struct Case {
+    network: Composition,
+    executor: Executor<f64>,
+    layout: Layout,
+    weights: Vec<f64>,
+    inputs: Vec<f64>,
+    targets: Vec<f64>,
+    curvature: Box<dyn RowCurvature<f64>>,
+    dense: Vec<f64>,
+    jacobians: Vec<f64>,
+}
+
+fn case(network: Composition, curvature: Box<dyn RowCurvature<f64>>) -> Case {
+    let mut executor = Executor::<f64>::new(&network).unwrap().with_threads(2);
+    let weights = normals(executor.parameters(), 1);
+    let inputs = normals(ROWS * network.input.features(), 2);
+    let (jacobians, outputs) = jacobians(&mut executor, &weights, &inputs, ROWS);
+    let mut targets = vec![0.0; ROWS * network.outputs];
+    for row in 0..ROWS {
+        targets[row % network.outputs * ROWS + row] = 1.0;
+    }
+    Case {
+        dense: gauss_newton(&jacobians, &outputs, network.outputs, &*curvature),
+        layout: Layout::new(&network),
+        network,
+        executor,
+        weights,
+        inputs,
+        targets,
+        curvature,
+        jacobians,
+    }
+}
+
+fn cases() -> Vec<Case> {
+    vec![
+        case(
+            dense_network(4, &[5, 6], 3),
+            Box::new(OutputCurvature::Categorical),
+        ),
+        case(image_network(), Box::new(OutputCurvature::Categorical)),
+        case(
+            dense_network(2, &[7], 2),
+            Box::new(OutputCurvature::gaussian(&[0.5, 2.0])),
+        ),
+    ]
+}
+
+impl Case {
+    fn operator(&mut self) -> GaussNewton<'_, f64> {
+        GaussNewton {
+            executor: &mut self.executor,
+            weights: &self.weights,
+            inputs: matrix(&self.inputs, ROWS, self.inputs.len() / ROWS),
+            curvature: &*self.curvature,
+            scale: 1.0,
+        }
+    }
+
+    fn fit(
+        &mut self,
+        structure: HessianStructure,
+        subset: Subset,
+        prior: &PriorPrecision,
+    ) -> Result<Laplace<f64>, LaplaceError> {
+        let data = LaplaceData {
+            inputs: matrix(&self.inputs, ROWS, self.inputs.len() / ROWS),
+            targets: &self.targets,
+            likelihood: &Categorical,
+            scales: &[1.0; 3],
+            curvature: &*self.curvature,
+            scale: 1.0,
+        };
+        let (executor, weights) = (&mut self.executor, &self.weights);
+        Laplace::fit(
+            executor,
+            &self.layout,
+            weights,
+            data,
+            structure,
+            subset,
+            prior,
+            &mut stream(),
+        )
+    }
+}
+
+fn lanczos(rank: usize) -> Lanczos {
+    Lanczos {
+        block: 5,
+        tolerance: 1e-10,
+        threshold: 1e-12,
+        most: 10_000,
+        ..Lanczos::of_rank(rank)
+    }
+}
+
+#[test]
+fn products_diagonals_and_parts() {
+    for mut case in cases() {
+        let size = case.weights.len();
+        let vectors = normals(size * 19, 7);
+        let mut products = vec![0.0; size * 19];
+        let dense = case.dense.clone();
+        let mut operator = case.operator();
+        operator.apply(
+            matrix(&vectors, size, 19),
+            matrix_mut(&mut products, size, 19),
+        );
+        for (vector, product) in vectors.chunks_exact(size).zip(products.chunks_exact(size)) {
+            close(product, &times(&dense, vector), 1e-11);
+        }
+        let diagonal: Vec<f64> = (0..size).map(|i| dense[i * (size + 1)]).collect();
+        close(&operator.diagonal(), &diagonal, 1e-11);
+        let chosen = [0, 3, size / 2, size - 1];
+        let part: Vec<f64> = chosen
+            .iter()
+            .flat_map(|j| {
+                chosen
+                    .iter()
+                    .map(|i| dense[*j * size + *i])
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        close(&operator.dense(&chosen), &part, 1e-11);
+        // signs have exact variances: an estimate within five of its standard errors
+        let estimate = operator.estimated_diagonal(2000, 3);
+        for i in 0..size {
+            let spread: f64 = (0..size)
+                .filter(|j| *j != i)
+                .map(|j| dense[j * size + i].powi(2))
+                .sum();
+            let error = (spread / 2000.0).sqrt();
+            assert!(
+                (estimate[i] - diagonal[i]).abs() < 5.0 * error + 1e-9,
+                "{i}"
+            );
+        }
+        let mut along = vec![0.0; ROWS * case.network.outputs * 2];
+        let outputs = case.network.outputs;
+        let inputs = matrix(&case.inputs, ROWS, case.inputs.len() / ROWS);
+        let directions = matrix(&vectors[..2 * size], size, 2);
+        let out = matrix_mut(&mut along, ROWS, 2 * outputs);
+        case.executor.jvps(&case.weights, inputs, directions, out);
+        for (at, row) in case.jacobians.chunks_exact(size).enumerate() {
+            for k in 0..2 {
+                let own: f64 = row
+                    .iter()
+                    .zip(&vectors[k * size..])
+                    .map(|(a, b)| a * b)
+                    .sum();
+                let found = along[(k * outputs + at % outputs) * ROWS + at / outputs];
+                assert!((own - found).abs() < 1e-10);
+            }
+        }
+    }
+}
+
+/// The empirical Fisher matrix is the sum of outer products of single rows' gradients.
+#[test]
+fn empirical_fisher() {
+    let mut case = case(
+        dense_network(4, &[5], 3),
+        Box::new(OutputCurvature::Categorical),
+    );
+    let (jacobians, outputs) = jacobians(&mut case.executor, &case.weights, &case.inputs, ROWS);
+    let targets: Vec<f64> = (0..ROWS * 3)
+        .map(|at| case.targets[at % 3 * ROWS + at / 3])
+        .collect();
+    let (size, mut expected) = (case.weights.len(), vec![0.0; case.weights.len().pow(2)]);
+    for row in 0..ROWS {
+        let f = &outputs[row * 3..row * 3 + 3];
+        let total: f64 = f.iter().map(|f| f.exp()).sum();
+        let mut gradient = vec![0.0; size];
+        for c in 0..3 {
+            let score = targets[row * 3 + c] - f[c].exp() / total;
+            for (g, j) in gradient.iter_mut().zip(&jacobians[(row * 3 + c) * size..]) {
+                *g += score * j;
+            }
+        }
+        for i in 0..size {
+            for j in 0..size {
+                expected[j * size + i] += gradient[i] * gradient[j];
+            }
+        }
+    }
+    let fisher = EmpiricalFisher {
+        targets: &targets,
+        likelihood: &Categorical,
+        scales: &[1.0; 3],
+    };
+    let mut operator = GaussNewton {
+        executor: &mut case.executor,
+        weights: &case.weights,
+        inputs: matrix(&case.inputs, ROWS, 4),
+        curvature: &fisher,
+        scale: 1.0,
+    };
+    let all: Vec<usize> = (0..size).collect();
+    close(&operator.dense(&all), &expected, 1e-11);
+    let diagonal: Vec<f64> = (0..size).map(|i| expected[i * (size + 1)]).collect();
+    close(&operator.diagonal(), &diagonal, 1e-11);
+    let vector = normals(size, 5);
+    let mut product = vec![0.0; size];
+    operator.apply(matrix(&vector, size, 1), matrix_mut(&mut product, size, 1));
+    close(&product, &times(&expected, &vector), 1e-11);
+}
+
+/// Precisions G + P of full, low-rank and diagonal structures and of subsets; with one precision, one a layer and one a parameter.
+#[test]
+fn posteriors_are_the_dense_ones() {
+    for mut case in cases() {
+        let size = case.weights.len();
+        let layers = case.layout.layers.len();
+        let each_layer: Vec<f64> = (0..layers).map(|l| 0.5 + l as f64).collect();
+        let each: Vec<f64> = (0..size).map(|i| 0.3 + (i % 7) as f64).collect();
+        let expanded: Vec<f64> = case
+            .layout
+            .layers
+            .iter()
+            .zip(&each_layer)
+            .flat_map(|(layer, own)| vec![*own; layer.range.len()])
+            .collect();
+        for (prior, precisions) in [
+            (PriorPrecision::Scalar(0.7), vec![0.7; size]),
+            (PriorPrecision::Each(each_layer), expanded),
+            (
+                PriorPrecision::Each(each),
+                case.weights
+                    .iter()
+                    .zip(0..)
+                    .map(|(_, i)| 0.3 + (i % 7) as f64)
+                    .collect(),
+            ),
+        ] {
+            let readout = case.executor.readout_parameters();
+            let chosen: Vec<usize> = (0..size).step_by(3).collect();
+            for (structure, subset) in [
+                (HessianStructure::Full(u64::MAX), Subset::All),
+                (HessianStructure::LowRank(lanczos(size)), Subset::All),
+                (HessianStructure::Diag, Subset::All),
+                (
+                    HessianStructure::Full(u64::MAX),
+                    Subset::Parameters(chosen.clone()),
+                ),
+                (HessianStructure::Diag, Subset::Parameters(chosen.clone())),
+                (HessianStructure::Full(u64::MAX), Subset::LastLayer),
+                (HessianStructure::Diag, Subset::LastLayer),
+            ] {
+                let places: Vec<usize> = match &subset {
+                    Subset::All => (0..size).collect(),
+                    Subset::LastLayer => (size - readout..size).collect(),
+                    Subset::Parameters(places) => places.clone(),
+                };
+                let (count, is_part) = (places.len(), subset != Subset::All);
+                let own = match &prior {
+                    // of a part there are other numbers
+                    PriorPrecision::Each(values) if is_part && values.len() == size => {
+                        PriorPrecision::Each(places.iter().map(|&at| precisions[at]).collect())
+                    }
+                    PriorPrecision::Each(values) if subset == Subset::LastLayer => {
+                        PriorPrecision::Each(vec![*values.last().unwrap()])
+                    }
+                    prior => prior.clone(),
+                };
+                let mut precision = vec![0.0; count * count];
+                for (b, &j) in places.iter().enumerate() {
+                    for (a, &i) in places.iter().enumerate() {
+                        let keeps = a == b || structure != HessianStructure::Diag;
+                        precision[b * count + a] =
+                            if keeps { case.dense[j * size + i] } else { 0.0 };
+                    }
+                    precision[b * (count + 1)] += precisions[j];
+                }
+                let laplace = case.fit(structure, subset, &own).unwrap();
+                let covariance = apply(&precision, count, |value| 1.0 / value);
+                let vector = normals(count, 8);
+                let mut product = vector.clone();
+                laplace.covariance_product(&mut product);
+                close(&product, &times(&covariance, &vector), 1e-7);
+                let diagonal: Vec<f64> = (0..count).map(|i| covariance[i * (count + 1)]).collect();
+                close(&laplace.variances(), &diagonal, 1e-7);
+                // half the covariance is that of draws: noise and its image under the root
+                let (values, _) = reprior::compute::symmetric_eigen(&precision, count).unwrap();
+                let log_determinant: f64 = values.iter().map(|v| v.ln()).sum();
+                let prior: f64 = places.iter().map(|&at| precisions[at].ln()).sum();
+                let ratio = laplace.log_determinant_ratio();
+                assert!(
+                    (ratio - (log_determinant - prior)).abs() < 1e-6 * (1.0 + ratio),
+                    "{ratio}"
+                );
+                predictions(&mut case, &laplace, &covariance, &places);
+            }
+        }
+    }
+}
+
+/// JΣJᵀ of each input, and of all inputs together.
+fn predictions(case: &mut Case, laplace: &Laplace<f64>, covariance: &[f64], places: &[usize]) {
+    let (size, count, outputs) = (case.weights.len(), places.len(), case.network.outputs);
+    let rows = 4;
+    let features = case.network.input.features();
+    let x = normals(rows * features, 12);
+    let (jacobians, f) = jacobians(&mut case.executor, &case.weights, &x, rows);
+    let parts: Vec<Vec<f64>> = jacobians
+        .chunks_exact(size)
+        .map(|row| places.iter().map(|&at| row[at]).collect())
+        .collect();
+    let joint = |a: usize, b: usize| -> f64 {
+        let product = times(covariance, &parts[b]);
+        parts[a].iter().zip(product).map(|(a, b)| a * b).sum()
+    };
+    let x = matrix(&x, rows, features);
+    let found = laplace.linearised(&mut case.executor, x);
+    close(&found.means, &f, 1e-11);
+    let own: Vec<f64> = (0..rows * outputs * outputs)
+        .map(|at| {
+            let (row, pair) = (at / (outputs * outputs), at % (outputs * outputs));
+            joint(
+                row * outputs + pair / outputs,
+                row * outputs + pair % outputs,
+            )
+        })
+        .collect();
+    close(&found.covariances, &own, 1e-6);
+    let [_, variances] = laplace.linearised_variances(&mut case.executor, x);
+    let diagonal: Vec<f64> = (0..rows * outputs).map(|at| joint(at, at)).collect();
+    close(&variances, &diagonal, 1e-6);
+    if count < 60 {
+        let all = laplace.joint_covariance(&mut case.executor, x);
+        let total = rows * outputs;
+        let expected: Vec<f64> = (0..total * total)
+            .map(|at| joint(at % total, at / total))
+            .collect();
+        close(&all, &expected, 1e-6);
+    }
+}
+
+/// Kronecker factors: the posterior is that of the matrices A ⊗ B/n which the factors' eigenpairs make.
+#[test]
+fn kronecker_posteriors_are_those_of_their_factors() {
+    for mut case in cases() {
+        let (size, prior) = (case.weights.len(), PriorPrecision::Scalar(0.4));
+        let laplace = case
+            .fit(HessianStructure::Kron, Subset::All, &prior)
+            .unwrap();
+        let Structure::Kronecker(layers) = laplace.structure() else {
+            panic!("another structure");
+        };
+        let matrices = case.operator().kronecker();
+        let mut precision = vec![0.0; size * size];
+        let (mut rest, mut first) = (&matrices[..], 0);
+        for (layer, own) in case.layout.layers.clone().iter().zip(layers) {
+            let (a, after) = rest.split_at(layer.rows.pow(2));
+            let (b, after) = after.split_at(layer.units.pow(2));
+            rest = after;
+            let number = layer.range.len();
+            for i in 0..number {
+                for j in 0..number {
+                    let [[row, unit], [other_row, other_unit]] =
+                        [i, j].map(|at| [at % layer.rows, at / layer.rows]);
+                    precision[(first + j) * size + first + i] = match own {
+                        LayerCurvature::Diagonal(values) if i == j => values[i],
+                        LayerCurvature::Diagonal(_) => 0.0,
+                        LayerCurvature::Kronecker(_) => {
+                            a[other_row * layer.rows + row] * b[other_unit * layer.units + unit]
+                                / ROWS as f64
+                        }
+                    };
+                }
+                precision[(first + i) * (size + 1)] += 0.4;
+            }
+            first += number;
+        }
+        let covariance = apply(&precision, size, |value| 1.0 / value);
+        let mut product = normals(size, 8);
+        let expected = times(&covariance, &product);
+        laplace.covariance_product(&mut product);
+        close(&product, &expected, 1e-9);
+        let diagonal: Vec<f64> = (0..size).map(|i| covariance[i * (size + 1)]).collect();
+        close(&laplace.variances(), &diagonal, 1e-9);
+        let all: Vec<usize> = (0..size).collect();
+        predictions(&mut case, &laplace, &covariance, &all);
+        // the last layer alone is the last layer of all
+        let last = case
+            .fit(HessianStructure::Kron, Subset::LastLayer, &prior)
+            .unwrap();
+        let readout = case.executor.readout_parameters();
+        close(&last.variances(), &diagonal[size - readout..], 1e-9);
+        let places: Vec<usize> = (size - readout..size).collect();
+        let part: Vec<f64> = places
+            .iter()
+            .flat_map(|j| {
+                places
+                    .iter()
+                    .map(|i| covariance[*j * size + *i])
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        predictions(&mut case, &last, &part, &places);
+    }
+}
+
+/// Draws of every structure: covariances of projections of 20,000 draws within five standard errors.
+#[test]
+fn draws_have_the_covariance() {
+    let mut case = case(
+        dense_network(2, &[3], 2),
+        Box::new(OutputCurvature::Categorical),
+    );
+    let size = case.weights.len();
+    let prior = PriorPrecision::Scalar(0.5);
+    for (structure, subset) in [
+        (HessianStructure::Full(u64::MAX), Subset::All),
+        (HessianStructure::Kron, Subset::All),
+        (HessianStructure::Diag, Subset::Parameters(vec![1, 4, 10])),
+        (HessianStructure::Full(u64::MAX), Subset::LastLayer),
+    ] {
+        let laplace = case.fit(structure, subset.clone(), &prior).unwrap();
+        let readout = case.executor.readout_parameters();
+        let places: Vec<usize> = match &subset {
+            Subset::All => (0..size).collect(),
+            Subset::LastLayer => (size - readout..size).collect(),
+            Subset::Parameters(places) => places.clone(),
+        };
+        let (mut source, mut draw) = (stream(), vec![0.0; size]);
+        let count = 20_000;
+        let directions: Vec<Vec<f64>> = (0..6).map(|k| normals(places.len(), 30 + k)).collect();
+        let mut sums = [0.0; 36];
+        for _ in 0..count {
+            laplace.draw(&mut source, &mut draw);
+            let away: Vec<f64> = places
+                .iter()
+                .map(|&at| draw[at] - case.weights[at])
+                .collect();
+            let moved: f64 = (0..size)
+                .filter(|at| !places.contains(at))
+                .map(|at| (draw[at] - case.weights[at]).abs())
+                .sum();
+            assert_eq!(moved, 0.0);
+            let along: Vec<f64> = directions
+                .iter()
+                .map(|d| d.iter().zip(&away).map(|(a, b)| a * b).sum())
+                .collect();
+            for at in 0..36 {
+                sums[at] += along[at / 6] * along[at % 6] / f64::from(count);
+            }
+        }
+        let expected = |a: usize, b: usize| {
+            let mut product = directions[b].clone();
+            laplace.covariance_product(&mut product);
+            let pairs = directions[a].iter().zip(product);
+            pairs.map(|(x, y)| x * y).sum::<f64>()
+        };
+        for a in 0..6 {
+            for b in 0..6 {
+                let own = expected(a, b);
+                let error =
+                    ((expected(a, a) * expected(b, b) + own * own) / f64::from(count)).sqrt();
+                assert!(
+                    (sums[a * 6 + b] - own).abs() < 5.0 * error,
+                    "{structure:?} {a} {b}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut case = case(
+        dense_network(4, &[5], 3),
+        Box::new(OutputCurvature::Categorical),
+    );
+    let scalar = PriorPrecision::Scalar(1.0);
+    let memory = case.fit(HessianStructure::Full(1000), Subset::All, &scalar);
+    assert!(
+        memory
+            .unwrap_err()
+            .to_string()
+            .contains("use the structure kron, diag or lowrank")
+    );
+    let kron = case.fit(HessianStructure::Kron, Subset::Parameters(vec![1]), &scalar);
+    assert!(kron.unwrap_err().to_string().contains("use full or diag"));
+    let each = PriorPrecision::Each((0..case.weights.len()).map(|i| 1.0 + i as f64).collect());
+    let kron = case.fit(HessianStructure::Kron, Subset::All, &each);
+    assert_eq!(kron.unwrap_err(), LaplaceError::PrecisionWithinLayer);
+    for wrong in [0.0, -1.0, f64::NAN] {
+        let prior = PriorPrecision::Scalar(wrong);
+        assert!(
+            case.fit(HessianStructure::Diag, Subset::All, &prior)
+                .is_err()
+        );
+    }
+    let three = PriorPrecision::Each(vec![1.0; 7]);
+    let wrong = case
+        .fit(HessianStructure::Diag, Subset::All, &three)
+        .unwrap_err();
+    assert!(
+        wrong
+            .to_string()
+            .starts_with("7 prior precisions were given")
+    );
+    case.weights[0] = f64::NAN;
+    for structure in [
+        HessianStructure::Full(u64::MAX),
+        HessianStructure::Diag,
+        HessianStructure::Kron,
+        HessianStructure::LowRank(lanczos(3)),
+    ] {
+        assert!(case.fit(structure, Subset::All, &scalar).is_err());
+    }
+    let _: &dyn Likelihood = &Gaussian;
+}

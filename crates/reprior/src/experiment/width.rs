@@ -123,6 +123,9 @@ pub enum ExperimentError {
     /// A draw from the prior at which the posterior has no density.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
+    /// A training or an approximation that failed.
+    #[error("{0}")]
+    Training(String),
     /// Too few draws for a standard error.
     #[error("{0} draws from the prior were asked for: a standard error takes at least 2")]
     Draws(usize),

@@ -1,1 +1,96 @@
+//! The qualitative claims of Roy, Miani et al. (2024) on their toys: a sampled Laplace approximation underfits, a linearised one
+//! and diffusions do not; it underfits less the more of its directions have curvature.
 
+use reprior::experiment::{Approximation, Toy};
+use reprior::laplace::{DiffusionKind, HessianStructure};
+
+const FULL: HessianStructure = HessianStructure::Full(1 << 30);
+
+/// Mean squared error of single draws on the training points, and the spread of draws far from them.
+fn sine(toy: &Toy, approximation: Approximation, draws: u64) -> [f64; 2] {
+    let mut x = toy.inputs.clone();
+    let rows = x.len();
+    x.extend((0..20).map(|i| -1.0 + 0.04 * f64::from(i)));
+    let all = toy.outputs(approximation, draws, 3, &x).unwrap();
+    let error: f64 = all
+        .iter()
+        .map(|f| {
+            let pairs = f[..rows].iter().zip(&toy.targets);
+            pairs.map(|(f, y)| (f - y).powi(2)).sum::<f64>() / rows as f64
+        })
+        .sum();
+    let count = all.len() as f64;
+    let spread: f64 = (rows..x.len())
+        .map(|at| {
+            let mean = all.iter().map(|f| f[at]).sum::<f64>() / count;
+            all.iter().map(|f| (f[at] - mean).powi(2)).sum::<f64>() / count
+        })
+        .sum();
+    [error / count, (spread / 20.0).sqrt()]
+}
+
+#[test]
+fn the_sine() {
+    let toy = Toy::sine(0, 20_000).unwrap();
+    let map = sine(&toy, Approximation::Sampled(FULL), 0)[0];
+    let sampled = sine(&toy, Approximation::Sampled(FULL), 30);
+    let linearised = sine(&toy, Approximation::Linearised(FULL), 30);
+    let non_kernel = sine(
+        &toy,
+        Approximation::Diffusion(DiffusionKind::NonKernel, 50),
+        10,
+    );
+    let kernel = sine(
+        &toy,
+        Approximation::Diffusion(DiffusionKind::Kernel, 50),
+        10,
+    );
+    let found = format!("{map} {sampled:?} {linearised:?} {non_kernel:?} {kernel:?}");
+    // noise has variance 1e-4
+    assert!(map < 1e-3, "{found}");
+    assert!(
+        sampled[0] > 50.0 * linearised[0] && sampled[0] > 0.05,
+        "{found}"
+    );
+    assert!(
+        linearised[0] < 2.0 * map + 1e-4 && non_kernel[0] < 2.0 * map + 1e-4,
+        "{found}"
+    );
+    // draws differ where there are no data
+    assert!(linearised[1] > 0.05 && kernel[1] > 0.05, "{found}");
+}
+
+/// Accuracy on the training points and mean −log of the mean probability.
+fn mixture(toy: &Toy, approximation: Approximation, draws: u64) -> [f64; 2] {
+    let all = toy.outputs(approximation, draws, 3, &toy.inputs).unwrap();
+    let rows = toy.inputs.len() / 2;
+    let (mut right, mut nll) = (0.0, 0.0);
+    for row in 0..rows {
+        let of = |f: &Vec<f64>| 1.0 / (1.0 + (f[2 * row] - f[2 * row + 1]).exp());
+        let second = all.iter().map(of).sum::<f64>() / all.len() as f64;
+        let p = if row % 2 == 1 { second } else { 1.0 - second };
+        right += f64::from(u8::from(p > 0.5)) / rows as f64;
+        nll -= p.ln() / rows as f64;
+    }
+    [right, nll]
+}
+
+#[test]
+fn the_mixture() {
+    let toy = Toy::mixture(0, 100, 2000).unwrap();
+    let map = mixture(&toy, Approximation::Sampled(FULL), 0);
+    let sampled = mixture(&toy, Approximation::Sampled(FULL), 100);
+    let linearised = mixture(&toy, Approximation::Linearised(FULL), 100);
+    let diffusion = mixture(
+        &toy,
+        Approximation::Diffusion(DiffusionKind::NonKernel, 20),
+        20,
+    );
+    let found = format!("{map:?} {sampled:?} {linearised:?} {diffusion:?}");
+    assert!(map[0] == 1.0 && diffusion[0] == 1.0, "{found}");
+    assert!(
+        sampled[1] > 3.0 * diffusion[1] && sampled[1] > 3.0 * linearised[1],
+        "{found}"
+    );
+    assert!(diffusion[1] < 0.2 && map[1] < 0.01, "{found}");
+}

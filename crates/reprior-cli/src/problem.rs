@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Sizes;
 use crate::error::Failure;
 use crate::evidence::choose;
-use crate::minibatch::{self, Resolved};
+use crate::minibatch::{self, GivenWeights, Resolved};
 use crate::model_settings::ModelSettings;
 use crate::network::arrange;
 use crate::schema::Keeping;
@@ -68,6 +68,8 @@ pub struct Problem {
     pub minibatch: Option<Resolved>,
     /// Coded column-major training targets.
     pub targets: Vec<f64>,
+    /// That chains begin at, where a file gives them.
+    pub weights: Option<GivenWeights>,
 }
 
 impl Problem {
@@ -139,6 +141,7 @@ impl Problem {
         if choice.is_some() {
             network = architecture(&settings.model)?;
         }
+        let weights = GivenWeights::read(&mut settings, &mut network)?;
         let minibatch = minibatch::resolve(&mut settings, &network, train.rows)?;
         if minibatch.is_none() {
             let sizes = Sizes::new(&settings, network.clone(), train.rows, test.rows);
@@ -150,6 +153,7 @@ impl Problem {
         }
         Ok(Self {
             targets,
+            weights,
             choice,
             minibatch,
             train,

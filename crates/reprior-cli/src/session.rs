@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use reprior::chain::{Chain, Control, Moments, Outcome, Progress, Walk, run};
 use reprior::model::{Model, whole_weights};
 use reprior::posterior::{NetworkPosterior, Projection, Recorder};
-use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoint};
+use reprior_io::run::{
+    Checkpoint, DrawStore, RunFolder, Schema, Values, WEIGHTS, atomic, checkpoint,
+};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
 use crate::chain_state::{read_document, restore};
 use crate::closed_form::{self, ClosedForm};
 use crate::error::Failure;
-use crate::minibatch;
+use crate::minibatch::{self, GivenWeights};
 use crate::names::Precision;
 use crate::plan::Plan;
 use crate::predictive::Kind;
@@ -69,7 +71,12 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
 /// A new run folder with its settings.
 fn create(problem: &Problem, out: &Path, overwrite: bool) -> Result<RunFolder, Failure> {
     let config = problem.settings.to_toml()?;
+    let weights = problem.weights.as_ref().map(GivenWeights::bytes);
+    let weights = weights.transpose()?;
     let folder = RunFolder::create(out, overwrite).map_err(Failure::request)?;
+    if let Some(weights) = weights {
+        atomic::write(&folder.path().join(WEIGHTS), &weights).map_err(Failure::run)?;
+    }
     folder
         .write_text("config.toml", &config)
         .map_err(Failure::run)?;

@@ -130,7 +130,7 @@ impl Settings {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::request(format!("`{}` cannot be read: {error}", path.display()))
         })?;
-        toml::from_str(&text).map_err(|error| {
+        let mut settings: Self = toml::from_str(&text).map_err(|error| {
             let line = error
                 .span()
                 .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
@@ -139,7 +139,10 @@ impl Settings {
                 path.display(),
                 error.message()
             ))
-        })
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        settings.minibatch.found_in(folder);
+        Ok(settings)
     }
 
     /// Checks every value that can be checked without the data.

@@ -1,4 +1,5 @@
-//! Data files in; draws and checkpoints out.
+//! Data files and trained weights in; draws and checkpoints out.
 
 pub mod data;
 pub mod run;
+pub mod weights;

@@ -1,5 +1,7 @@
 //! Flags of minibatch methods.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::written::{PriorChoice, Schedule, WrittenDecay};
@@ -81,4 +83,8 @@ pub struct MinibatchArguments {
     /// Updates, the last ones of the warm-up, from which swag takes a position every epoch [default: a quarter of the warm-up]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub swag_updates: Option<u64>,
+    /// Begin every chain at these weights, the state_dict of an nn.Sequential as a safetensors file, rather than at draws from
+    /// the prior; statistics of batch normalisation come with them. The run keeps a copy
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
 }

@@ -65,6 +65,11 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
             has_labels,
             "diagonal, quasi-diagonal, full and kfac",
         ),
+        (
+            "--weights",
+            method != MinibatchMethod::Ensemble,
+            "methods other than ensemble, whose members must begin apart",
+        ),
     ] {
         if !has_it && own.given().any(|given| given == flag) {
             return refuse(format!("{flag} is of {whose}: leave it out"));

@@ -10,6 +10,7 @@ mod run;
 mod schema;
 mod settings;
 mod summary;
+mod weights;
 mod written;
 
 pub use arguments::MinibatchArguments;
@@ -20,3 +21,4 @@ pub use resolve::{Resolved, resolve};
 pub use run::run;
 pub use settings::MinibatchSettings;
 pub use summary::{MinibatchSummary, summarise};
+pub use weights::GivenWeights;

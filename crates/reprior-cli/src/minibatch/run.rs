@@ -157,11 +157,14 @@ fn make_chains<R: Stored>(
         let plan = resolved.plan;
         let (chain, writer, moments, mean) = match checkpoint {
             None => {
-                let mut stream = Stream::new(lengths.seed, index as u64, Purpose::Initial, 0);
-                let mut start = layout.draw_standard_normal(&mut stream);
-                if settings.minibatch.parametrisation() == Parametrisation::Standard {
-                    ntk.scale_by_factors(&mut start);
-                }
+                let start = problem.given_start(&ntk).unwrap_or_else(|| {
+                    let mut stream = Stream::new(lengths.seed, index as u64, Purpose::Initial, 0);
+                    let mut start = layout.draw_standard_normal(&mut stream);
+                    if settings.minibatch.parametrisation() == Parametrisation::Standard {
+                        ntk.scale_by_factors(&mut start);
+                    }
+                    start
+                });
                 let langevin = Langevin::new(objective, preconditioner, own, start)
                     .map_err(Failure::request)?;
                 let writer = store.writer(index as u64).map_err(Failure::run)?;

@@ -1,5 +1,7 @@
 //! What minibatch methods are told, and what the library's parts of it are.
 
+use std::path::PathBuf;
+
 use reprior::compute::Real;
 use reprior::stochastic::preconditioner::{
     Diagonal, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation, RmsProp,
@@ -62,6 +64,9 @@ pub struct MinibatchSettings {
     pub swag_rank: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swag_updates: Option<u64>,
+    /// In a file relative to its own folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<PathBuf>,
 }
 
 impl MinibatchSettings {
@@ -125,6 +130,7 @@ impl MinibatchSettings {
             self.swag_updates = None;
         }
         replace(&mut self.swag_updates, &flags.swag_updates);
+        replace(&mut self.weights, &flags.weights);
         Ok(has_other_preconditioner
             || has_other_optimiser
             || self.parametrisation() != before.parametrisation())
@@ -154,6 +160,7 @@ impl MinibatchSettings {
             ("--dropout-at-test", self.dropout_at_test.is_some()),
             ("--swag-rank", self.swag_rank.is_some()),
             ("--swag-updates", self.swag_updates.is_some()),
+            ("--weights", self.weights.is_some()),
         ];
         all.into_iter()
             .filter(|(_, is_given)| *is_given)

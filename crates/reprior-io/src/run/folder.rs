@@ -5,6 +5,7 @@
 //! RUN/config.toml    resolved settings
 //! RUN/draws.zarr/    draws (DrawStore, DrawReader)
 //! RUN/checkpoint/    states of the chains (checkpoint)
+//! RUN/weights.safetensors   weights that chains began at, where they were given
 //! RUN/data.json      what the data were, how they were standardised
 //! RUN/summary.json, RUN/report.html
 //! ```
@@ -18,14 +19,17 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 const CONFIG: &str = "config.toml";
+/// The file of a run folder that holds the weights which its chains began at.
+pub const WEIGHTS: &str = "weights.safetensors";
 /// What a run writes, and overwriting removes. What tells a run folder comes last, so that a removal that was
 /// interrupted can be repeated.
-const CONTENTS: [&str; 6] = [
+const CONTENTS: [&str; 7] = [
     "report.html",
     "summary.json",
     CHECKPOINT,
     DRAWS,
     "data.json",
+    WEIGHTS,
     CONFIG,
 ];
 

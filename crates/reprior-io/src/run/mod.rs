@@ -81,7 +81,7 @@ mod writer;
 
 pub use checkpoint::{Checkpoint, Tensor};
 pub use error::RunError;
-pub use folder::{RunFolder, free_bytes};
+pub use folder::{RunFolder, WEIGHTS, free_bytes};
 pub use reader::{DrawReader, GroupInfo, Numbers, VariableInfo};
 pub use schema::{Draws, Group, Labels, Schema, Variable};
 pub use selection::Selection;

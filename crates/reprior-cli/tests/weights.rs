@@ -1,0 +1,288 @@
+//! `--weights`: chains begin at weights from a file, and the run folder needs the file no more.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Place, assert_same};
+use serde_json::{Map, Value, json};
+
+/// A safetensors file of tensors in double precision: the length of a JSON header, the header, the numbers.
+fn weights(tensors: &[(&str, &[usize], Vec<f64>)]) -> Vec<u8> {
+    let mut header = Map::new();
+    let mut numbers = Vec::new();
+    for (name, shape, values) in tensors {
+        let start = numbers.len();
+        numbers.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        let entry = json!({"dtype": "F64", "shape": shape, "data_offsets": [start, numbers.len()]});
+        header.insert((*name).to_owned(), entry);
+    }
+    let header = Value::Object(header).to_string();
+    let length = (header.len() as u64).to_le_bytes();
+    [&length[..], header.as_bytes(), &numbers].concat()
+}
+
+/// Any numbers of moderate size.
+fn numbers(count: usize, phase: f64) -> Vec<f64> {
+    (0..count).map(|i| (phase + 1.7 * i as f64).sin()).collect()
+}
+
+/// Of Linear(3, 4), Tanh, Linear(4, 1).
+fn small() -> [(&'static str, &'static [usize], Vec<f64>); 4] {
+    [
+        ("0.weight", &[4, 3], numbers(12, 0.1)),
+        ("0.bias", &[4], numbers(4, 0.2)),
+        ("2.weight", &[1, 4], numbers(4, 0.3)),
+        ("2.bias", &[1], numbers(1, 0.4)),
+    ]
+}
+
+const SMALL: &str =
+    "--data table.csv --target y --network fcn:4 --activation tanh --noise 0.3 --precision f64";
+
+fn place() -> Place {
+    let place = Place::new();
+    // two targets: one is left out
+    let table = common::table(60);
+    let lines = table
+        .lines()
+        .map(|line| line.rsplit_once(',').unwrap().0.to_owned());
+    place.write("table.csv", lines.collect::<Vec<_>>().join("\n"));
+    place.write("small.safetensors", weights(&small()));
+    place
+}
+
+/// Column `name` of what `predict` prints.
+fn predicted(place: &Place, run: &str, data: &str, name: &str) -> Vec<f64> {
+    let flag = if name == "mean" || name == "sd" {
+        "--no-noise"
+    } else {
+        ""
+    };
+    let finished = place.succeed(&format!("predict {run} --data {data} {flag}"));
+    let (header, rows) = finished.table();
+    let at = header.iter().position(|cell| cell == name).unwrap();
+    rows.iter().map(|row| row[at].parse().unwrap()).collect()
+}
+
+/// What the network of `small` predicts, by hand, in the table's own units, as data.json says how to standardise.
+fn by_hand(place: &Place, run: &str) -> Vec<f64> {
+    let description: Value =
+        serde_json::from_str(&place.read(&format!("{run}/data.json"))).unwrap();
+    let number = |value: &Value| value.as_f64().unwrap();
+    let map = |value: &Value| (number(&value["mean"]), number(&value["scale"]));
+    let scaling = &description["standardisation"];
+    let inputs = scaling["inputs"]["columns"].as_array().unwrap();
+    let (target_mean, target_scale) = map(&scaling["targets"][0]);
+    let [weight, bias, readout, last] = small().map(|(_, _, values)| values);
+    let row = |line: &str| -> f64 {
+        let cells = line.split(',').map(|cell| cell.parse::<f64>().unwrap());
+        let x: Vec<f64> = cells
+            .zip(inputs)
+            .map(|(cell, column)| (cell - map(column).0) / map(column).1)
+            .collect();
+        let hidden = |unit: usize| {
+            let sum: f64 = (0..3).map(|i| weight[3 * unit + i] * x[i]).sum();
+            (sum + bias[unit]).tanh()
+        };
+        let output: f64 = (0..4).map(|unit| readout[unit] * hidden(unit)).sum();
+        target_mean + target_scale * (output + last[0])
+    };
+    place.read("table.csv").lines().skip(1).map(row).collect()
+}
+
+#[track_caller]
+fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() < tolerance, "{found} {expected}");
+    }
+}
+
+#[test]
+fn every_chain_begins_at_the_weights() {
+    let place = place();
+    for (index, (method, lengths)) in [
+        ("map", "--warmup 1 --draws 1"),
+        ("map --parametrisation standard", "--warmup 1 --draws 1"),
+        ("swag", "--warmup 4 --draws 2 --swag-updates 4"),
+        ("sgld --temperature 0", "--warmup 1 --draws 2 --thin 1"),
+        ("sghmc --temperature 0", "--warmup 1 --draws 2 --thin 1"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = format!("run{index}");
+        // so short a way that it does not show
+        place.succeed(&format!(
+            "sample {SMALL} --method {method} {lengths} --chains 2 --step-size 1e-12 --weights small.safetensors --keep 9 --out {run}"
+        ));
+        let expected = by_hand(&place, &run);
+        let mean = predicted(&place, &run, "table.csv", "mean");
+        assert_near(&mean, &expected, 1e-6);
+        // all chains and draws alike
+        let spread = predicted(&place, &run, "table.csv", "sd");
+        assert_near(&spread, &vec![0.0; expected.len()], 1e-5);
+    }
+}
+
+/// With statistics and without, the same function: γ(h − m)/√(v + ε) + β = γ'h/√(1 + ε) + β' with γ' = γ√((1 + ε)/(v + ε)) and
+/// β' = β − γm/√(v + ε).
+#[test]
+fn statistics_come_with_the_weights_to_whatever_opens_the_run() {
+    let place = Place::new();
+    let network = r#"layers = [
+        { type = "convolution", channels = 2, size = [3, 3], stride = [2, 2], scale = { weight = 1.0, bias = 0.0 } },
+        { type = "batch-norm" },
+        { type = "activation", function = "relu" },
+        { type = "global-average-pool" },
+    ]"#;
+    place.write("net.toml", network);
+    place.succeed("sample --data strokes --train 60 --test 30 --network fcn:2 --method map --epochs 1 --draws 1 --likelihood categorical --out first");
+    let first = place.succeed("predict first --data strokes");
+    let classes = first.table().0.len() - 3;
+    let (scale, shift) = ([0.8, -1.3], [0.3, 0.9]);
+    let (mean, variance) = ([0.4, -0.7], [0.3, 2.5]);
+    let file = |scale: [f64; 2], shift: [f64; 2], mean: [f64; 2], variance: [f64; 2]| {
+        weights(&[
+            ("0.weight", &[2, 1, 3, 3], numbers(18, 1.0)),
+            ("1.weight", &[2], scale.to_vec()),
+            ("1.bias", &[2], shift.to_vec()),
+            ("1.running_mean", &[2], mean.to_vec()),
+            ("1.running_var", &[2], variance.to_vec()),
+            ("5.weight", &[classes, 2], numbers(2 * classes, 2.0)),
+            ("5.bias", &[classes], numbers(classes, 3.0)),
+        ])
+    };
+    place.write("with.safetensors", file(scale, shift, mean, variance));
+    let slope = |c: usize| scale[c] / (variance[c] + 1e-5).sqrt();
+    let folded = [0, 1].map(|c| slope(c) * 1.00001_f64.sqrt());
+    let moved = [0, 1].map(|c| shift[c] - slope(c) * mean[c]);
+    place.write(
+        "folded.safetensors",
+        file(folded, moved, [0.0; 2], [1.0; 2]),
+    );
+    let confidence = |name: &str| {
+        place.succeed(&format!(
+            "sample --data strokes --train 60 --test 30 --network net.toml --likelihood categorical --precision f64 --method map \
+             --warmup 1 --draws 1 --step-size 1e-12 --keep 1 --weights {name}.safetensors --out {name}"
+        ));
+        let all = predicted(&place, name, "strokes", "confidence");
+        let of_summary = place.summary(name)["metrics"]["confidence"].as_f64();
+        (all, of_summary.unwrap())
+    };
+    let (all, of_summary) = confidence("with");
+    let (all_folded, of_folded) = confidence("folded");
+    assert_near(&all, &all_folded, 1e-8);
+    assert_near(&[of_summary], &[of_folded], 1e-8);
+    assert!(all.iter().any(|p| (p - all[0]).abs() > 1e-3), "{all:?}");
+}
+
+#[test]
+fn the_run_folder_needs_the_file_no_more() {
+    let place = place();
+    let flags = format!(
+        "sample {SMALL} --method sgld --chains 2 --batch 20 --epochs 4000 --draws 20 --keep 5 --weights small.safetensors --checkpoint-seconds 0.02"
+    );
+    let start = Instant::now();
+    place.succeed(&format!("{flags} --out whole"));
+    let whole = start.elapsed();
+    let running = place.start(&format!("{flags} --out run"));
+    sleep(whole.mul_f64(0.4).max(Duration::from_millis(50)));
+    running.signal("-KILL");
+    running.wait();
+    std::fs::remove_file(place.path("small.safetensors")).unwrap();
+    assert!(place.path("run/config.toml").exists());
+    std::fs::rename(place.path("run"), place.path("moved")).unwrap();
+    place.succeed("resume moved");
+    assert_same(
+        &place.tree("moved/draws.zarr"),
+        &place.tree("whole/draws.zarr"),
+    );
+    let mean = |run: &str| predicted(&place, run, "table.csv", "mean");
+    assert_eq!(mean("moved"), mean("whole"));
+    // the same settings in another folder, and in place of themselves
+    place.succeed("sample --config whole/config.toml --out again");
+    place.succeed("sample --config again/config.toml --out again --overwrite");
+    for run in ["moved", "again"] {
+        let own = place.tree(run);
+        assert_eq!(
+            own["weights.safetensors".as_ref() as &std::path::Path],
+            weights(&small())
+        );
+        assert_eq!(
+            place.read(&format!("{run}/config.toml")),
+            place.read("whole/config.toml")
+        );
+    }
+    assert_same(
+        &place.tree("again/draws.zarr"),
+        &place.tree("whole/draws.zarr"),
+    );
+    // an earlier run's weights do not stay
+    place.succeed("sample --data friedman --train 40 --network fcn:4 --method map --epochs 1 --draws 1 --out again --overwrite");
+    assert!(!place.path("again/weights.safetensors").exists());
+    std::fs::remove_file(place.path("moved/weights.safetensors")).unwrap();
+    let refused = place.run("predict moved --data table.csv");
+    refused.assert_error(2, &["moved/weights.safetensors", "cannot be read"]);
+}
+
+#[test]
+fn what_cannot_be_begun_at_is_refused_before_a_folder_is_made() {
+    let place = place();
+    let whole = weights(&small());
+    place.write("cut.safetensors", &whole[..whole.len() - 1]);
+    let mut large = small();
+    large[3].2[0] = 1e200;
+    place.write("large.safetensors", weights(&large));
+    for (flags, parts) in [
+        (
+            "--method map --weights none.safetensors",
+            ["none.safetensors", "cannot be read"],
+        ),
+        (
+            "--method map --weights cut.safetensors",
+            ["cut.safetensors", "not a whole safetensors file"],
+        ),
+        (
+            "--method map --weights large.safetensors --precision f32",
+            ["large.safetensors", "--precision f64"],
+        ),
+        (
+            "--method ensemble --weights small.safetensors",
+            ["--weights", "ensemble"],
+        ),
+        (
+            "--method hmc --weights small.safetensors",
+            ["--weights", "map"],
+        ),
+        (
+            "--method nngp --weights small.safetensors",
+            ["--weights", "leave it out"],
+        ),
+    ] {
+        let flags = format!(
+            "{} {flags} --out run",
+            SMALL.replace(" --precision f64", "")
+        );
+        place
+            .run(&format!("sample {flags}"))
+            .assert_error(2, &parts);
+        assert!(!place.path("run").exists(), "{flags}");
+    }
+    let run = place.run("sample --data table.csv --network fcn:5,4 --method sgld --weights small.safetensors --out run");
+    assert_eq!(run.code, Some(2), "{run:?}");
+    for part in [
+        "error: `small.safetensors` does not fit the network: 0.weight is 4×3, layer 1 (dense) needs 5×3",
+        "\nthe file has: 0.weight 4×3, 0.bias 4, 2.weight 1×4, 2.bias 1\n",
+        "\nthe network needs: layer 1 (dense): weight 5×3, bias 5; layer 3 (dense): weight 4×5, bias 4; readout: weight 1×4, bias 1\n",
+    ] {
+        assert!(run.stderr.contains(part), "`{part}` is missing: {run:?}");
+    }
+    assert!(!place.path("run").exists());
+    let run =
+        place.run("plan --data table.csv --network fcn:4 --method map --weights none.safetensors");
+    run.assert_error(2, &["none.safetensors"]);
+}

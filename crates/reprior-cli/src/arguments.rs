@@ -9,7 +9,7 @@ use reprior::network::Activation;
 use reprior::posterior::{Coordinates, Regulariser};
 
 use crate::method::MethodName;
-use crate::minibatch::MinibatchArguments;
+use crate::minibatch::{LaplaceArguments, MinibatchArguments};
 use crate::tangent::Determinant;
 
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
@@ -337,6 +337,8 @@ pub struct SettingsArguments {
 
     #[command(flatten)]
     pub minibatch: MinibatchArguments,
+    #[command(flatten)]
+    pub laplace: LaplaceArguments,
 
     /// Random projections of all weights that are recorded [default: 100]
     #[arg(

@@ -99,7 +99,11 @@ pub fn check(settings: &Settings) -> Result<(), Failure> {
     ];
     let given = given.iter().filter(|(_, is_given)| *is_given);
     let given = given.map(|(flag, _)| *flag);
-    match given.chain(settings.minibatch.given()).next() {
+    match given
+        .chain(settings.minibatch.given())
+        .chain(settings.laplace.given())
+        .next()
+    {
         Some(flag) => Err(Failure::request(format!(
             "{flag} is of methods with chains; {method} is a closed form: leave it out"
         ))),

@@ -8,7 +8,7 @@ use reprior::posterior::Coordinates;
 
 use crate::arguments::SettingsArguments;
 use crate::error::Failure;
-use crate::minibatch::MinibatchSettings;
+use crate::minibatch::{LaplaceSettings, MinibatchSettings};
 use crate::settings::{RunSettings, SamplingSettings, Settings};
 
 impl Settings {
@@ -112,6 +112,7 @@ impl Settings {
                 self.record.keep = None;
             }
             self.minibatch = MinibatchSettings::default();
+            self.laplace = LaplaceSettings::default();
             self.sampler = SamplingSettings {
                 coordinates: self.sampler.coordinates,
                 determinant: self.sampler.determinant,
@@ -150,6 +151,7 @@ impl Settings {
         if self.minibatch.apply(&flags.minibatch)? {
             self.sampler.step_size = None;
         }
+        self.laplace.apply(&flags.laplace)?;
         replace(&mut self.sampler.step_size, &flags.step_size);
         replace(
             &mut self.sampler.target_acceptance,

@@ -36,10 +36,14 @@ pub enum MinibatchMethod {
     Swag,
     /// Modes of several starts.
     Ensemble,
+    /// A Gaussian around a mode.
+    Laplace,
+    /// Diffusions from a mode.
+    LaplaceDiffusion,
 }
 
 impl MinibatchMethod {
-    const ALL: [(Self, &'static str); 7] = [
+    const ALL: [(Self, &'static str); 9] = [
         (Self::Sgld, "sgld"),
         (Self::Sghmc, "sghmc"),
         (Self::Sgnht, "sgnht"),
@@ -47,14 +51,22 @@ impl MinibatchMethod {
         (Self::Dropout, "dropout"),
         (Self::Swag, "swag"),
         (Self::Ensemble, "ensemble"),
+        (Self::Laplace, "laplace"),
+        (Self::LaplaceDiffusion, "laplace-diffusion"),
     ];
 
     /// Names of all, for messages.
-    pub const NAMES: &'static str = "sgld, sghmc, sgnht, map, dropout, swag, ensemble";
+    pub const NAMES: &'static str =
+        "sgld, sghmc, sgnht, map, dropout, swag, ensemble, laplace, laplace-diffusion";
 
     /// Whether its draws are meant to be the posterior's.
     pub fn is_sampler(self) -> bool {
         matches!(self, Self::Sgld | Self::Sghmc | Self::Sgnht)
+    }
+
+    /// Whether draws are around a mode, by its curvature.
+    pub fn is_around_mode(self) -> bool {
+        matches!(self, Self::Laplace | Self::LaplaceDiffusion)
     }
 
     fn name(self) -> &'static str {

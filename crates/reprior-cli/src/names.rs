@@ -84,6 +84,26 @@ names!(
     AveragingName, "averaging" { Uniform = "uniform", Forgetting = "forgetting" }
 );
 names!(
+    /// Of the curvature of a Laplace approximation.
+    StructureName, "Hessian structure" { Kron = "kron", Full = "full", Diag = "diag", LowRank = "lowrank" }
+);
+names!(
+    /// Of which network a Laplace approximation's predictions are: the linearised one, or the network itself.
+    PredictionType, "prediction type" { Glm = "glm", Nn = "nn" }
+);
+names!(
+    /// Class probabilities of Gaussian logits.
+    LinkName, "link approximation" { Probit = "probit", Bridge = "bridge", Mc = "mc" }
+);
+names!(
+    /// Directions of a Laplace diffusion.
+    DiffusionName, "diffusion" { NonKernel = "non-kernel", Kernel = "kernel", Alternating = "alternating", Full = "full" }
+);
+names!(
+    /// Steps of a Laplace diffusion.
+    IntegratorName, "integrator" { Euler = "euler", Heun = "heun" }
+);
+names!(
     /// Yes or no.
     Switch, "value" { On = "on", Off = "off" }
 );

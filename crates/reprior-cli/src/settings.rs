@@ -14,7 +14,7 @@ use crate::arguments::SettingsArguments;
 use crate::closed_form;
 use crate::error::Failure;
 use crate::method::{MethodName, MinibatchMethod};
-use crate::minibatch::{self, MinibatchSettings};
+use crate::minibatch::{self, LaplaceSettings, MinibatchSettings};
 use crate::model_settings::ModelSettings;
 use crate::names::{Precision, SpaceChoice, TaskName};
 use crate::tangent::{self, Determinant};
@@ -28,6 +28,8 @@ pub struct Settings {
     pub sampler: SamplingSettings,
     #[serde(skip_serializing_if = "MinibatchSettings::is_empty")]
     pub minibatch: MinibatchSettings,
+    #[serde(skip_serializing_if = "LaplaceSettings::is_empty")]
+    pub laplace: LaplaceSettings,
     pub run: RunSettings,
     pub record: RecordSettings,
 }
@@ -164,7 +166,7 @@ impl Settings {
             minibatch::check(self, method)?;
             return self.model.check();
         }
-        if let Some(flag) = self.minibatch.given().next() {
+        if let Some(flag) = self.minibatch.given().chain(self.laplace.given()).next() {
             return Err(Failure::request(format!(
                 "{flag} is of methods by minibatches ({}): leave it out, or choose one of them with --method",
                 MinibatchMethod::NAMES

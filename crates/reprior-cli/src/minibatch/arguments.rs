@@ -9,13 +9,13 @@ use super::written::{PriorChoice, Schedule, WrittenDecay};
 /// What minibatch methods are told besides `--step-size` and the lengths of a run.
 #[derive(Debug, Clone, Default, Args)]
 #[command(
-    next_help_heading = "Minibatch methods (sgld, sghmc, sgnht, map, dropout, swag, ensemble)"
+    next_help_heading = "Minibatch methods (sgld, sghmc, sgnht, map, dropout, swag, ensemble; training of laplace)"
 )]
 pub struct MinibatchArguments {
     /// Rows of a minibatch [default: 100]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub batch: Option<usize>,
-    /// Passes over the data, warm-up included [default: 20, and at least 5,000 updates]
+    /// Passes over the data, warm-up included; 0 for laplace with --weights trains no more [default: 20, and at least 5,000 updates]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub epochs: Option<u64>,
     /// Training rows, the last ones, that are held out; the progress shows their NLL [default: 0]
@@ -64,7 +64,7 @@ pub struct MinibatchArguments {
     /// uniform]
     #[arg(long, value_name = "HOW")]
     pub averaging: Option<String>,
-    /// What descends in map, dropout, swag and ensemble: adam, or sgd [default: sgd for swag, adam for the others]
+    /// What descends in map, dropout, swag, ensemble and laplace: adam, or sgd [default: sgd for swag, adam for the others]
     #[arg(long, value_name = "NAME")]
     pub optimiser: Option<String>,
     /// Of sgd, in [0, 1) [default: 0.9]

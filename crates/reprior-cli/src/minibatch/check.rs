@@ -49,7 +49,11 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
     let has_labels = has_preconditioner && own.preconditioner() != PreconditionerName::RmsProp;
     let with_preconditioner = "preconditioners other than identity";
     for (flag, has_it, whose) in [
-        ("--optimiser", is_descent, "map, dropout, swag and ensemble"),
+        (
+            "--optimiser",
+            is_descent,
+            "map, dropout, swag, ensemble and laplace",
+        ),
         ("--momentum", has_momentum, "--optimiser sgd"),
         ("--friction", has_friction, "sghmc and sgnht"),
         ("--temperature", !is_descent, "sgld, sghmc and sgnht"),
@@ -75,6 +79,11 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
             return refuse(format!("{flag} is of {whose}: leave it out"));
         }
     }
+    let validation = own.validation.unwrap_or(0);
+    settings
+        .laplace
+        .check(method, settings.model.likelihood, validation)?;
+    let is_trained = method.is_around_mode() && own.weights.is_some();
     if own.prior.is_some() && own.weight_decay.is_some() {
         return refuse(
             "--prior and --weight-decay are two names of one thing: give one".to_owned(),
@@ -100,7 +109,7 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
     }
     for (flag, value) in [
         ("--batch", own.batch.map(|value| value as u64)),
-        ("--epochs", own.epochs),
+        ("--epochs", own.epochs.filter(|_| !is_trained)),
         ("--chains", settings.run.chains.map(|value| value as u64)),
         ("--draws", settings.run.draws),
         ("--thin", settings.run.thin),

@@ -2,6 +2,8 @@
 
 mod arguments;
 mod check;
+mod laplace;
+mod mode;
 mod plan;
 mod predict;
 mod record;
@@ -15,6 +17,7 @@ mod written;
 
 pub use arguments::MinibatchArguments;
 pub use check::check;
+pub use laplace::{LaplaceArguments, LaplaceSettings};
 pub use plan::{Plan, command as plan};
 pub use predict::predict;
 pub use resolve::{Resolved, resolve};

@@ -14,6 +14,7 @@ use super::run::network;
 use super::schema::schema;
 use crate::budget::available_memory;
 use crate::error::Failure;
+use crate::method::MinibatchMethod;
 use crate::names::Precision;
 use crate::problem::Problem;
 use crate::schema::Keeping;
@@ -25,6 +26,10 @@ pub struct Plan {
     pub schema: Schema,
     pub keeping: Keeping,
     parameters: usize,
+    /// Of each chain's memory what a Laplace approximation takes.
+    curvature_bytes: u64,
+    /// Products with the curvature that it makes at most.
+    products: u64,
     shared_bytes: u64,
     chain_bytes: u64,
     memory_bytes: u64,
@@ -102,7 +107,19 @@ impl Plan {
             + kept * real
             + resolved.batch * activations(&network) * 5 * real
             + description.test_rows * network.outputs * (real + 16);
-        let chain = (chain as u64).saturating_add(writers);
+        let (around, products) = if resolved.method.is_around_mode() {
+            let sizes = [
+                settings.laplace.curvature_rows.unwrap_or(rows),
+                network.outputs,
+            ];
+            let laplace = &settings.laplace;
+            laplace.cost(resolved.method, &layout, real, sizes)
+        } else {
+            (0, 0)
+        };
+        let chain = (chain as u64)
+            .saturating_add(writers)
+            .saturating_add(around);
         let chains = resolved.plan.schedule.chains as u64;
         let checkpoint = (parameters * (real * (3 + momenta + swag) + 16) + kept * real) as u64;
         let forward = network.operations()
@@ -112,6 +129,8 @@ impl Plan {
             keeping,
             schema,
             parameters,
+            curvature_bytes: around,
+            products,
             shared_bytes: shared as u64,
             chain_bytes: chain,
             memory_bytes: (shared as u64).saturating_add(chain.saturating_mul(chains)),
@@ -166,6 +185,8 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
             "fits": fits,
             "disk_bytes": plan.disk_bytes,
             "parameters": plan.parameters,
+            "curvature_bytes": plan.curvature_bytes,
+            "curvature_products_at_most": plan.products,
             "operations_per_update": plan.operations,
             "updates_per_epoch": resolved.updates_per_epoch,
             "epochs": resolved.epochs,
@@ -180,7 +201,7 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
         .for_each(|note| to_stdout(&format!("note: {note}")));
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let million = |operations: f64| format!("{} million", number(operations / 1e6));
-    to_stdout(&align(&[
+    let mut rows = vec![
         row("parameters of the network", plan.parameters.to_string()),
         row(
             "operations of an update's loss and gradient",
@@ -203,7 +224,22 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
             ),
         ),
         row("disk", bytes(plan.disk_bytes as f64)),
-    ]));
+    ];
+    if resolved.method.is_around_mode() {
+        let of = |count: u64| match resolved.method {
+            MinibatchMethod::LaplaceDiffusion => format!("{count} a draw"),
+            _ => count.to_string(),
+        };
+        rows.push(row(
+            "memory of the curvature",
+            bytes(plan.curvature_bytes as f64),
+        ));
+        rows.push(row(
+            "products with the curvature, at most",
+            of(plan.products),
+        ));
+    }
+    to_stdout(&align(&rows));
     if !fits {
         to_stdout(
             "It does not fit; take fewer rows (--train), fewer --chains, or a smaller network.",

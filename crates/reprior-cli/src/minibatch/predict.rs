@@ -2,6 +2,7 @@
 
 use reprior_io::run::{DrawReader, Number, Selection};
 
+use super::mode::MODES;
 use crate::error::Failure;
 use crate::model_settings::ModelSettings;
 use crate::predictive::{Block, Kind};
@@ -43,10 +44,28 @@ pub fn predict<R: Stored + Number>(
         mean: Vec::new(),
         variance: Vec::new(),
     };
+    let method = problem.settings.sampler.method.minibatch();
+    let laplace = &problem.settings.laplace;
+    let modes = if method.is_some_and(|method| laplace.is_linearised(method)) {
+        let found = reader.read::<R>(MODES, "weights", &Selection::all());
+        let found = found.map_err(|_| {
+            Failure::request("the run has not ended yet: go on with `reprior resume`")
+        })?;
+        found.values
+    } else {
+        Vec::new()
+    };
     let mut draws = 0;
-    let add = |_: u64, _: u64, position: &[R]| {
+    let add = |chain: u64, _: u64, position: &[R]| {
         draws += 1;
-        for row in ensemble.outputs(position).chunks_exact(maps.len()) {
+        let mode = modes
+            .chunks_exact(position.len().max(1))
+            .nth(chain as usize);
+        let outputs = match mode {
+            Some(mode) => ensemble.linearised(mode, position),
+            None => ensemble.outputs(position),
+        };
+        for row in outputs.chunks_exact(maps.len()) {
             let outputs = row.iter().map(|f| f.to_f64());
             kind.push_mean(&*likelihood, &maps, outputs, &mut block.mean);
         }

@@ -26,6 +26,8 @@ pub struct Recipe {
     pub outputs: Vec<Affine>,
     pub kind: Kind,
     pub likelihood: Arc<dyn Likelihood>,
+    /// Whether predictions are of the network linearised where training ended.
+    pub is_linearised: bool,
     /// When this process began, and the seconds that earlier ones took.
     pub clock: (Instant, f64),
 }
@@ -37,6 +39,8 @@ pub struct Recording<R> {
     /// Of the test rows, if there are any.
     test: Option<Ensemble<R>>,
     projection: Projection<R>,
+    /// Where the network is linearised, once that is known; none of draws that are predicted with by the network itself.
+    linearised_at: Option<Vec<R>>,
     pub moments: Moments,
     pub mean: PosteriorMean<R>,
 }
@@ -81,6 +85,7 @@ impl<R: Stored> Recording<R> {
         let shapes: Vec<_> = layers.map(|layer| (layer.rows, layer.units)).collect();
         Self {
             projection: Projection::of_shapes(&shapes, projections, recipe.seed),
+            linearised_at: None,
             recipe,
             writer,
             test,
@@ -95,7 +100,11 @@ impl<R: Stored> Recording<R> {
         let recipe = &self.recipe;
         if let Some(test) = &mut self.test {
             let count = recipe.outputs.len();
-            for row in test.outputs(position).chunks_exact(count) {
+            let outputs = match &self.linearised_at {
+                Some(mode) => test.linearised(mode, position),
+                None => test.outputs(position),
+            };
+            for row in outputs.chunks_exact(count) {
                 let outputs = row.iter().map(|f| f.to_f64());
                 let likelihood = &*recipe.likelihood;
                 recipe
@@ -104,6 +113,11 @@ impl<R: Stored> Recording<R> {
             }
         }
         mean
+    }
+
+    /// The test rows' inputs, row-major.
+    pub fn test_inputs(&self) -> Option<&[R]> {
+        self.test.as_ref().map(Ensemble::inputs)
     }
 
     fn push_predictions(&mut self, position: &[R]) -> Result<(), RunError> {
@@ -159,6 +173,11 @@ impl<R: Stored> MinibatchObserver<R> for Recording<R> {
         let corrections = signed(epoch.tally.corrections);
         values.push(Values::I64(&corrections));
         self.writer.push(EPOCHS, &values)
+    }
+
+    fn trained(&mut self, mode: &[R]) -> Result<(), RunError> {
+        self.linearised_at = self.recipe.is_linearised.then(|| mode.to_vec());
+        Ok(())
     }
 
     fn draw(&mut self, position: &[R], since: &Tally, draw: u64) -> Result<(), RunError> {

@@ -7,6 +7,7 @@ use reprior::network::Architecture;
 use reprior::stochastic::preconditioner::Decay;
 use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Layout, Prior};
 
+use super::laplace::output_curvature;
 use super::written::{PriorChoice, Schedule, WrittenDecay};
 use crate::error::Failure;
 use crate::method::MinibatchMethod;
@@ -23,6 +24,8 @@ pub struct Resolved {
     pub method: MinibatchMethod,
     pub batch: usize,
     pub validation: usize,
+    /// Rows that are not held out.
+    pub train: usize,
     pub plan: MinibatchPlan,
     pub settings: LangevinSettings,
     /// Updates of each chain.
@@ -57,13 +60,16 @@ impl Settings {
         let lengths = self.minibatch_lengths(method, updates_per_epoch, schedule)?;
         lengths.check().map_err(Failure::request)?;
         let is_trajectory = self.is_trajectory(method);
-        if !is_trajectory && (lengths.warmup == 0 || lengths.thin != 1) {
+        let is_around_mode = method.is_around_mode();
+        let may_be_trained = is_around_mode && own.weights.is_some();
+        if !is_trajectory && ((lengths.warmup == 0 && !may_be_trained) || lengths.thin != 1) {
             return Err(Failure::request(format!(
                 "draws of {method} are made after its updates, which --warmup or --epochs count: leave --thin out, and give at least 1 update"
             )));
         }
         let collection = match method {
             _ if is_trajectory => Collection::Trajectory,
+            _ if is_around_mode => Collection::AroundMode,
             MinibatchMethod::Swag => {
                 let last = own.swag_updates.unwrap_or(lengths.warmup.div_ceil(4));
                 let every = updates_per_epoch.min((last / 2).max(1));
@@ -127,6 +133,7 @@ impl Settings {
             method,
             batch,
             validation,
+            train,
             plan: MinibatchPlan {
                 schedule: lengths,
                 collection,
@@ -141,7 +148,9 @@ impl Settings {
     /// Whether draws are positions, rather than made of them after the last update.
     fn is_trajectory(&self, method: MinibatchMethod) -> bool {
         match method {
-            MinibatchMethod::Swag => false,
+            MinibatchMethod::Swag
+            | MinibatchMethod::Laplace
+            | MinibatchMethod::LaplaceDiffusion => false,
             MinibatchMethod::Dropout => self.minibatch.dropout_at_test == Some(Switch::Off),
             _ => true,
         }
@@ -158,7 +167,8 @@ impl Settings {
         let (chains, draws) = match method {
             MinibatchMethod::Ensemble => (5, 1),
             MinibatchMethod::Map => (1, 1),
-            MinibatchMethod::Swag => (1, 30),
+            MinibatchMethod::Swag | MinibatchMethod::Laplace => (1, 30),
+            MinibatchMethod::LaplaceDiffusion => (1, 20),
             MinibatchMethod::Dropout if own.dropout_at_test == Some(Switch::Off) => (1, 1),
             MinibatchMethod::Dropout => (1, 100),
             _ => (4, 100),
@@ -178,7 +188,10 @@ impl Settings {
             return Ok(made(warmup, thin));
         }
         let least = 5000_u64.div_ceil(updates_per_epoch);
-        let epochs = own.epochs.unwrap_or(least.max(20));
+        // weights that a Laplace approximation is given are trained
+        let trained = method.is_around_mode() && own.weights.is_some();
+        let usual = if trained { 0 } else { least.max(20) };
+        let epochs = own.epochs.unwrap_or(usual);
         let updates = epochs.saturating_mul(updates_per_epoch);
         let too_many = |left: u64| {
             Err(Failure::request(format!(
@@ -287,6 +300,10 @@ impl Settings {
         self.run.thin = Some(lengths.thin);
         self.sampler.step_size = Some(resolved.settings.step_size);
         let method = resolved.method;
+        if method.is_around_mode() {
+            let rows = resolved.train;
+            self.laplace.write_out(method, self.model.likelihood, rows);
+        }
         let own = &mut self.minibatch;
         own.epochs = None;
         own.batch = Some(resolved.batch);
@@ -380,6 +397,12 @@ pub fn resolve(
     };
     checked.map_err(Failure::request)?;
     settings.write_out(&resolved);
+    if method.is_around_mode() {
+        // a wrong request is refused before any training
+        let priors = &resolved.settings.priors;
+        settings.laplace.draws(method, &layout, priors)?;
+        output_curvature(&settings.model, &[1.0])?;
+    }
     let keeping = Keeping::new(settings, layout.len(), bytes);
     settings.record.keep = Some(keeping.positions(resolved.plan.schedule.draws));
     Ok(Some(resolved))

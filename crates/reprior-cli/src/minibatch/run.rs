@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprior::chain::{Collection, MinibatchChain, Moments};
+use reprior::chain::{AroundMode, Collection, MinibatchChain, Moments};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Noise;
 use reprior::network::Composition;
@@ -12,12 +12,15 @@ use reprior::stochastic::{
 };
 use reprior_io::run::{DrawStore, RunFolder, Values, checkpoint};
 
+use super::laplace::output_curvature;
+use super::mode;
 use super::plan::Plan;
 use super::record::{Recipe, Recording, read_document, restore};
 use super::resolve::Resolved;
 use super::schema::OF_MEAN;
 use crate::arguments::DrivingArguments;
 use crate::error::Failure;
+use crate::method::MinibatchMethod;
 use crate::names::{Parametrisation, Precision};
 use crate::predictive::Kind;
 use crate::problem::Problem;
@@ -71,13 +74,17 @@ fn run_in<R: Stored>(
     let threads = driving.threads.unwrap_or(cores);
     let at_once = threads.min(plan.resolved.plan.schedule.chains);
     let chains = make_chains::<R>(problem, plan, folder, &store, threads / at_once)?;
-    drive_walks(chains, at_once, folder, driving, |chains| {
-        finish(chains, &store)?;
+    drive_walks(chains, at_once, folder, driving, |mut chains| {
+        if plan.resolved.method.is_around_mode() {
+            mode::finish(problem, &mut chains, folder, &store)?;
+        }
+        finish(chains, plan.resolved.method, &store)?;
         summary::write_summary(folder, driving.json)
     })
 }
 
-type Chains<R> = Vec<(MinibatchChain<R>, Recording<R>)>;
+/// Chains with what records them.
+pub type Chains<R> = Vec<(MinibatchChain<R>, Recording<R>)>;
 
 /// Training rows, and those that are held out.
 fn data<R: Stored>(
@@ -136,6 +143,7 @@ fn make_chains<R: Stored>(
         outputs: problem.output_maps(),
         kind: Kind::new(&settings.model, problem.description.is_classification),
         likelihood: Arc::clone(&data.likelihood),
+        is_linearised: settings.laplace.is_linearised(resolved.method),
         clock: (Instant::now(), seconds),
     });
     let rank = match resolved.plan.collection {
@@ -193,6 +201,20 @@ fn make_chains<R: Stored>(
                 )
             }
         };
+        let chain = if plan.collection == Collection::AroundMode {
+            let priors = &resolved.settings.priors;
+            let draws = settings.laplace.draws(resolved.method, &layout, priors)?;
+            let curvature = output_curvature(&settings.model, &data.scales)?;
+            let rows = settings.laplace.curvature_rows.unwrap_or(usize::MAX);
+            let key = [lengths.seed, index as u64];
+            let (data, held_out) = (data.clone(), held_out.clone());
+            let around = AroundMode::new(
+                draws, &network, data, held_out, curvature, rows, key, threads,
+            );
+            chain.with_draws_around_mode(around.map_err(Failure::request)?)
+        } else {
+            chain
+        };
         let test = (!test.is_empty()).then(|| {
             let likelihood = Arc::clone(&data.likelihood);
             Ensemble::new(&network, likelihood, Arc::clone(&test), threads)
@@ -213,9 +235,14 @@ fn make_chains<R: Stored>(
 }
 
 /// Moments, and predictions at the running means.
-fn finish<R: Stored>(mut chains: Chains<R>, store: &DrawStore) -> Result<(), Failure> {
+fn finish<R: Stored>(
+    mut chains: Chains<R>,
+    method: MinibatchMethod,
+    store: &DrawStore,
+) -> Result<(), Failure> {
     let mut of_means = Vec::new();
-    for (_, recording) in &mut chains {
+    let of_chains = chains.iter_mut().filter(|_| !method.is_around_mode());
+    for (_, recording) in of_chains {
         let mean = std::mem::take(&mut recording.mean.mean);
         of_means.extend(recording.predict(&mean));
     }

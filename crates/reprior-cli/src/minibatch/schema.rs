@@ -3,8 +3,10 @@
 use reprior::stochastic::Layout;
 use reprior_io::run::{DataType, Draws, Group, Schema, Variable};
 
+use super::mode::{CLOSED_FORM, MODES, has_closed_form};
 use super::resolve::Resolved;
 use crate::names::Parametrisation;
+use crate::predictive::Kind;
 use crate::problem::Problem;
 use crate::schema::{
     Keeping, MOMENTS, POSITION, POSITIONS, WEIGHTS, attributes, outputs, predictions, targets,
@@ -43,6 +45,26 @@ fn corrections() -> Variable {
         &[],
         "numbers that the preconditioner had to correct, and factorisations that needed jitter",
     )
+}
+
+/// Predictions of the linearised network in closed form, where there are any.
+fn closed_form(problem: &Problem, chains: u64) -> Option<Vec<Variable>> {
+    let test = problem.description.test_rows as u64;
+    let kind = Kind::new(
+        &problem.settings.model,
+        problem.description.is_classification,
+    );
+    if test == 0 || !has_closed_form(kind) {
+        return None;
+    }
+    let dims = [("mode_chain", chains), ("test_row", test), outputs(problem)];
+    let text = "class probabilities, or means in the target's own units, of the linearised network";
+    let mut variables = vec![variable("mean", DataType::F64, &dims, text)];
+    if kind != Kind::Probabilities {
+        let text = "variances of the function, without noise";
+        variables.push(variable("variance", DataType::F64, &dims, text));
+    }
+    Some(variables)
 }
 
 /// The schema of a run.
@@ -159,7 +181,20 @@ pub fn schema(
             variable(name, DataType::F32, &dims, text)
         });
     groups.push(group(MOMENTS, None, of_chains.to_vec()));
-    if problem.description.test_rows > 0 {
+    let is_linearised = settings.laplace.is_linearised(resolved.method);
+    if is_linearised {
+        let dims = [("mode_chain", chains), ("coordinate", parameters)];
+        let text = "weights that the network was linearised at";
+        let weights = variable("weights", data_type, &dims, text);
+        groups.push(group(MODES, None, vec![weights]));
+    }
+    if resolved.method.is_around_mode() {
+        groups.extend(
+            closed_form(problem, chains)
+                .filter(|_| is_linearised)
+                .map(|own| group(CLOSED_FORM, None, own)),
+        );
+    } else if problem.description.test_rows > 0 {
         let test = problem.description.test_rows as u64;
         let dims = [("mean_chain", chains), ("test_row", test), outputs(problem)];
         let text = "prediction of the running mean of this chain's draws";

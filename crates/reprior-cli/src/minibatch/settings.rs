@@ -203,10 +203,10 @@ impl MinibatchSettings {
 
     pub(super) fn schedule(&self, method: MinibatchMethod) -> Schedule {
         self.schedule.unwrap_or(match method {
-            MinibatchMethod::Map | MinibatchMethod::Dropout | MinibatchMethod::Ensemble => {
-                Schedule::Cosine
+            _ if method.is_sampler() || method == MinibatchMethod::Swag => {
+                Schedule::Fixed(StepSize::Constant)
             }
-            _ => Schedule::Fixed(StepSize::Constant),
+            _ => Schedule::Cosine,
         })
     }
 

@@ -7,6 +7,7 @@ use reprior::model::Targets;
 use reprior_io::run::{DrawReader, Selection, checkpoint};
 use serde::Serialize;
 
+use super::mode::{self, CLOSED_FORM, Fit};
 use super::record::read_document;
 use super::schema::{EPOCHS, OF_MEAN};
 use super::written::Schedule;
@@ -45,6 +46,12 @@ pub struct MinibatchSummary {
     pub n_corrections: u64,
     /// Of the mean over chains of the predictions at each chain's running mean of draws; of samplers that have ended.
     pub metrics_of_mean: Option<Metrics>,
+    /// Of the linearised network's predictions in closed form, the mean over chains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics_in_closed_form: Option<Metrics>,
+    /// How the Laplace approximation of each chain was fitted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub laplace: Vec<Fit>,
 }
 
 /// Means over what is finite; NaN if nothing is.
@@ -119,7 +126,12 @@ pub fn summarise(
     let own = &settings.minibatch;
     let is_complete = draws == schedule.draws;
     let metrics_of_mean = if is_complete && method.is_sampler() {
-        metrics_of_mean(reader, settings, description)?
+        static_metrics(reader, settings, description, OF_MEAN)?
+    } else {
+        None
+    };
+    let metrics_in_closed_form = if is_complete && settings.laplace.is_linearised(method) {
+        static_metrics(reader, settings, description, CLOSED_FORM)?
     } else {
         None
     };
@@ -156,6 +168,11 @@ pub fn summarise(
         kinetic_temperature: mean(&of_draws("kinetic_temperature")?),
         n_corrections: of_draws("n_corrections")?.iter().sum::<f64>() as u64,
         metrics_of_mean,
+        metrics_in_closed_form,
+        laplace: match method.is_around_mode() {
+            true => mode::read(run),
+            false => Vec::new(),
+        },
     };
     if !method.is_sampler() {
         // there is no temperature where there is no noise
@@ -167,28 +184,31 @@ pub fn summarise(
     Ok(summary)
 }
 
-/// Of the mean over chains of the predictions at their running means.
-fn metrics_of_mean(
+/// Of the mean over chains of predictions that each chain has once.
+fn static_metrics(
     reader: &DrawReader,
     settings: &Settings,
     description: &DataDescription,
+    group: &str,
 ) -> Result<Option<Metrics>, Failure> {
     if description.test_rows == 0 {
         return Ok(None);
     }
     // a run that was killed just before its end has none
-    let Ok(all) = reader.read::<f64>(OF_MEAN, "mean", &Selection::all()) else {
+    let Ok(all) = reader.read::<f64>(group, "mean", &Selection::all()) else {
         return Ok(None);
     };
     let kind = Kind::new(&settings.model, description.is_classification);
     let outputs = description.output_names.len();
     let chains = reader.chains() as usize;
     let spread = kind.spread(outputs);
+    let variance = reader.read::<f64>(group, "variance", &Selection::all());
+    let zeros = || vec![0.0; chains * description.test_rows * spread];
     let mut block = Block {
         kind,
         rows: description.test_rows,
         outputs,
-        variance: vec![0.0; chains * description.test_rows * spread],
+        variance: variance.map_or_else(|_| zeros(), |all| all.values),
         mean: all.values,
     };
     block.add_noise(&noise_variances(reader, settings, description, 1)?);
@@ -211,11 +231,38 @@ fn warnings(
         warn("there are no draws yet".to_owned());
         return warnings;
     }
-    if minibatch.n_corrections > 0 {
+    if minibatch.n_corrections > 0 && method.is_around_mode() {
+        warn(format!(
+            "{} eigenpairs on the paths had not converged and were left out: lower --rank",
+            minibatch.n_corrections
+        ));
+    } else if minibatch.n_corrections > 0 {
         warn(format!(
             "the preconditioner corrected {} numbers or factorisations: raise --epsilon",
             minibatch.n_corrections
         ));
+    }
+    if method.is_around_mode() {
+        let unconverged: usize = minibatch.laplace.iter().map(|fit| fit.unconverged).sum();
+        if unconverged > 0 {
+            warn(format!(
+                "{unconverged} eigenpairs of the curvature had not converged and are left out: lower --rank"
+            ));
+        }
+        let layers = minibatch
+            .laplace
+            .iter()
+            .map(|fit| fit.diagonal_layers)
+            .max();
+        if let Some(layers) = layers.filter(|&layers| layers > 0) {
+            warn(format!(
+                "{layers} layers have no Kronecker factors (batch normalisation): their diagonal was taken"
+            ));
+        }
+        warn(format!(
+            "{method} draws independently around one mode of each chain: it says nothing of other modes, and its draws have no R-hat"
+        ));
+        return warnings;
     }
     if !method.is_sampler() {
         warn(format!(
@@ -300,10 +347,14 @@ impl MinibatchSummary {
         );
         let mut rows = Vec::new();
         if let Some(metrics) = &summary.metrics {
-            let of_mean = self.metrics_of_mean.as_ref().map(Metrics::named);
+            let (others, name) = match &self.metrics_in_closed_form {
+                Some(closed) => (Some(closed), "closed form"),
+                None => (self.metrics_of_mean.as_ref(), "their mean"),
+            };
+            let of_mean = others.map(Metrics::named);
             let mut header = row("predictions on the test rows", "draws".to_owned());
             if of_mean.is_some() {
-                header.push("their mean".to_owned());
+                header.push(name.to_owned());
             }
             rows.push(header);
             for (index, (name, value)) in metrics.named().into_iter().enumerate() {
@@ -336,6 +387,29 @@ impl MinibatchSummary {
             if value.is_finite() {
                 rows.push(row(name, number(value)));
             }
+        }
+        for (index, fit) in self.laplace.iter().enumerate() {
+            let [least, most] = fit.prior_precision;
+            let precision = match least == most {
+                true => number(least),
+                false => format!("{} to {}", number(least), number(most)),
+            };
+            let mut text = format!(
+                "{}, prior precision {precision}, {} random weights",
+                number(fit.log_marginal_likelihood),
+                fit.parameters
+            );
+            if let Some(pairs) = fit.eigenpairs {
+                text += &format!(", {pairs} eigenpairs");
+            }
+            if fit.products > 0 {
+                text += &format!(" from {} products", fit.products);
+            }
+            let name = match self.laplace.len() {
+                1 => "log marginal likelihood".to_owned(),
+                _ => format!("log marginal likelihood, chain {index}"),
+            };
+            rows.push(row(&name, text));
         }
         if self.n_corrections > 0 {
             rows.push(row("corrections", self.n_corrections.to_string()));

@@ -36,6 +36,7 @@ pub enum Schedule {
     /// As the library has it.
     Fixed(StepSize),
 }
+pub(super) use written;
 written!(Schedule);
 
 impl Schedule {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{News, Progress, RunError, Schedule, Walk};
+use super::{AroundMode, News, Progress, RunError, Schedule, Walk};
 use crate::compute::{Purpose, Real, Stream};
 use crate::stochastic::{Langevin, Swag, Update, Validation, leave_units_out};
 
@@ -26,6 +26,8 @@ pub enum Collection {
         /// Probability in [0, 1) that a unit is left out.
         rate: f64,
     },
+    /// After warm-up: draws around the last position, see [`AroundMode`].
+    AroundMode,
 }
 
 /// How long, and what draws are made of. Warm-up and thinning count updates.
@@ -118,6 +120,12 @@ pub trait MinibatchObserver<R: Real>: Send {
     /// Stops the run; what was drawn is kept.
     fn epoch(&mut self, epoch: &Epoch) -> Result<(), Self::Error>;
 
+    /// Training is over at `mode`; draws around it are to come.
+    ///
+    /// # Errors
+    /// Stops the run.
+    fn trained(&mut self, mode: &[R]) -> Result<(), Self::Error>;
+
     /// Draw number `draw`, and the updates since the one before: of a trajectory those that may be drawn, after warm-up.
     ///
     /// # Errors
@@ -140,6 +148,8 @@ pub struct MinibatchChain<R> {
     langevin: Langevin<R>,
     swag: Option<Swag<R>>,
     validation: Option<Validation<R>>,
+    around: Option<AroundMode<R>>,
+    is_told: bool,
     counters: MinibatchCounters,
     /// A draw that is not the position itself.
     drawn: Vec<R>,
@@ -185,10 +195,25 @@ impl<R: Real> MinibatchChain<R> {
             langevin,
             swag,
             validation,
+            around: None,
+            is_told: false,
             counters,
             drawn,
             is_lost: false,
         }
+    }
+
+    /// With what [`Collection::AroundMode`] draws are made of.
+    #[must_use]
+    pub fn with_draws_around_mode(mut self, around: AroundMode<R>) -> Self {
+        self.around = Some(around);
+        self
+    }
+
+    /// What draws around the mode are made of, and where training ended.
+    pub fn around_mode(&mut self) -> Option<(&mut AroundMode<R>, &[R])> {
+        let mode = &self.langevin.state().position[..];
+        self.around.as_mut().map(|around| (around, mode))
     }
 
     /// Which chain.
@@ -224,6 +249,9 @@ impl<R: Real> MinibatchChain<R> {
         let transition = self.counters.transition + 1;
         let warmup = self.plan.schedule.warmup;
         let is_update = transition <= warmup || self.plan.collection == Collection::Trajectory;
+        if !is_update && !self.draw_around_mode(transition, observer)? {
+            return Ok(());
+        }
         if is_update {
             self.update(transition)?;
             let per_epoch = self.langevin.updates_per_epoch();
@@ -248,6 +276,32 @@ impl<R: Real> MinibatchChain<R> {
             observer.draw(self.draw(draw), &since, draw).map_err(told)?;
         }
         Ok(())
+    }
+
+    /// Goes on with a draw around the mode; whether it is finished.
+    fn draw_around_mode<O: MinibatchObserver<R>>(
+        &mut self,
+        transition: u64,
+        observer: &mut O,
+    ) -> Result<bool, RunError<O::Error>> {
+        let chain = self.index();
+        let Some(around) = &mut self.around else {
+            return Ok(true);
+        };
+        let mode = &self.langevin.state().position;
+        if !self.is_told {
+            self.is_told = true;
+            let told = |error| RunError::Observer { chain, error };
+            observer.trained(mode).map_err(told)?;
+        }
+        let found = around.advance(mode, self.counters.counted, &mut self.drawn);
+        let (is_over, unconverged) = found.map_err(|error| RunError::Target {
+            chain,
+            transition,
+            reason: error.to_string(),
+        })?;
+        self.counters.since_draw.corrections += unconverged;
+        Ok(is_over)
     }
 
     fn update<E: std::error::Error>(&mut self, transition: u64) -> Result<(), RunError<E>> {
@@ -302,6 +356,7 @@ impl<R: Real> MinibatchChain<R> {
                 let layout = self.langevin.objective().layout();
                 leave_units_out(layout, rate, &mut stream(), &mut self.drawn);
             }
+            (Collection::AroundMode, _) => {}
             _ => return position,
         }
         &self.drawn

@@ -5,6 +5,7 @@
 //! threads. Each transition has a random stream of its own, so results depend neither
 //! on the number of threads nor on interruptions.
 
+mod around_mode;
 mod minibatch;
 mod moments;
 mod observer;
@@ -15,6 +16,7 @@ mod single;
 mod snapshot;
 mod statistics;
 
+pub use around_mode::{AroundMode, ModeDraws, PrecisionChoice, SubsetChoice, prior_precisions};
 pub use minibatch::{
     Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan, Tally,
 };

@@ -49,7 +49,7 @@ impl Subset {
     }
 
     /// The values of `all` at these parameters.
-    pub(super) fn gather<R: Real>(&self, all: &[R], readout: usize) -> Vec<f64> {
+    pub(crate) fn gather<R: Real>(&self, all: &[R], readout: usize) -> Vec<f64> {
         let places = self.places(all.len(), readout);
         places.iter().map(|&at| all[at].to_f64()).collect()
     }

@@ -57,6 +57,27 @@ impl<R: Real> Ensemble<R> {
         &self.outputs
     }
 
+    /// The outputs at `weights` of the network linearised at `mode`, n* × C, row-major: f(mode) + J·(weights − mode).
+    pub fn linearised(&mut self, mode: &[R], weights: &[R]) -> &[R] {
+        let away: Vec<R> = weights.iter().zip(mode).map(|(&w, &m)| w - m).collect();
+        let (rows, columns) = (self.rows, self.executor.inputs_count());
+        let c = self.executor.outputs_count();
+        let mut tangents = vec![R::ZERO; rows * c];
+        let inputs = matrix(&self.inputs[..rows * columns], columns, rows).transpose();
+        let out = matrix_mut(&mut tangents, c, rows).transpose_mut();
+        self.executor.jvp(mode, inputs, Some(&away), None, out);
+        self.outputs(mode);
+        for (f, tangent) in self.outputs.iter_mut().zip(tangents) {
+            *f += tangent;
+        }
+        &self.outputs
+    }
+
+    /// The inputs, row-major.
+    pub fn inputs(&self) -> &[R] {
+        &self.inputs
+    }
+
     /// The predictions at one position, n* × C, row-major, which are not added to the mean.
     pub fn predict(&mut self, weights: &[R]) -> &[f64] {
         self.outputs(weights);

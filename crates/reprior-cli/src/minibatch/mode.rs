@@ -1,0 +1,189 @@
+//! What a run of a Laplace approximation keeps besides draws: predictions in closed form, and how the fit went.
+
+use std::path::Path;
+
+use reprior::chain::AroundMode;
+use reprior::laplace::{LayerCurvature, Structure};
+use reprior::metrics::Family;
+use reprior_io::run::{DrawStore, RunFolder, Values};
+use serde::{Deserialize, Serialize};
+
+use super::record::Recording;
+use super::run::Chains;
+use crate::error::Failure;
+use crate::predictive::Kind;
+use crate::problem::Problem;
+use crate::stored::Stored;
+
+/// The group with the linearised network's predictions in closed form.
+pub const CLOSED_FORM: &str = "predictions_closed_form";
+/// The group with the weights that the network was linearised at.
+pub const MODES: &str = "modes";
+/// The file that says how the fits went.
+const FILE: &str = "laplace.json";
+
+/// One chain's fit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fit {
+    /// log p(y | ŵ) of the training rows.
+    pub log_likelihood: f64,
+    pub log_marginal_likelihood: f64,
+    /// log det(I + P⁻¹G): how much the data say, in nats.
+    pub log_determinant_ratio: f64,
+    /// Weights that are random.
+    pub parameters: usize,
+    /// The smallest and the largest prior precision.
+    pub prior_precision: [f64; 2],
+    /// Of full and lowrank structures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eigenpairs: Option<usize>,
+    /// Eigenpairs that were wanted and had not converged.
+    #[serde(default)]
+    pub unconverged: usize,
+    /// Products with the curvature that the decomposition took.
+    #[serde(default)]
+    pub products: u64,
+    /// Layers without Kronecker factors, whose diagonal was taken.
+    #[serde(default)]
+    pub diagonal_layers: usize,
+}
+
+/// Whether predictions of such targets have a closed form.
+pub fn has_closed_form(kind: Kind) -> bool {
+    matches!(kind, Kind::Probabilities | Kind::Real(Family::Gaussian))
+}
+
+/// Writes the fits, and predictions in closed form for the test rows.
+///
+/// # Errors
+/// A fit that fails, or a disk that cannot be written to.
+pub fn finish<R: Stored>(
+    problem: &Problem,
+    chains: &mut Chains<R>,
+    folder: &RunFolder,
+    store: &DrawStore,
+) -> Result<(), Failure> {
+    let settings = &problem.settings.laplace;
+    let Some(method) = problem.settings.sampler.method.minibatch() else {
+        return Ok(());
+    };
+    let is_linearised = settings.is_linearised(method);
+    let (mut means, mut variances) = (Vec::new(), Vec::new());
+    let (mut modes, mut fits) = (Vec::<R>::new(), Vec::new());
+    for (chain, recording) in chains.iter_mut() {
+        let Some((around, mode)) = chain.around_mode() else {
+            continue;
+        };
+        let mode = mode.to_vec();
+        let Some(fit) = fit(around, &mode)? else {
+            continue;
+        };
+        fits.push(fit);
+        if is_linearised {
+            predict(
+                problem,
+                around,
+                &mode,
+                recording,
+                &mut means,
+                &mut variances,
+            )?;
+            modes.extend(mode);
+        }
+    }
+    if fits.is_empty() {
+        return Ok(());
+    }
+    let write = |group: &str, name: &str, values: Values<'_>| {
+        store
+            .write_static(group, name, values)
+            .map_err(Failure::run)
+    };
+    if !modes.is_empty() {
+        write(MODES, "weights", R::values(&modes))?;
+    }
+    if !means.is_empty() {
+        write(CLOSED_FORM, "mean", Values::F64(&means))?;
+    }
+    if !variances.is_empty() {
+        write(CLOSED_FORM, "variance", Values::F64(&variances))?;
+    }
+    let text = serde_json::to_string_pretty(&fits).map_err(Failure::run)?;
+    folder.write_text(FILE, &text).map_err(Failure::run)
+}
+
+/// The fits of a run; none where there is no file.
+pub fn read(run: &Path) -> Vec<Fit> {
+    let text = std::fs::read_to_string(run.join(FILE)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<Fit>, Failure> {
+    let Some(laplace) = around.fit(mode).map_err(Failure::run)? else {
+        return Ok(None);
+    };
+    let precisions = laplace.precisions().iter().copied();
+    let range = [
+        precisions.clone().fold(f64::INFINITY, f64::min),
+        precisions.clone().fold(0.0, f64::max),
+    ];
+    let (eigenpairs, unconverged, products) = match laplace.structure() {
+        Structure::Spectral(found) => (Some(found.values.len()), found.unconverged, found.products),
+        _ => (None, 0, 0),
+    };
+    let is_diagonal = |layer: &&LayerCurvature<R>| matches!(layer, LayerCurvature::Diagonal(_));
+    Ok(Some(Fit {
+        log_likelihood: laplace.log_likelihood(),
+        log_marginal_likelihood: laplace.log_marginal_likelihood(),
+        log_determinant_ratio: laplace.log_determinant_ratio(),
+        parameters: laplace.precisions().len(),
+        prior_precision: range,
+        eigenpairs,
+        unconverged,
+        products,
+        diagonal_layers: match laplace.structure() {
+            Structure::Kronecker(layers) => layers.iter().filter(is_diagonal).count(),
+            _ => 0,
+        },
+    }))
+}
+
+/// Appends one chain's predictions in closed form, in the target's own units.
+fn predict<R: Stored>(
+    problem: &Problem,
+    around: &mut AroundMode<R>,
+    mode: &[R],
+    recording: &Recording<R>,
+    means: &mut Vec<f64>,
+    variances: &mut Vec<f64>,
+) -> Result<(), Failure> {
+    let kind = Kind::new(
+        &problem.settings.model,
+        problem.description.is_classification,
+    );
+    let Some(inputs) = recording.test_inputs().filter(|_| has_closed_form(kind)) else {
+        return Ok(());
+    };
+    let Some(found) = around.linearised(mode, inputs).map_err(Failure::run)? else {
+        return Ok(());
+    };
+    let count = found.outputs;
+    if kind == Kind::Probabilities {
+        let link = problem.settings.laplace.link();
+        let all = around.probabilities(&found, link).map_err(Failure::run)?;
+        match count {
+            1 => means.extend(all.iter().flat_map(|p| [1.0 - p, *p])),
+            _ => means.extend(all),
+        }
+        return Ok(());
+    }
+    let maps = problem.output_maps();
+    for (f, map) in found.means.iter().zip(maps.iter().cycle()) {
+        means.push(map.restore(*f));
+    }
+    for covariance in found.covariances.chunks_exact(count * count) {
+        let own = covariance.iter().step_by(count + 1).zip(&maps);
+        variances.extend(own.map(|(variance, map)| variance * map.scale * map.scale));
+    }
+    Ok(())
+}

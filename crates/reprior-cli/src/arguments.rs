@@ -438,6 +438,12 @@ pub struct PredictArguments {
     /// Leave the observation noise out: the uncertainty of the function itself
     #[arg(long)]
     pub no_noise: bool,
+    /// Turn images counter-clockwise by so many degrees first: nearest pixels, zero where there are none
+    #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
+    pub rotate: Option<f64>,
+    /// Write a reliability table of the classes' predictions against the truth in these data: 15 bins of confidence
+    #[arg(long, value_name = "FILE")]
+    pub reliability: Option<PathBuf>,
     /// Say how well a score of uncertainty tells these inputs from the run's own test rows (AUROC, average precision, FPR95):
     /// max-probability, entropy or variance (over draws)
     #[arg(long, value_name = "SCORE")]

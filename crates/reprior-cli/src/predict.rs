@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
 use reprior::metrics::Mixture;
+use reprior::model::{InputKind, InputValues};
 use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
 use reprior_io::data::load_inputs;
 use reprior_io::run::{DrawReader, Number, Selection, atomic};
@@ -42,7 +43,11 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         )));
     }
     let reader = DrawReader::open(&arguments.run).map_err(Failure::request)?;
-    let values = problem.arranged(&inputs.values);
+    let turned = arguments
+        .rotate
+        .map(|degrees| rotated(&inputs.values, description.kind, degrees));
+    let turned = turned.transpose()?;
+    let values = problem.arranged(turned.as_ref().unwrap_or(&inputs.values));
     let kind = Kind::new(&problem.settings.model, description.is_classification);
     if arguments.no_noise && kind == Kind::Probabilities {
         return Err(Failure::request(format!(
@@ -108,6 +113,15 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     if let Some(detector) = detector {
         let found = detector.finish(&reader, &problem.settings, &description)?;
         to_stderr(&format!("`{}` {found}", arguments.data));
+    }
+    if let Some(path) = &arguments.reliability {
+        let table = gatherer.reliability()?.ok_or_else(|| {
+            Failure::request(format!(
+                "--reliability compares classes with the truth, and `{}` has none: leave it out",
+                arguments.data
+            ))
+        })?;
+        atomic::write(path, table.as_bytes()).map_err(Failure::request)?;
     }
     if let Some(metrics) = gatherer.finish()? {
         let words: Vec<String> = metrics
@@ -256,4 +270,27 @@ fn write_rows(
         writer.write_record(&record).map_err(Failure::run)?;
     }
     Ok(())
+}
+
+/// Images turned by `degrees`.
+///
+/// # Errors
+/// A wrong request: no images, or an angle that is not finite.
+fn rotated(values: &InputValues, kind: InputKind, degrees: f64) -> Result<InputValues, Failure> {
+    let InputKind::Image {
+        height,
+        width,
+        channels,
+    } = kind
+    else {
+        return Err(Failure::request(
+            "--rotate is of images, and the data are a table: leave it out",
+        ));
+    };
+    if !degrees.is_finite() {
+        return Err(Failure::request(format!(
+            "--rotate is {degrees}: it must be a number of degrees"
+        )));
+    }
+    Ok(values.rotated([height, width, channels], degrees))
 }

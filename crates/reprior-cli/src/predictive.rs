@@ -257,6 +257,31 @@ impl Gatherer {
         Ok(())
     }
 
+    /// A reliability table of the classes that were gathered, as CSV; none where nothing was.
+    ///
+    /// # Errors
+    /// Probabilities that are none.
+    pub fn reliability(&self) -> Result<Option<String>, Failure> {
+        if self.rows == 0 || self.classes == 0 {
+            return Ok(None);
+        }
+        let predictions = ClassPredictions::new(&self.probabilities, &self.labels, self.classes)
+            .map_err(Failure::run)?;
+        let mut text = "lower,upper,count,confidence,accuracy\n".to_owned();
+        for bin in predictions.reliability(BINS) {
+            let [lower, upper] = [bin.lower, bin.upper].map(|edge| format!("{edge:.4}"));
+            let (confidence, accuracy) = match bin.count {
+                0 => (String::new(), String::new()),
+                _ => (
+                    format!("{:.6}", bin.confidence),
+                    format!("{:.6}", bin.accuracy),
+                ),
+            };
+            text += &format!("{lower},{upper},{},{confidence},{accuracy}\n", bin.count);
+        }
+        Ok(Some(text))
+    }
+
     /// The metrics of everything taken in; `None` without rows.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod dataset;
 mod design;
 pub mod likelihood;
 mod noise;
+mod rotation;
 mod standardisation;
 pub mod targets;
 

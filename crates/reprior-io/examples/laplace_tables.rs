@@ -265,7 +265,12 @@ fn main() -> Outcome<()> {
         set,
         seed,
     };
-    own.report("map", &[mode.clone()], false, begin.elapsed().as_secs_f64())?;
+    own.report(
+        "map",
+        std::slice::from_ref(&mode),
+        false,
+        begin.elapsed().as_secs_f64(),
+    )?;
 
     // SWAG: 20 more epochs of SGD with momentum 0.9, a position after each
     let begin = Instant::now();

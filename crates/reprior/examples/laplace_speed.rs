@@ -124,12 +124,9 @@ fn main() {
         "sampled" => {
             let laplace = fit(&mut executor);
             let mut source = Stream::new(1, 0, Purpose::Prediction, 0);
-            let (mut draw, mut f) = (vec![0.0; size], vec![0.0; rows * CLASSES]);
             let mut mean = vec![0.0; rows * CLASSES];
             median(|| {
-                for _ in 0..20 {
-                    laplace.draw(&mut source, &mut draw);
-                    executor.outputs(&draw, inputs, matrix_mut(&mut f, rows, CLASSES));
+                laplace.sampled(&mut executor, inputs, 20, &mut source, |f| {
                     for row in 0..rows {
                         let logits = (0..CLASSES).map(|c| f[c * rows + row].exp());
                         let total: f32 = logits.clone().sum();
@@ -137,7 +134,7 @@ fn main() {
                             mean[c * rows + row] += p / total / 20.0;
                         }
                     }
-                }
+                });
             })
         }
         _ => {

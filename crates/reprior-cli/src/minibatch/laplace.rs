@@ -38,7 +38,7 @@ pub struct LaplaceArguments {
     pub subset_of_weights: Option<Subset>,
     /// Of the prior that the curvature is added to: a number, prior (that of training), marglik, marglik-layer or
     /// marglik-parameter (largest marginal likelihood), or validation (a grid; takes --validation rows) [default: prior]
-    #[arg(long, value_name = "ALPHA")]
+    #[arg(long, value_name = "ALPHA", allow_negative_numbers = true)]
     pub prior_precision: Option<Precision>,
     /// Of laplace: glm (the linearised network) or nn (the network itself; needs a good fit far from the mode) [default: glm]
     #[arg(long, value_name = "NAME")]

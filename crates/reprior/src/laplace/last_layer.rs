@@ -32,6 +32,25 @@ impl LastLayer {
         }
     }
 
+    /// Ψ, n × p column-major.
+    pub fn features<R: Real>(
+        &self,
+        executor: &mut Executor<R>,
+        weights: &[R],
+        inputs: Matrix<'_, R>,
+    ) -> Vec<R> {
+        let (rows, count) = (inputs.nrows(), self.features - 1);
+        let mut psi = vec![R::ZERO; rows * self.features];
+        let (features, biases) = psi.split_at_mut(rows * count);
+        let inner = weights.len() - executor.readout_parameters();
+        let out = matrix_mut(features, rows, count);
+        executor.features(&weights[..inner], inputs, out);
+        let [weight, bias] = self.factors.map(R::from_f64);
+        features.iter_mut().for_each(|h| *h *= weight);
+        biases.fill(bias);
+        psi
+    }
+
     /// Ψ (n × p) and the outputs (n × C), column-major.
     fn psi<R: Real>(
         &self,
@@ -39,18 +58,10 @@ impl LastLayer {
         weights: &[R],
         inputs: Matrix<'_, R>,
     ) -> [Vec<f64>; 2] {
-        let (rows, count) = (inputs.nrows(), self.features - 1);
-        let mut features = vec![R::ZERO; rows * count];
-        let inner = weights.len() - executor.readout_parameters();
-        executor.features(
-            &weights[..inner],
-            inputs,
-            matrix_mut(&mut features, rows, count),
-        );
-        let [weight, bias] = self.factors;
-        let mut psi: Vec<f64> = features.iter().map(|h| weight * h.to_f64()).collect();
-        psi.resize(rows * self.features, bias);
-        let readout: Vec<f64> = weights[inner..].iter().map(|w| w.to_f64()).collect();
+        let (rows, inner) = (inputs.nrows(), weights.len() - self.features * self.outputs);
+        let psi = self.features(executor, weights, inputs);
+        let double = |values: &[R]| -> Vec<f64> { values.iter().map(|v| v.to_f64()).collect() };
+        let (psi, readout) = (double(&psi), double(&weights[inner..]));
         let mut outputs = vec![0.0; rows * self.outputs];
         let out = matrix_mut(&mut outputs, rows, self.outputs);
         let readout = matrix(&readout, self.features, self.outputs);

@@ -7,7 +7,7 @@
 use super::last_layer::LastLayer;
 use super::structure::{LayerCurvature, Precision, Structure};
 use super::{Laplace, Subset};
-use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut, multiply};
+use crate::compute::{Matrix, MatrixMut, Real, Stream, matrix, matrix_mut, multiply};
 use crate::network::{Executor, Spread};
 
 /// A Gaussian for each input.
@@ -68,6 +68,38 @@ impl<R: Real> Laplace<R> {
         let own = found.covariances.chunks_exact(count * count);
         let variances = own.flat_map(|own| own.iter().step_by(count + 1)).copied();
         [found.means, variances.collect()]
+    }
+
+    /// Calls `visit` with the network's outputs (n × C, column-major) at each of `draws` draws of the weights. Of the last layer the
+    /// features are made once.
+    pub fn sampled(
+        &self,
+        executor: &mut Executor<R>,
+        inputs: Matrix<'_, R>,
+        draws: usize,
+        stream: &mut Stream,
+        mut visit: impl FnMut(&[R]),
+    ) {
+        let (rows, outputs) = (inputs.nrows(), executor.outputs_count());
+        let mut draw = self.mean().to_vec();
+        let mut f = vec![R::ZERO; rows * outputs];
+        let is_last = *self.subset() == Subset::LastLayer;
+        let layer = LastLayer::new(executor, self.layout());
+        let psi = is_last.then(|| layer.features::<R>(executor, self.mean(), inputs));
+        let inner = draw.len() - self.readout();
+        for _ in 0..draws {
+            self.draw(stream, &mut draw);
+            let out = matrix_mut(&mut f, rows, outputs);
+            match &psi {
+                Some(psi) => {
+                    let count = psi.len() / rows.max(1);
+                    let readout = matrix(&draw[inner..], count, outputs);
+                    multiply(out, false, 1.0, matrix(psi, rows, count), readout);
+                }
+                None => executor.outputs(&draw, inputs, out),
+            }
+            visit(&f);
+        }
     }
 
     /// The covariance of all outputs of all inputs with each other, (n·C × n·C), row i·C + c of output c for input i. It holds

@@ -6,7 +6,7 @@ use reprior::laplace::{
     LayerCurvature, OutputCurvature, PriorPrecision, RowCurvature, Structure, Subset,
     SymmetricOperator,
 };
-use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
+use reprior::model::likelihood::Categorical;
 use reprior::network::{Composition, Executor};
 use reprior::stochastic::Layout;
 
@@ -485,6 +485,74 @@ fn draws_have_the_covariance() {
     }
 }
 
+/// 3,000 classes: Kronecker factors and the diagonal of the last layer fit, the full matrix is refused with its bytes.
+#[test]
+fn thousands_of_classes() {
+    let (rows, classes) = (12, 3000);
+    let network = dense_network(3, &[4], classes);
+    let mut executor = Executor::<f64>::new(&network).unwrap();
+    let layout = Layout::new(&network);
+    let (weights, inputs) = (normals(executor.parameters(), 1), normals(rows * 3, 2));
+    let mut targets = vec![0.0; rows * classes];
+    (0..rows).for_each(|row| targets[row * rows * 7 + row] = 1.0);
+    let data = LaplaceData {
+        inputs: matrix(&inputs, rows, 3),
+        targets: &targets,
+        likelihood: &Categorical,
+        scales: &vec![1.0; classes],
+        curvature: &OutputCurvature::Categorical,
+        scale: 1.0,
+    };
+    let prior = PriorPrecision::Scalar(1.0);
+    let mut fit = |structure| {
+        let subset = Subset::LastLayer;
+        let (executor, source) = (&mut executor, &mut stream());
+        Laplace::fit(
+            executor, &layout, &weights, data, structure, subset, &prior, source,
+        )
+    };
+    let diagonal = fit(HessianStructure::Diag).unwrap();
+    let kron = fit(HessianStructure::Kron).unwrap();
+    let full = fit(HessianStructure::Full(1 << 30));
+    assert!(matches!(
+        full,
+        Err(LaplaceError::Memory { size: 15_000, .. })
+    ));
+    let inputs = matrix(&inputs, rows, 3);
+    for laplace in [diagonal, kron] {
+        let [means, variances] = laplace.linearised_variances(&mut executor, inputs);
+        assert_eq!([means.len(), variances.len()], [rows * classes; 2]);
+        // below the prior's, (ψᵀψ)/1
+        assert!(variances.iter().all(|v| *v > 0.0 && *v < 5.0));
+        let mut draw = weights.clone();
+        laplace.draw(&mut stream(), &mut draw);
+        assert!(draw.iter().all(|w| w.is_finite()));
+    }
+}
+
+/// Draws of the last layer with features made once are those of the whole network.
+#[test]
+fn sampled_outputs_are_those_of_the_draws() {
+    let mut case = case(image_network(), Box::new(OutputCurvature::Categorical));
+    let prior = PriorPrecision::Scalar(2.0);
+    for subset in [Subset::All, Subset::LastLayer] {
+        let laplace = case.fit(HessianStructure::Diag, subset, &prior).unwrap();
+        let x = matrix(&case.inputs, ROWS, 25);
+        let mut found = Vec::new();
+        let executor = &mut case.executor;
+        laplace.sampled(executor, x, 3, &mut stream(), |f| {
+            found.extend_from_slice(f)
+        });
+        let (mut source, mut draw) = (stream(), case.weights.clone());
+        for own in found.chunks_exact(ROWS * 3) {
+            laplace.draw(&mut source, &mut draw);
+            let mut f = vec![0.0; ROWS * 3];
+            executor.outputs(&draw, x, matrix_mut(&mut f, ROWS, 3));
+            close(own, &f, 1e-12);
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let mut case = case(
@@ -529,5 +597,4 @@ fn what_cannot_be_is_refused() {
     ] {
         assert!(case.fit(structure, Subset::All, &scalar).is_err());
     }
-    let _: &dyn Likelihood = &Gaussian;
 }

@@ -2,7 +2,7 @@
 //! and diffusions do not; it underfits less the more of its directions have curvature.
 
 use reprior::experiment::{Approximation, Toy};
-use reprior::laplace::{DiffusionKind, HessianStructure};
+use reprior::laplace::{DiffusionKind, HessianStructure, Lanczos};
 
 const FULL: HessianStructure = HessianStructure::Full(1 << 30);
 
@@ -31,7 +31,7 @@ fn sine(toy: &Toy, approximation: Approximation, draws: u64) -> [f64; 2] {
 
 #[test]
 fn the_sine() {
-    let toy = Toy::sine(0, 20_000).unwrap();
+    let toy = Toy::sine(0, 10_000).unwrap();
     let map = sine(&toy, Approximation::Sampled(FULL), 0)[0];
     let sampled = sine(&toy, Approximation::Sampled(FULL), 30);
     let linearised = sine(&toy, Approximation::Linearised(FULL), 30);
@@ -53,9 +53,11 @@ fn the_sine() {
         "{found}"
     );
     assert!(
-        linearised[0] < 2.0 * map + 1e-4 && non_kernel[0] < 2.0 * map + 1e-4,
+        linearised[0] < 2.0 * map && non_kernel[0] < 10.0 * map,
         "{found}"
     );
+    // Euler's steps along the kernel drift
+    assert!(kernel[0] < 0.3 * sampled[0], "{found}");
     // draws differ where there are no data
     assert!(linearised[1] > 0.05 && kernel[1] > 0.05, "{found}");
 }
@@ -87,10 +89,30 @@ fn the_mixture() {
         20,
     );
     let found = format!("{map:?} {sampled:?} {linearised:?} {diffusion:?}");
-    assert!(map[0] == 1.0 && diffusion[0] == 1.0, "{found}");
+    assert!(map[0] > 0.999 && diffusion[0] > 0.999, "{found}");
     assert!(
         sampled[1] > 3.0 * diffusion[1] && sampled[1] > 3.0 * linearised[1],
         "{found}"
     );
     assert!(diffusion[1] < 0.2 && map[1] < 0.01, "{found}");
+}
+
+/// Figure 4: the fewer directions are left to the prior alone, the less draws underfit.
+#[test]
+fn sampled_draws_underfit_less_with_more_curvature() {
+    let toy = Toy::sine(1, 3000).unwrap();
+    let errors = [1, 4, 50].map(|rank| {
+        let lanczos = Lanczos {
+            block: 4,
+            tolerance: 1e-6,
+            ..Lanczos::of_rank(rank)
+        };
+        let structure = HessianStructure::LowRank(lanczos);
+        sine(&toy, Approximation::Sampled(structure), 200)[0]
+    });
+    // what four pairs leave over is hardly curved
+    assert!(
+        errors[0] > 2.0 * errors[1] && errors[1] > 0.95 * errors[2],
+        "{errors:?}"
+    );
 }

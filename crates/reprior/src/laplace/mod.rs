@@ -10,6 +10,7 @@
 //! * [`Spectrum`]: eigenpairs, exactly or by block Lanczos;
 //! * [`DiffusionPath`]: Laplace diffusions (Roy, Miani et al. 2024).
 
+mod basis;
 mod curvature;
 mod diffusion;
 mod last_layer;

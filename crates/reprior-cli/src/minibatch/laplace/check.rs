@@ -1,0 +1,130 @@
+//! What does not go together in the settings of a Laplace approximation.
+
+use reprior::chain::SubsetChoice;
+use reprior::model::likelihood::LikelihoodName;
+
+use super::LaplaceSettings;
+use super::written::{Per, Precision};
+use crate::error::Failure;
+use crate::method::MinibatchMethod;
+use crate::names::{LinkName, PredictionType, StructureName};
+
+impl LaplaceSettings {
+    /// Refuses what does not go together.
+    ///
+    /// # Errors
+    /// A wrong request.
+    pub fn check(
+        &self,
+        method: MinibatchMethod,
+        likelihood: LikelihoodName,
+        validation: usize,
+    ) -> Result<(), Failure> {
+        let refuse = |text: String| Err(Failure::Request(text));
+        let is_laplace = method == MinibatchMethod::Laplace;
+        let is_diffusion = method == MinibatchMethod::LaplaceDiffusion;
+        let structure = self.hessian_structure.unwrap_or_default();
+        let has_rank = is_diffusion || (is_laplace && structure == StructureName::LowRank);
+        let is_linearised = is_laplace && self.pred_type.unwrap_or_default() == PredictionType::Glm;
+        let has_classes = matches!(
+            likelihood,
+            LikelihoodName::Categorical | LikelihoodName::Bernoulli
+        );
+        for (flag, has_it, whose) in [
+            ("--hessian-structure", is_laplace, "laplace"),
+            ("--subset-of-weights", is_laplace, "laplace"),
+            ("--pred-type", is_laplace, "laplace"),
+            (
+                "--link-approx",
+                is_linearised && has_classes,
+                "laplace with --pred-type glm, and of classes",
+            ),
+            (
+                "--rank",
+                has_rank,
+                "laplace-diffusion and --hessian-structure lowrank",
+            ),
+            (
+                "--eigenvalue-threshold",
+                has_rank,
+                "laplace-diffusion and --hessian-structure lowrank",
+            ),
+            ("--diffusion", is_diffusion, "laplace-diffusion"),
+            ("--diffusion-steps", is_diffusion, "laplace-diffusion"),
+            ("--integrator", is_diffusion, "laplace-diffusion"),
+            (
+                "--prior-precision",
+                is_laplace || is_diffusion,
+                "laplace and laplace-diffusion",
+            ),
+            (
+                "--curvature-rows",
+                is_laplace || is_diffusion,
+                "laplace and laplace-diffusion",
+            ),
+        ] {
+            if !has_it && self.given().any(|given| given == flag) {
+                return refuse(format!("{flag} is of {whose}: leave it out"));
+            }
+        }
+        let subset = self
+            .subset_of_weights
+            .map_or(SubsetChoice::All, |subset| subset.0);
+        let is_part = !matches!(subset, SubsetChoice::All | SubsetChoice::LastLayer);
+        if is_part && matches!(structure, StructureName::Kron | StructureName::LowRank) {
+            return refuse(format!(
+                "--hessian-structure {structure} is not available for a subnetwork: use full or diag"
+            ));
+        }
+        if subset == SubsetChoice::LastLayer && structure == StructureName::LowRank {
+            return refuse(
+                "--hessian-structure lowrank is not available for the last layer: use full"
+                    .to_owned(),
+            );
+        }
+        let precision = self.prior_precision.unwrap_or_default();
+        if precision == Precision::MarginalLikelihood(Per::Parameter)
+            && structure == StructureName::Kron
+        {
+            return refuse(
+                "Kronecker factors need one prior precision for each layer: use --prior-precision marglik-layer, or another --hessian-structure".to_owned(),
+            );
+        }
+        if precision == Precision::Validation && validation == 0 {
+            return refuse(
+                "--prior-precision validation needs rows that are held out: give --validation N"
+                    .to_owned(),
+            );
+        }
+        if is_diffusion && !matches!(precision, Precision::Number(_) | Precision::Prior) {
+            return refuse(format!(
+                "--prior-precision {precision} is of laplace: give a number, or prior"
+            ));
+        }
+        if self.link_approx == Some(LinkName::Bridge) && likelihood != LikelihoodName::Categorical {
+            return refuse(
+                "--link-approx bridge is of the categorical likelihood: use probit".to_owned(),
+            );
+        }
+        for (flag, value) in [
+            ("--rank", self.rank.map(|value| value as u64)),
+            (
+                "--curvature-rows",
+                self.curvature_rows.map(|value| value as u64),
+            ),
+            ("--diffusion-steps", self.diffusion_steps),
+        ] {
+            if value == Some(0) {
+                return refuse(format!("{flag} is 0: it must be at least 1"));
+            }
+        }
+        if let Some(part) = self.eigenvalue_threshold
+            && !(0.0..1.0).contains(&part)
+        {
+            return refuse(format!(
+                "--eigenvalue-threshold is {part}: it must be in [0, 1)"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -19,6 +19,8 @@ use crate::stored::Stored;
 pub const CLOSED_FORM: &str = "predictions_closed_form";
 /// The group with the weights that the network was linearised at.
 pub const MODES: &str = "modes";
+/// Numbers of covariances that are held at a time.
+const COVARIANCES: usize = 1 << 23;
 /// The file that says how the fits went.
 const FILE: &str = "laplace.json";
 
@@ -164,6 +166,31 @@ fn predict<R: Stored>(
     let Some(inputs) = recording.test_inputs().filter(|_| has_closed_form(kind)) else {
         return Ok(());
     };
+    let (columns, outputs) = (
+        problem.description.columns,
+        problem.architecture.outputs.max(1),
+    );
+    // covariances of some rows at a time
+    let rows = (COVARIANCES / (outputs * outputs)).clamp(1, 1024);
+    for part in inputs.chunks(rows * columns) {
+        predict_some(problem, around, mode, part, means, variances)?;
+    }
+    Ok(())
+}
+
+/// The same for some rows.
+fn predict_some<R: Stored>(
+    problem: &Problem,
+    around: &mut AroundMode<R>,
+    mode: &[R],
+    inputs: &[R],
+    means: &mut Vec<f64>,
+    variances: &mut Vec<f64>,
+) -> Result<(), Failure> {
+    let kind = Kind::new(
+        &problem.settings.model,
+        problem.description.is_classification,
+    );
     let Some(found) = around.linearised(mode, inputs).map_err(Failure::run)? else {
         return Ok(());
     };

@@ -139,6 +139,15 @@ impl Plan {
         })
     }
 
+    /// What takes less memory.
+    fn way_out(&self) -> &'static str {
+        if self.curvature_bytes > self.memory_bytes / 2 {
+            "another --hessian-structure (kron, diag), fewer --subset-of-weights, a smaller --rank, or fewer --curvature-rows"
+        } else {
+            "fewer rows (--train), fewer --chains, or a smaller network"
+        }
+    }
+
     /// Refuses a run that this machine has not the memory or the disk for.
     ///
     /// # Errors
@@ -147,9 +156,10 @@ impl Plan {
         let available = available_memory();
         if self.memory_bytes > available {
             return Err(Failure::request(format!(
-                "the run needs {} of memory, {} are free; take fewer rows (--train), fewer --chains, or a smaller network",
+                "the run needs {} of memory, {} are free; take {}",
                 bytes(self.memory_bytes as f64),
-                bytes(available as f64)
+                bytes(available as f64),
+                self.way_out()
             )));
         }
         // an unreadable disk will say so itself when the folder is made
@@ -241,9 +251,7 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
     }
     to_stdout(&align(&rows));
     if !fits {
-        to_stdout(
-            "It does not fit; take fewer rows (--train), fewer --chains, or a smaller network.",
-        );
+        to_stdout(&format!("It does not fit; take {}.", plan.way_out()));
     }
     Ok(())
 }

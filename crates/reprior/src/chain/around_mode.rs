@@ -134,7 +134,7 @@ impl<R: Real> AroundMode<R> {
                         Some(&first) if own.iter().all(|p| *p == first) => {
                             PriorPrecision::Scalar(first)
                         }
-                        _ => PriorPrecision::Each(own),
+                        _ => PriorPrecision::PerParameter(own),
                     }
                 }
                 _ => PriorPrecision::Scalar(1.0),
@@ -199,7 +199,7 @@ impl<R: Real> AroundMode<R> {
             }
             SubsetChoice::LargestVariance(count) => {
                 let prior = match precision {
-                    PrecisionChoice::Given(all) => PriorPrecision::Each(all.clone()),
+                    PrecisionChoice::Given(all) => PriorPrecision::PerParameter(all.clone()),
                     _ => PriorPrecision::Scalar(1.0),
                 };
                 let diagonal = self.laplace(mode, HessianStructure::Diag, Subset::All, &prior)?;

@@ -291,6 +291,10 @@ impl<R: Real> MinibatchChain<R> {
         let mode = &self.langevin.state().position;
         if !self.is_told {
             self.is_told = true;
+            if self.counters.counted == 0 {
+                // those of training are not the first draw's
+                self.counters.since_draw.corrections = 0;
+            }
             let told = |error| RunError::Observer { chain, error };
             observer.trained(mode).map_err(told)?;
         }

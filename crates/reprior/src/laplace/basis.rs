@@ -37,6 +37,9 @@ impl<R: Real> Basis<R> {
     /// What is rounding, relative to the largest eigenvalue.
     const ROUNDING: f64 = if R::BYTES == 4 { 1e-6 } else { 1e-14 };
 
+    /// Eigenvalues below this part of the largest are rounding.
+    pub const LEAST: f64 = if R::BYTES == 4 { 3e-6 } else { 3e-13 };
+
     pub fn new(size: usize) -> Self {
         Self {
             size,
@@ -197,7 +200,7 @@ impl<R: Real> Basis<R> {
 
     /// Whether a pair with such a residual has converged.
     fn has_converged(&self, value: f64, residual: f64, settings: &Lanczos) -> bool {
-        residual <= settings.tolerance * value.abs() + 3.0 * Self::ROUNDING * self.largest
+        residual <= settings.tolerance * value.abs() + Self::ROUNDING * self.largest
     }
 
     /// Residuals of the first pairs that have not converged, at most `block` of them.

@@ -40,12 +40,17 @@ pub fn probabilities(
         match link {
             Link::Probit => {
                 for (k, out) in out.iter_mut().enumerate() {
-                    let variance = covariance[k * (outputs + 1)];
+                    let variance = covariance[k * (outputs + 1)].max(0.0);
                     *out = mean[k] / (1.0 + std::f64::consts::PI / 8.0 * variance).sqrt();
                 }
                 softmax(out);
             }
             Link::Bridge => bridge(mean, covariance, out),
+            // a function that nothing random changes
+            Link::Mc(_) if covariance.iter().step_by(outputs + 1).all(|v| *v <= 0.0) => {
+                out.copy_from_slice(mean);
+                softmax(out);
+            }
             Link::Mc(draws) => {
                 cholesky.factorise(|row, column| covariance[column * outputs + row])?;
                 let (mut noise, mut logits) = (vec![0.0; outputs], vec![0.0; outputs]);

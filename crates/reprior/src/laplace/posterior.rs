@@ -175,14 +175,16 @@ impl<R: Real> Laplace<R> {
         };
         let precisions = match prior {
             PriorPrecision::Scalar(alpha) => vec![*alpha; size],
-            PriorPrecision::Each(values) if values.len() == self.layers.len() => {
+            PriorPrecision::PerLayer(values) if values.len() == self.layers.len() => {
                 let pairs = values.iter().zip(&self.layers);
                 pairs
                     .flat_map(|(value, range)| vec![*value; range.len()])
                     .collect()
             }
-            PriorPrecision::Each(values) if values.len() == size => values.clone(),
-            PriorPrecision::Each(values) => return Err(wrong(values.len())),
+            PriorPrecision::PerParameter(values) if values.len() == size => values.clone(),
+            PriorPrecision::PerLayer(values) | PriorPrecision::PerParameter(values) => {
+                return Err(wrong(values.len()));
+            }
         };
         if precisions.iter().any(|p| !(p.is_finite() && *p > 0.0)) {
             return Err(wrong(precisions.len().min(1)));
@@ -307,7 +309,7 @@ fn fit<R: Real>(
         curvature: data.curvature,
         scale: data.scale,
     };
-    let rounding = if R::BYTES == 4 { 1e-6 } else { 1e-13 };
+    let rounding = 1e-12;
     let chosen = "chosen parameters";
     let refuse = |structure, subset, instead| LaplaceError::Structure {
         structure,

@@ -12,12 +12,14 @@ use crate::compute::Real;
 
 /// Precisions of the prior N(0, P^(−1)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(rename_all = "kebab-case")]
 pub enum PriorPrecision {
     /// The same for all parameters.
     Scalar(f64),
-    /// One for each layer with parameters, or each parameter.
-    Each(Vec<f64>),
+    /// One for each layer with random parameters.
+    PerLayer(Vec<f64>),
+    /// One for each random parameter.
+    PerParameter(Vec<f64>),
 }
 
 /// What precisions may differ between.
@@ -51,7 +53,10 @@ impl<R: Real> Laplace<R> {
         let mut last = self.log_marginal_likelihood();
         for _ in 0..200 {
             let next = self.fixed_point(per);
-            self.set_prior_precision(&PriorPrecision::Each(next))?;
+            self.set_prior_precision(&match per {
+                PrecisionPer::Parameter => PriorPrecision::PerParameter(next),
+                _ => PriorPrecision::PerLayer(next),
+            })?;
             let value = self.log_marginal_likelihood();
             if (value - last).abs() < 1e-9 * (1.0 + value.abs()) {
                 break;
@@ -124,7 +129,11 @@ impl<R: Real> Laplace<R> {
                 .map(|at| 1.0 - precisions[at] * variances[at])
                 .sum();
             let square: f64 = mean[range].iter().map(|w| w * w).sum();
-            (gamma.max(0.0) / square).clamp(RANGE[0], RANGE[1])
+            if square > 0.0 {
+                (gamma.max(0.0) / square).clamp(RANGE[0], RANGE[1])
+            } else {
+                RANGE[1]
+            }
         };
         match per {
             PrecisionPer::Parameter => (0..mean.len()).map(|at| of(at..at + 1)).collect(),

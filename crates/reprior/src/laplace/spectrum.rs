@@ -16,8 +16,11 @@ use super::SymmetricOperator;
 use super::basis::Basis;
 use crate::compute::{
     EigenFailed, Matrix, Real, Stream, add_scaled, all_finite, dot, gram_of_rows, matrix,
-    matrix_mut, multiply, norm_squared, symmetric_eigen,
+    matrix_mut, multiply, symmetric_eigen,
 };
+
+/// Columns of rows that are taken to double precision at a time.
+const COLUMNS: usize = 4096;
 
 /// Eigenpairs, the largest eigenvalue first.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,9 +57,11 @@ pub struct Lanczos {
     pub rank: usize,
     /// Vectors multiplied at a time.
     pub block: usize,
-    /// A pair has converged if |A·u − θ·u| ≤ tolerance·θ, or is as small as rounding of the largest eigenvalue.
+    /// A pair has converged if |A·u − θ·u| ≤ tolerance·θ, or is rounding: 1e-6 of the largest eigenvalue in single precision, 1e-14
+    /// in double.
     pub tolerance: f64,
-    /// Pairs below this part of the largest eigenvalue are not wanted.
+    /// Pairs below this part of the largest eigenvalue are not wanted, nor those below 3e-6 (3e-13 in double precision), which
+    /// rounding makes.
     pub threshold: f64,
     /// The most vectors of the basis; what has not converged by then is left out.
     pub most: usize,
@@ -70,7 +75,7 @@ impl Lanczos {
             block: 16,
             tolerance: 0.01,
             threshold: 0.0,
-            most: 3 * rank + 64,
+            most: rank.saturating_mul(3).saturating_add(64),
         }
     }
 }
@@ -105,26 +110,43 @@ impl<R: Real> Spectrum<R> {
     /// Numbers that are not finite.
     pub fn of_rows(rows: &[R], count: usize, threshold: f64) -> Result<Self, SpectrumError> {
         let size = rows.len() / count.max(1);
-        let factor = matrix(rows, count, size);
-        let mut gram = vec![R::ZERO; count * count];
-        gram_of_rows(matrix_mut(&mut gram, count, count), false, factor);
-        let gram: Vec<f64> = gram.iter().map(|value| value.to_f64()).collect();
-        let small = Spectrum::<R>::of_dense(&gram, count, threshold)?;
+        // in double precision: squares of numbers that are right to 1e-7 are right to 1e-14 of the largest
+        let double = |first: usize| -> Vec<f64> {
+            let end = size.min(first + COLUMNS) * count;
+            let own = rows[first * count..end].iter();
+            own.map(|value| value.to_f64()).collect()
+        };
+        let mut gram = vec![0.0; count * count];
+        for first in (0..size).step_by(COLUMNS) {
+            let part = double(first);
+            let out = matrix_mut(&mut gram, count, count);
+            gram_of_rows(out, first > 0, matrix(&part, count, part.len() / count));
+        }
+        let small = Spectrum::<f64>::of_dense(&gram, count, threshold)?;
         let rank = small.values.len();
         let mut vectors = vec![R::ZERO; size * rank];
-        let out = matrix_mut(&mut vectors, size, rank);
-        multiply(
-            out,
-            false,
-            1.0,
-            factor.transpose(),
-            matrix(&small.vectors, count, rank),
-        );
-        for column in vectors.chunks_exact_mut(size) {
-            let norm = R::from_f64(norm_squared(column).sqrt().recip());
-            column.iter_mut().for_each(|value| *value *= norm);
+        for first in (0..size).step_by(COLUMNS) {
+            let part = double(first);
+            let columns = part.len() / count;
+            let mut out = vec![0.0; columns * rank];
+            let own = matrix(&part, count, columns).transpose();
+            let right = matrix(&small.vectors, count, rank);
+            multiply(matrix_mut(&mut out, columns, rank), false, 1.0, own, right);
+            for (index, own) in out.chunks_exact(columns).enumerate() {
+                let scale = small.values[index].sqrt().recip();
+                let to = &mut vectors[index * size + first..][..columns];
+                for (to, value) in to.iter_mut().zip(own) {
+                    *to = R::from_f64(scale * value);
+                }
+            }
         }
-        Ok(Self { vectors, ..small })
+        Ok(Self {
+            vectors,
+            values: small.values,
+            residuals: small.residuals,
+            products: 0,
+            unconverged: 0,
+        })
     }
 
     /// By block Lanczos, from `start`'s vectors if there are any, else from noise.
@@ -140,7 +162,7 @@ impl<R: Real> Spectrum<R> {
         let size = operator.size();
         let rank = settings.rank.min(size);
         let block = settings.block.clamp(1, size.max(1));
-        let most = settings.most.max(rank + block).min(size);
+        let most = settings.most.max(rank.saturating_add(block)).min(size);
         let mut basis = Basis::new(size);
         let (mut next, mut check_at) = match start {
             Some(start) if !start.values.is_empty() => (start.vectors.clone(), 0),
@@ -154,7 +176,7 @@ impl<R: Real> Spectrum<R> {
                 continue;
             }
             let ritz = basis.ritz()?;
-            let wanted = ritz.wanted(rank, settings.threshold);
+            let wanted = ritz.wanted(rank, settings.threshold.max(Basis::<R>::LEAST));
             let residuals = basis.open(&ritz, wanted, block, &settings);
             let is_over = basis.count >= most;
             if !residuals.is_empty() && added > 0 && !is_over {
@@ -211,7 +233,7 @@ fn noise<R: Real>(count: usize, stream: &mut Stream) -> Vec<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::{MatrixMut, Purpose, mirror_lower};
+    use crate::compute::{MatrixMut, Purpose, mirror_lower, norm_squared};
 
     /// A known matrix.
     struct Dense {

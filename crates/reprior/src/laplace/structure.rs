@@ -13,8 +13,7 @@
 
 use super::{LaplaceError, Spectrum};
 use crate::compute::{
-    Real, Stream, add_scaled, gram_of_columns, matrix, matrix_mut, multiply, norm_squared,
-    symmetric_eigen,
+    Real, Stream, add_scaled, gram_of_columns, matrix, matrix_mut, multiply, symmetric_eigen,
 };
 
 /// Curvature at fixed weights.
@@ -205,26 +204,26 @@ fn spectral<R: Real>(
         (spectrum.vectors.clone(), values.collect::<Vec<_>>())
     } else {
         // P^(-1/2)·U·Λ^(1/2), whose singular value decomposition comes from its Gram matrix
-        let mut factor = spectrum.vectors.clone();
+        let mut factor: Vec<f64> = spectrum.vectors.iter().map(|u| u.to_f64()).collect();
         for (column, value) in factor.chunks_exact_mut(size).zip(&spectrum.values) {
             let root = (scale * value).sqrt();
             for (entry, own) in column.iter_mut().zip(&prior_scales) {
-                *entry *= R::from_f64(root * own);
+                *entry *= root * own;
             }
         }
-        let mut gram = vec![R::ZERO; rank * rank];
+        let mut gram = vec![0.0; rank * rank];
         let own = matrix(&factor, size, rank);
         gram_of_columns(matrix_mut(&mut gram, rank, rank), own);
-        let gram: Vec<f64> = gram.iter().map(|value| value.to_f64()).collect();
-        let right = Spectrum::<R>::of_dense(&gram, rank, if R::BYTES == 4 { 1e-6 } else { 1e-13 })?;
+        let right = Spectrum::<f64>::of_dense(&gram, rank, 1e-13)?;
         let kept = right.values.len();
-        let mut vectors = vec![R::ZERO; size * kept];
+        let mut vectors = vec![0.0; size * kept];
         let out = matrix_mut(&mut vectors, size, kept);
         multiply(out, false, 1.0, own, matrix(&right.vectors, rank, kept));
-        for column in vectors.chunks_exact_mut(size.max(1)) {
-            let norm = R::from_f64(norm_squared(column).sqrt().recip());
+        for (column, value) in vectors.chunks_exact_mut(size.max(1)).zip(&right.values) {
+            let norm = value.sqrt().recip();
             column.iter_mut().for_each(|value| *value *= norm);
         }
+        let vectors = vectors.into_iter().map(R::from_f64).collect();
         (vectors, right.values)
     };
     let log_ratio = values.iter().map(|value| value.ln_1p()).sum();

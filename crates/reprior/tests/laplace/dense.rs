@@ -242,9 +242,9 @@ fn posteriors_are_the_dense_ones() {
             .collect();
         for (prior, precisions) in [
             (PriorPrecision::Scalar(0.7), vec![0.7; size]),
-            (PriorPrecision::Each(each_layer), expanded),
+            (PriorPrecision::PerLayer(each_layer), expanded),
             (
-                PriorPrecision::Each(each),
+                PriorPrecision::PerParameter(each),
                 case.weights
                     .iter()
                     .zip(0..)
@@ -274,11 +274,11 @@ fn posteriors_are_the_dense_ones() {
                 let (count, is_part) = (places.len(), subset != Subset::All);
                 let own = match &prior {
                     // of a part there are other numbers
-                    PriorPrecision::Each(values) if is_part && values.len() == size => {
-                        PriorPrecision::Each(places.iter().map(|&at| precisions[at]).collect())
-                    }
-                    PriorPrecision::Each(values) if subset == Subset::LastLayer => {
-                        PriorPrecision::Each(vec![*values.last().unwrap()])
+                    PriorPrecision::PerParameter(_) if is_part => PriorPrecision::PerParameter(
+                        places.iter().map(|&at| precisions[at]).collect(),
+                    ),
+                    PriorPrecision::PerLayer(values) if subset == Subset::LastLayer => {
+                        PriorPrecision::PerLayer(vec![*values.last().unwrap()])
                     }
                     prior => prior.clone(),
                 };
@@ -569,7 +569,8 @@ fn what_cannot_be_is_refused() {
     );
     let kron = case.fit(HessianStructure::Kron, Subset::Parameters(vec![1]), &scalar);
     assert!(kron.unwrap_err().to_string().contains("use full or diag"));
-    let each = PriorPrecision::Each((0..case.weights.len()).map(|i| 1.0 + i as f64).collect());
+    let each =
+        PriorPrecision::PerParameter((0..case.weights.len()).map(|i| 1.0 + i as f64).collect());
     let kron = case.fit(HessianStructure::Kron, Subset::All, &each);
     assert_eq!(kron.unwrap_err(), LaplaceError::PrecisionWithinLayer);
     for wrong in [0.0, -1.0, f64::NAN] {
@@ -579,7 +580,7 @@ fn what_cannot_be_is_refused() {
                 .is_err()
         );
     }
-    let three = PriorPrecision::Each(vec![1.0; 7]);
+    let three = PriorPrecision::PerParameter(vec![1.0; 7]);
     let wrong = case
         .fit(HessianStructure::Diag, Subset::All, &three)
         .unwrap_err();

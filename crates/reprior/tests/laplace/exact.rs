@@ -220,7 +220,7 @@ fn prior_precisions_maximise_the_marginal_likelihood() {
             let mut moved = at.clone();
             moved[i] *= factor;
             laplace
-                .set_prior_precision(&PriorPrecision::Each(moved))
+                .set_prior_precision(&PriorPrecision::PerParameter(moved))
                 .unwrap();
             assert!(laplace.log_marginal_likelihood() < each + 1e-9);
         }

@@ -29,7 +29,7 @@ pub struct LaplaceArguments {
     /// Eigenpairs of lowrank and laplace-diffusion; those that have not converged are left out [default: 100]
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub rank: Option<usize>,
-    /// Eigenvalues below this part of the largest one count as none [default: 0.000001]
+    /// Eigenvalues below this part of the largest one count as none [default: 0.00001]
     #[arg(long, value_name = "PART", allow_negative_numbers = true)]
     pub eigenvalue_threshold: Option<f64>,
     /// Training rows, the first ones, that the curvature is of, standing for all [default: all]

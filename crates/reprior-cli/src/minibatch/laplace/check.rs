@@ -101,6 +101,17 @@ impl LaplaceSettings {
                 "--prior-precision {precision} is of laplace: give a number, or prior"
             ));
         }
+        if precision == Precision::Validation && likelihood == LikelihoodName::StudentT {
+            return refuse(
+                "--prior-precision validation is of gaussian, categorical and bernoulli likelihoods: use marglik, or a number"
+                    .to_owned(),
+            );
+        }
+        if self.link_approx == Some(LinkName::Mc) && likelihood == LikelihoodName::Bernoulli {
+            return refuse(
+                "--link-approx mc is of the categorical likelihood: use probit".to_owned(),
+            );
+        }
         if self.link_approx == Some(LinkName::Bridge) && likelihood != LikelihoodName::Categorical {
             return refuse(
                 "--link-approx bridge is of the categorical likelihood: use probit".to_owned(),

@@ -19,7 +19,7 @@ use crate::names::{DiffusionName, IntegratorName, StructureName};
 impl LaplaceSettings {
     fn lanczos(&self) -> Lanczos {
         Lanczos {
-            threshold: self.eigenvalue_threshold.unwrap_or(1e-6),
+            threshold: self.eigenvalue_threshold.unwrap_or(1e-5),
             ..Lanczos::of_rank(self.rank.unwrap_or(100))
         }
     }
@@ -80,6 +80,18 @@ impl LaplaceSettings {
                 .subset_of_weights
                 .map_or(SubsetChoice::All, |subset| subset.0),
             precision: match precision {
+                Precision::Number(_) | Precision::Prior
+                    if self.hessian_structure.unwrap_or_default() == StructureName::Kron =>
+                {
+                    let all = given(precision)?;
+                    let mut layers = layout.layers.iter().map(|layer| &all[layer.range.clone()]);
+                    if layers.any(|own| own.iter().any(|value| *value != own[0])) {
+                        return Err(Failure::request(
+                            "the prior of training has other precisions for biases than for weights, and Kronecker factors need one for each layer: give --prior-precision a number or marglik, train with --weight-decay or --parametrisation ntk, or use another --hessian-structure",
+                        ));
+                    }
+                    PrecisionChoice::Given(all)
+                }
                 Precision::MarginalLikelihood(per) => {
                     PrecisionChoice::MarginalLikelihood(match per {
                         Per::All => PrecisionPer::All,
@@ -102,7 +114,8 @@ impl LaplaceSettings {
         real: usize,
         [rows, outputs]: [usize; 2],
     ) -> (u64, u64) {
-        let (size, most) = (layout.len() as u64, self.lanczos().most as u64);
+        let size = layout.len() as u64;
+        let most = (self.lanczos().most as u64).min(size);
         let real = real as u64;
         let subset = self
             .subset_of_weights
@@ -115,7 +128,7 @@ impl LaplaceSettings {
             | SubsetChoice::LargestMagnitude(n)
             | SubsetChoice::LargestVariance(n) => (n as u64).min(size),
         };
-        let lanczos = most.min(size) * size * real * 2 + 16 * most * most + 16 * 16 * size * real;
+        let lanczos = most * size * real * 2 + 16 * most * most + 16 * 16 * size * real;
         if method == MinibatchMethod::LaplaceDiffusion {
             return (lanczos, most * self.diffusion_steps.unwrap_or(20));
         }

@@ -66,10 +66,18 @@ impl LaplaceSettings {
             }
             Ok(())
         }
+        let before = self.clone();
         parse(&mut self.hessian_structure, &flags.hessian_structure)?;
         self.subset_of_weights = flags.subset_of_weights.or(self.subset_of_weights);
         self.prior_precision = flags.prior_precision.or(self.prior_precision);
         parse(&mut self.pred_type, &flags.pred_type)?;
+        // what a file says that hangs on others
+        if self.hessian_structure != before.hessian_structure {
+            (self.rank, self.eigenvalue_threshold) = (None, None);
+        }
+        if self.pred_type != before.pred_type {
+            self.link_approx = None;
+        }
         parse(&mut self.link_approx, &flags.link_approx)?;
         self.rank = flags.rank.or(self.rank);
         self.eigenvalue_threshold = flags.eigenvalue_threshold.or(self.eigenvalue_threshold);
@@ -110,7 +118,7 @@ impl LaplaceSettings {
     /// Writes every default out, for a method on so many training rows.
     pub fn write_out(&mut self, method: MinibatchMethod, likelihood: LikelihoodName, rows: usize) {
         self.prior_precision.get_or_insert_default();
-        self.curvature_rows = Some(self.curvature_rows.unwrap_or(rows).min(rows));
+        self.curvature_rows = self.curvature_rows.map(|own| own.min(rows));
         let mut has_rank = method == MinibatchMethod::LaplaceDiffusion;
         if has_rank {
             self.diffusion.get_or_insert_default();
@@ -131,7 +139,7 @@ impl LaplaceSettings {
         }
         if has_rank {
             self.rank.get_or_insert(100);
-            self.eigenvalue_threshold.get_or_insert(1e-6);
+            self.eigenvalue_threshold.get_or_insert(1e-5);
         }
     }
 

@@ -66,6 +66,40 @@ impl<R: Real> Laplace<R> {
         Ok(self.log_marginal_likelihood())
     }
 
+    /// Chooses σ of a Gaussian likelihood, the same for all outputs, and one prior precision for all weights, in turn until neither
+    /// changes: those with the largest marginal likelihood at the weights as they are. `fitted` is the σ of the curvature,
+    /// `residuals` the sum of `count` squared residuals. Returns σ.
+    ///
+    /// # Errors
+    /// Numbers that are not finite.
+    pub fn maximise_with_noise(
+        &mut self,
+        fitted: f64,
+        residuals: f64,
+        count: usize,
+    ) -> Result<f64, LaplaceError> {
+        let number = count as f64;
+        let mut sigma = (residuals / number).sqrt().max(1e-6 * fitted);
+        for _ in 0..100 {
+            let before = sigma;
+            let mut value = |log_sigma: f64| -> Result<f64, LaplaceError> {
+                let variance = (2.0 * log_sigma).exp();
+                let log_likelihood = -0.5
+                    * (number * (std::f64::consts::TAU * variance).ln() + residuals / variance);
+                self.rescale(fitted * fitted / variance, log_likelihood)?;
+                Ok(self.log_marginal_likelihood())
+            };
+            let (low, high) = (sigma.ln() - 2.0, sigma.ln() + 2.0);
+            sigma = golden_section(low, high, &mut value)?.exp();
+            value(sigma.ln())?;
+            self.maximise_marginal_likelihood(PrecisionPer::All)?;
+            if (sigma / before - 1.0).abs() < 1e-7 {
+                break;
+            }
+        }
+        Ok(sigma)
+    }
+
     /// The scalar precision of a grid of `count` between two (in equal ratios) that `score` is largest for.
     ///
     /// # Errors
@@ -97,26 +131,11 @@ impl<R: Real> Laplace<R> {
 
     /// The best scalar between two, by golden sections of its logarithm.
     fn golden(&mut self, least: f64, most: f64) -> Result<f64, LaplaceError> {
-        let part = (5.0_f64.sqrt() - 1.0) / 2.0;
         let mut value = |x: f64| -> Result<f64, LaplaceError> {
             self.set_prior_precision(&PriorPrecision::Scalar(x.exp()))?;
             Ok(self.log_marginal_likelihood())
         };
-        let (mut low, mut high) = (least.ln(), most.ln());
-        let mut inner = [high - part * (high - low), low + part * (high - low)];
-        let mut values = [value(inner[0])?, value(inner[1])?];
-        while high - low > 1e-7 {
-            if values[0] > values[1] {
-                high = inner[1];
-                inner = [high - part * (high - low), inner[0]];
-                values = [value(inner[0])?, values[0]];
-            } else {
-                low = inner[0];
-                inner = [inner[1], low + part * (high - low)];
-                values = [values[1], value(inner[1])?];
-            }
-        }
-        Ok((0.5 * (low + high)).exp())
+        Ok(golden_section(least.ln(), most.ln(), &mut value)?.exp())
     }
 
     /// MacKay's next precisions.
@@ -144,4 +163,27 @@ impl<R: Real> Laplace<R> {
                 .collect(),
         }
     }
+}
+
+/// Where a function of one maximum between two numbers is largest.
+fn golden_section(
+    mut low: f64,
+    mut high: f64,
+    value: &mut dyn FnMut(f64) -> Result<f64, LaplaceError>,
+) -> Result<f64, LaplaceError> {
+    let part = (5.0_f64.sqrt() - 1.0) / 2.0;
+    let mut inner = [high - part * (high - low), low + part * (high - low)];
+    let mut values = [value(inner[0])?, value(inner[1])?];
+    while high - low > 1e-7 {
+        if values[0] > values[1] {
+            high = inner[1];
+            inner = [high - part * (high - low), inner[0]];
+            values = [value(inner[0])?, values[0]];
+        } else {
+            low = inner[0];
+            inner = [inner[1], low + part * (high - low)];
+            values = [values[1], value(inner[1])?];
+        }
+    }
+    Ok(0.5 * (low + high))
 }

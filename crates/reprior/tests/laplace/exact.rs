@@ -227,6 +227,54 @@ fn prior_precisions_maximise_the_marginal_likelihood() {
     }
 }
 
+/// σ and α together: no neighbour has a larger marginal likelihood, and data of noise 0.3 say about 0.3.
+#[test]
+fn noise_and_precision_maximise_the_marginal_likelihood() {
+    let noise = normals(ROWS, 2);
+    let mut own = Fitted::new(|f, row| f + 0.3 * noise[row]);
+    let (fitted, size) = (0.5, COLUMNS + 1);
+    let psi_train = psi(&own.network, &own.x, ROWS);
+    let inverse = apply(&precision(&psi_train, &[1.0; ROWS], 1e-6), size, |v| {
+        1.0 / v
+    });
+    let projected: Vec<f64> = (0..size)
+        .map(|i| (0..ROWS).map(|r| psi_train[i * ROWS + r] * own.y[r]).sum())
+        .collect();
+    let weights = times(&inverse, &projected);
+    let residual = |r: usize| {
+        let f: f64 = (0..size)
+            .map(|k| psi_train[k * ROWS + r] * weights[k])
+            .sum();
+        (own.y[r] - f).powi(2)
+    };
+    let residuals: f64 = (0..ROWS).map(residual).sum();
+    let curvature = OutputCurvature::gaussian(&[fitted]);
+    let full = (HessianStructure::Full(u64::MAX), Subset::All);
+    let mut laplace = own.laplace(&weights, &Gaussian, fitted, &curvature, full, 1.0);
+    let sigma = laplace
+        .maximise_with_noise(fitted, residuals, ROWS)
+        .unwrap();
+    assert!((0.2..0.4).contains(&sigma), "{sigma}");
+    let (best, alpha) = (laplace.log_marginal_likelihood(), laplace.precisions()[0]);
+    for [by_sigma, by_alpha] in [
+        [1.03, 1.0],
+        [0.97, 1.0],
+        [1.0, 1.1],
+        [1.0, 0.9],
+        [1.02, 1.05],
+    ] {
+        let variance = (sigma * by_sigma).powi(2);
+        let likelihood =
+            -0.5 * (ROWS as f64 * (std::f64::consts::TAU * variance).ln() + residuals / variance);
+        laplace
+            .rescale(fitted * fitted / variance, likelihood)
+            .unwrap();
+        let moved = PriorPrecision::Scalar(alpha * by_alpha);
+        laplace.set_prior_precision(&moved).unwrap();
+        assert!(laplace.log_marginal_likelihood() < best);
+    }
+}
+
 /// Logistic regression: the Hessian of −log p(y | θ) + ½α|θ|², by differences of its gradient, is the precision.
 #[test]
 fn logistic_regression() {

@@ -39,6 +39,7 @@ def arguments():
     add = parser.add_argument
     add("--works", type=words, default=names, help=", ".join(names) + " [all]")
     add("--rows", type=int, default=1000, help="pictures [1000]")
+    add("--skip", default="", help="peers to leave out, with semicolons between them")
     add("--rounds", type=int, default=3)
     add("--seconds", type=float, default=3.0, help="of each of the peers' measurements, about [3]")
     add("--trial", type=float, default=0.5, help="seconds of the trial of each way [0.5]")
@@ -101,8 +102,11 @@ class Comparison:
 
     def round(self, name):
         """All peers and then reprior."""
+        skipped = [peer.strip() for peer in self.options.skip.split(";")]
         peers = {
-            peer: self.attempt(name, peer, self.peer, peer) for peer in laplace_cases.peers(name)
+            peer: self.attempt(name, peer, self.peer, peer)
+            for peer in laplace_cases.peers(name)
+            if peer not in skipped
         }
         return peers, self.attempt(name, "reprior", self.reprior)
 

@@ -14,7 +14,7 @@ TITLES = {
     "sampled-last-layer": f"predictive of {work.SAMPLES} samples: last layer, full",
     "gauss-newton": "Gauss-Newton product",
     "gauss-newton-block": f"Gauss-Newton product, of {work.BLOCK} together",
-    "lanczos": f"Lanczos, rank {work.RANK}",
+    "lanczos": f"Lanczos, {work.RANK} products",
 }
 LAPLACE_TORCH = {
     "laplace-torch": ["torch_laplace.py", "laplace-torch"],

@@ -16,7 +16,7 @@
 
 use std::time::Instant;
 
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::compute::{Matrix, Purpose, Stream, matrix, matrix_mut};
 use reprior::laplace::{
     GaussNewton, HessianStructure, Lanczos, Laplace, LaplaceData, Link, OutputCurvature,
     PriorPrecision, Spectrum, Subset, SymmetricOperator, probabilities,
@@ -54,6 +54,40 @@ fn median(mut run: impl FnMut()) -> f64 {
     }
     seconds.sort_by(f64::total_cmp);
     seconds[seconds.len() / 2]
+}
+
+/// Prints the products that 50 eigenpairs take after a step of a non-kernel diffusion, from noise and from the vectors before it.
+fn warm_start(executor: &mut Executor<f32>, weights: &[f32], inputs: Matrix<'_, f32>) {
+    let mut decompose = |weights: &[f32], start: Option<&Spectrum<f32>>| {
+        let mut operator = GaussNewton {
+            executor: &mut *executor,
+            weights,
+            inputs,
+            curvature: &OutputCurvature::Categorical,
+            scale: 60_000.0 / inputs.nrows() as f64,
+        };
+        let settings = Lanczos {
+            most: 600,
+            ..Lanczos::of_rank(50)
+        };
+        let mut noise = Stream::new(1, 0, Purpose::Curvature, 0);
+        Spectrum::lanczos(&mut operator, settings, start, &mut noise).unwrap()
+    };
+    let before = decompose(weights, None);
+    for steps in [10.0_f64, 100.0] {
+        let mut noise = vec![0.0; weights.len()];
+        Stream::new(2, 0, Purpose::Transition, 0).fill_normal(&mut noise);
+        let mut moved = weights.to_vec();
+        before.add_function(
+            |value| (steps * (value + 1.0)).sqrt().recip(),
+            &noise,
+            &mut moved,
+        );
+        let [cold, warm] = [None, Some(&before)].map(|start| decompose(&moved, start).products);
+        println!(
+            "{{\"work\": \"warm-start\", \"steps\": {steps}, \"cold\": {cold}, \"warm\": {warm}}}"
+        );
+    }
 }
 
 fn main() {
@@ -146,6 +180,7 @@ fn main() {
                 scale: 1.0,
             };
             match work {
+                "warm-start" => return warm_start(&mut executor, &weights, inputs),
                 "lanczos" => median(|| {
                     // as many products as Lanczos' method makes in 100 iterations
                     let settings = Lanczos {

@@ -224,14 +224,7 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         split: &mut Vec<R>,
         squares: &mut [R],
     ) {
-        for cotangent in cotangents.iter() {
-            let moments = MomentSums {
-                squares: &mut *squares,
-                cross: &mut [],
-                split: &mut *split,
-            };
-            self.moments(at, cotangent, moments);
-        }
+        squares_one_by_one(self, at, cotangents, split, squares);
     }
 
     /// Adds what the layer's parameters, independent in the coordinates of `spread`, contribute to the covariance of the
@@ -272,6 +265,24 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         _is_split: bool,
         _gradient: &mut [R],
     ) {
+    }
+}
+
+/// [`Operation::squares`] of one cotangent after the other.
+pub(crate) fn squares_one_by_one<R: Real, O: Operation<R> + ?Sized>(
+    operation: &O,
+    at: Point<'_, R>,
+    cotangents: Cotangents<'_, R>,
+    split: &mut Vec<R>,
+    squares: &mut [R],
+) {
+    for cotangent in cotangents.iter() {
+        let moments = MomentSums {
+            squares: &mut *squares,
+            cross: &mut [],
+            split: &mut *split,
+        };
+        operation.moments(at, cotangent, moments);
     }
 }
 

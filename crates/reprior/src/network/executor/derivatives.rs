@@ -2,7 +2,7 @@
 
 use super::workspace::{Along, Order, Sums, Weights};
 use super::{Curvature, Executor, Loss, Moments, add_up, blocks, run, turn};
-use crate::compute::{Matrix, MatrixMut, Real};
+use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut};
 
 impl<R: Real> Executor<R> {
     /// `out` (n × C) ← J·v: the derivative of the outputs along a direction of the parameters and one of the inputs.
@@ -218,38 +218,10 @@ impl<R: Real> Executor<R> {
         direction: &[R],
         out: &mut [R],
     ) {
-        self.check(weights, inputs);
-        assert_eq!([direction.len(), out.len()], [weights.len(); 2]);
-        let (rows, block) = (inputs.nrows(), self.block_rows());
-        turn(&self.program, weights, false, &mut self.turned);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
-        };
-        let along = Along {
-            weights: Some(Weights::plain(direction)),
-            inputs: None,
-        };
-        let sizes = [rows, block, out.len()];
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            None,
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let order = Order::First;
-                    space.differentiate(program, value, weights, inputs, Some(along), order, rows);
-                    space.visit_outputs(program, true, order, &mut |sample, y, tangent, out, _| {
-                        out.copy_from_slice(tangent);
-                        curvature(sample, y, out);
-                    });
-                    space.reverse(program, weights, value, Sums::plain(part.sums), false);
-                }
-            },
-        );
-        add_up(out, &self.sums, 0, sizes);
+        let size = weights.len();
+        let direction = matrix(direction, size, 1);
+        let out = matrix_mut(out, size, 1);
+        self.gauss_newton_products(weights, inputs, curvature, direction, out);
     }
 
     /// `out` ← H·`direction` with the Hessian H in the parameters of ⟨`cotangent`, outputs⟩ (both n × C).

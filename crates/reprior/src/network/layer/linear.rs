@@ -13,6 +13,7 @@ use crate::network::LayerScale;
 use crate::network::covariance::{add_products, covariance_of_gradients};
 use crate::network::operation::{
     Cotangent, Cotangents, Direction, Keeps, MomentSums, Operation, Point, Spread, no_tangent,
+    squares_one_by_one,
 };
 
 /// Positions whose inputs are gathered for one product.
@@ -384,15 +385,7 @@ impl<R: Real> Operation<R> for Linear<R> {
         squares: &mut [R],
     ) {
         if !self.is_flat {
-            for cotangent in cotangents.iter() {
-                let moments = MomentSums {
-                    squares: &mut *squares,
-                    cross: &mut [],
-                    split: &mut *split,
-                };
-                moments.of_panels(self, at, cotangent);
-            }
-            return;
+            return squares_one_by_one(self, at, cotangents, split, squares);
         }
         split.clear();
         split.resize(cotangents.length, R::ZERO);

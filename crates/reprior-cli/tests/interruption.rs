@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{Place, SMALL, Tree, assert_same, table};
 
 /// Long enough to be interrupted (seconds), with everything recorded that can be.
-const LONG: &str = "--data friedman --train 60 --test 30 --network fcn:32,16 --warmup 15 --draws 400 --chains 2 \
+const LONG: &str = "--data friedman --train 60 --test 30 --network fcn:32,16 --warmup 15 --draws 1200 --chains 2 \
     --keep 50 --keep-weights 20 --projections 10";
 
 /// Waits until the run's checkpoints have changed.
@@ -171,7 +171,7 @@ fn stopped_by_ctrl_c_and_resumed() {
     );
     assert_eq!(summary["status"], "incomplete");
     assert!(
-        draws >= seen && draws < 400 && steps >= 2 * (15 + draws),
+        draws >= seen && draws < 1200 && steps >= 2 * (15 + draws),
         "{summary}"
     );
     assert!(
@@ -181,7 +181,7 @@ fn stopped_by_ctrl_c_and_resumed() {
             .is_empty()
     );
     let resumed = place.succeed("resume run --threads 1");
-    assert!(resumed.stdout.contains("400 draws"), "{resumed:?}");
+    assert!(resumed.stdout.contains("1200 draws"), "{resumed:?}");
     assert_eq!(whole.wait().code, Some(0));
     assert_same(
         &place.tree("run/draws.zarr"),
@@ -294,8 +294,11 @@ fn changed_data_are_refused() {
 #[test]
 fn one_process_a_folder() {
     let place = Place::new();
+    // both refusals wait a second for the lock first, on a busy machine longer: the run must not end by itself
+    let endless = LONG.replace("--draws 1200", "--draws 1200000");
+    assert!(endless != LONG);
     let mut running = place.start(&format!(
-        "sample {LONG} --out run --checkpoint-seconds 0.05"
+        "sample {endless} --out run --checkpoint-seconds 0.05"
     ));
     wait_for_checkpoint(&place, "run", &no_checkpoint());
     place

@@ -1,0 +1,335 @@
+//! Chains over a network's posterior, and what papers read off them: acceptance, effective draws, R-hat, traces.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Snapshot, Statistics, run};
+use reprior::compute::{Purpose, Real, Stream};
+use reprior::diagnostics::{Draws, Estimator, Spread, Truncation, rhat_squared_hron, spread};
+use reprior::model::Model;
+use reprior::posterior::{
+    Coordinates, NetworkPosterior, Projection, Recorder, Regulariser, TangentDeterminant,
+    TangentPosterior, Target,
+};
+use reprior::sampler::{SamplerSettings, State};
+
+use crate::{Bench, Failure};
+
+/// Directions in which weights and predictions are watched.
+pub const PROJECTIONS: usize = 50;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The sampler.
+    pub settings: SamplerSettings,
+    /// The coordinates.
+    pub coordinates: Coordinates,
+    /// λ of `repriorised` coordinates.
+    pub regulariser: Regulariser,
+    /// How long.
+    pub schedule: Schedule,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Sampled {
+    /// Chains.
+    pub chains: usize,
+    /// Transitions a draw.
+    pub thin: u64,
+    /// Mean acceptance rate after warm-up.
+    pub acceptance: f64,
+    /// Mean step size after warm-up; NaN without one.
+    pub step_size: f64,
+    /// Wall-clock time of all transitions after warm-up, recording included.
+    pub seconds: f64,
+    /// Transitions of all chains after warm-up.
+    pub transitions: u64,
+    /// Evaluations of the gradient after warm-up.
+    pub n_gradients: u64,
+    /// Evaluations of ℓ after warm-up.
+    pub n_evaluations: u64,
+    /// Per direction of the weights, draws chain after chain.
+    pub weights: Vec<Vec<f64>>,
+    /// Per direction of the predictions, draws chain after chain.
+    pub predictions: Vec<Vec<f64>>,
+    /// log density of every draw, chain after chain.
+    pub log_densities: Vec<f64>,
+}
+
+/// Keeps projections of weights and predictions of one chain.
+struct Watch<R> {
+    recorder: Recorder<R>,
+    standard: Option<NetworkPosterior<R>>,
+    directions: Vec<Vec<f64>>,
+    seed: u64,
+    chain: usize,
+    weights: Vec<f64>,
+    predictions: Vec<f64>,
+    log_densities: Vec<f64>,
+    failure: Option<String>,
+    started: Option<Instant>,
+    ended: Option<Instant>,
+}
+
+impl<R: Real> Watch<R> {
+    fn new(model: &Arc<Model<R>>, seed: u64, chain: usize) -> Self {
+        let projection = Projection::new(model, PROJECTIONS, 7);
+        let size = model.test_design.rows() * model.architecture.outputs;
+        let direction = |index: usize| {
+            let mut values = vec![0.0; size];
+            Stream::new(8, 0, Purpose::Projection, index as u64).fill_normal(&mut values);
+            values
+        };
+        Self {
+            recorder: Recorder::new(Arc::clone(model), projection),
+            standard: None,
+            directions: (0..PROJECTIONS).map(direction).collect(),
+            seed,
+            chain,
+            weights: Vec::new(),
+            predictions: Vec::new(),
+            log_densities: Vec::new(),
+            failure: None,
+            started: None,
+            ended: None,
+        }
+    }
+
+    fn record(&mut self, posterior: &mut NetworkPosterior<R>, z: &[R], transition: u64) {
+        let mut stream = Stream::new(self.seed, self.chain as u64, Purpose::Recording, transition);
+        match self.recorder.record(posterior, z, &mut stream) {
+            Ok(record) => {
+                self.weights.extend_from_slice(&record.projections);
+                let scale = (record.mean.len().max(1) as f64).sqrt().recip();
+                for direction in &self.directions {
+                    let pairs = direction.iter().zip(&record.mean);
+                    self.predictions
+                        .push(scale * pairs.map(|(v, f)| v * f).sum::<f64>());
+                }
+            }
+            Err(error) => self.failure = Some(error.to_string()),
+        }
+    }
+}
+
+/// A posterior whose positions can be recorded.
+trait Watched: Target + Send + Sized {
+    fn watch(&mut self, watch: &mut Watch<Self::Real>, z: &[Self::Real], transition: u64);
+}
+
+impl<R: Real> Watched for NetworkPosterior<R> {
+    fn watch(&mut self, watch: &mut Watch<R>, z: &[R], transition: u64) {
+        watch.record(self, z, transition);
+    }
+}
+
+impl<R: Real> Watched for TangentPosterior<R> {
+    fn watch(&mut self, watch: &mut Watch<R>, z: &[R], transition: u64) {
+        let mut standard = watch.standard.take().unwrap_or_else(|| {
+            NetworkPosterior::new(Arc::clone(self.model()), Coordinates::Standard, None)
+        });
+        match self.weights(z) {
+            Ok(weights) => watch.record(&mut standard, weights, transition),
+            Err(error) => watch.failure = Some(error.to_string()),
+        }
+        watch.standard = Some(standard);
+    }
+}
+
+impl<T: Watched> Observer<T> for Watch<T::Real> {
+    type Error = Infallible;
+
+    fn warmup(&mut self, _: &Statistics, _: [f64; 2]) -> Result<(), Infallible> {
+        self.started = Some(Instant::now());
+        Ok(())
+    }
+
+    fn draw(
+        &mut self,
+        target: &mut T,
+        state: &State<T::Real>,
+        _: &Statistics,
+        log_density: [f64; 2],
+        transition: u64,
+    ) -> Result<(), Infallible> {
+        target.watch(self, &state.position, transition);
+        self.log_densities.push(log_density[1]);
+        self.ended = Some(Instant::now());
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, _: &Snapshot<T::Real>) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// Runs the chains of `plan` on `model`.
+///
+/// # Errors
+/// Chains that could not start or go on; a request to stop.
+pub fn sample<R: Real>(
+    model: &Arc<Model<R>>,
+    plan: &Plan,
+    bench: &Bench<'_>,
+) -> Result<Sampled, Failure> {
+    if plan.coordinates == Coordinates::Tangent {
+        let parameters = model.inner_parameters() + model.architecture.readout_parameters();
+        let determinant = if parameters <= 200 {
+            TangentDeterminant::Exact
+        } else {
+            TangentDeterminant::Series {
+                terms: 4,
+                probes: 16,
+                seed: plan.schedule.seed,
+            }
+        };
+        let make =
+            || TangentPosterior::new(Arc::clone(model), determinant).map_err(Failure::failed);
+        return sample_targets(model, plan, bench, &make);
+    }
+    let make = || {
+        let (coordinates, regulariser) = (plan.coordinates, plan.regulariser);
+        Ok(NetworkPosterior::with_regulariser(
+            Arc::clone(model),
+            coordinates,
+            None,
+            regulariser,
+        ))
+    };
+    sample_targets(model, plan, bench, &make)
+}
+
+fn sample_targets<T: Watched>(
+    model: &Arc<Model<T::Real>>,
+    plan: &Plan,
+    bench: &Bench<'_>,
+    make: &dyn Fn() -> Result<T, Failure>,
+) -> Result<Sampled, Failure> {
+    let schedule = plan.schedule;
+    let start = |index| {
+        let chain = Chain::start(index, schedule, &plan.settings, make()?);
+        let chain = chain.map_err(Failure::failed)?;
+        Ok((chain, Watch::new(model, schedule.seed, index)))
+    };
+    let walks = (0..schedule.chains)
+        .map(start)
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let control = Control {
+        threads: bench.threads,
+        checkpoint_every: Duration::from_secs(3600),
+        stop: bench.stop,
+    };
+    let total = schedule.transitions().max(1) as f64;
+    let begun = Instant::now();
+    let (walks, outcome) = run(walks, control, &|progress| {
+        (bench.progress)(progress.transition as f64 / total);
+    });
+    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
+        return Err(Failure::Stopped);
+    }
+    let mut sampled = Sampled {
+        chains: schedule.chains,
+        thin: schedule.thin,
+        weights: vec![Vec::new(); PROJECTIONS],
+        predictions: vec![Vec::new(); PROJECTIONS],
+        ..Sampled::default()
+    };
+    let mut statistics = Statistics::default();
+    let mut step_sizes = Vec::new();
+    for (chain, watch) in &walks {
+        if let Some(failure) = &watch.failure {
+            return Err(Failure::failed(failure));
+        }
+        let snapshot = chain.snapshot();
+        statistics.merge(&snapshot.sampling);
+        step_sizes.extend(snapshot.step_size);
+        for index in 0..PROJECTIONS {
+            let of = |values: &[f64]| -> Vec<f64> {
+                values
+                    .iter()
+                    .skip(index)
+                    .step_by(PROJECTIONS)
+                    .copied()
+                    .collect()
+            };
+            sampled.weights[index].extend(of(&watch.weights));
+            sampled.predictions[index].extend(of(&watch.predictions));
+        }
+        sampled
+            .log_densities
+            .extend_from_slice(&watch.log_densities);
+        let (first, last) = (watch.started.unwrap_or(begun), watch.ended.unwrap_or(begun));
+        sampled.seconds = sampled.seconds.max((last - first).as_secs_f64());
+    }
+    sampled.acceptance = statistics.acceptance_rate();
+    sampled.transitions = statistics.transitions;
+    sampled.n_gradients = statistics.n_gradients;
+    sampled.n_evaluations = statistics.n_evaluations;
+    sampled.step_size = step_sizes.iter().sum::<f64>() / step_sizes.len() as f64;
+    Ok(sampled)
+}
+
+impl Sampled {
+    /// Draws of one chain.
+    pub fn length(&self) -> usize {
+        self.log_densities.len() / self.chains.max(1)
+    }
+
+    /// Effective draws per draw of every direction, chain by chain, as the papers have it: TFP's estimator of one chain.
+    pub fn ess_per_draw(&self, directions: &[Vec<f64>]) -> Spread {
+        let mut estimator = Estimator::new();
+        let length = self.length();
+        let one = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(length);
+            let sum: f64 = chains
+                .map(|chain| estimator.ess_tfp(chain, Truncation::FirstNegative))
+                .sum();
+            sum / values.len() as f64
+        };
+        spread(directions.iter().map(one))
+    }
+
+    /// Effective draws of all chains together (Vehtari et al. 2021), every direction.
+    pub fn ess(&self, directions: &[Vec<f64>]) -> Spread {
+        let mut estimator = Estimator::new();
+        let one = |values: &Vec<f64>| match Draws::new(values, self.chains) {
+            Ok(draws) => estimator.ess_mean(draws),
+            Err(_) => f64::NAN,
+        };
+        spread(directions.iter().map(one))
+    }
+
+    /// Rank-normalised R-hat of every direction.
+    pub fn rhat(&self, directions: &[Vec<f64>]) -> Spread {
+        let mut estimator = Estimator::new();
+        self.over_first(directions, self.length(), |draws| {
+            estimator.rhat_rank(draws)
+        })
+    }
+
+    /// Hron's R̂² (their eq. 6) over the first `length` draws of every chain.
+    pub fn rhat_squared(&self, directions: &[Vec<f64>], length: usize) -> Spread {
+        self.over_first(directions, length, |draws| rhat_squared_hron(draws))
+    }
+
+    /// A statistic of the first `length` draws of every chain, over the directions.
+    pub fn over_first(
+        &self,
+        directions: &[Vec<f64>],
+        length: usize,
+        mut statistic: impl FnMut(Draws<'_>) -> f64,
+    ) -> Spread {
+        let one = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(self.length());
+            let first: Vec<f64> = chains.flat_map(|chain| &chain[..length]).copied().collect();
+            match Draws::new(&first, self.chains) {
+                Ok(draws) => statistic(draws),
+                Err(_) => f64::NAN,
+            }
+        };
+        spread(directions.iter().map(one))
+    }
+}

@@ -1,0 +1,3 @@
+//! stub
+use crate::Experiment;
+pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[];

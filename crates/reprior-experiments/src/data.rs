@@ -1,0 +1,113 @@
+//! Where an experiment's data come from: a folder with one folder a data set, or the built-in images.
+
+use std::path::PathBuf;
+
+use reprior::model::{Dataset, InputKind, Standardisation, Targets, targets};
+use reprior_io::data::{Request, load};
+
+use crate::Failure;
+
+/// A folder with `mnist/`, `cifar10/` and so on, or none.
+#[derive(Debug, Clone, Default)]
+pub struct DataFolder {
+    /// The folder; without it, built-in data are used instead.
+    pub path: Option<PathBuf>,
+}
+
+/// Images and their classes.
+#[derive(Debug, Clone)]
+pub struct Images {
+    /// Records as they came.
+    pub train: Dataset,
+    /// Records as they came.
+    pub test: Dataset,
+    /// Standardised pixels, row-major.
+    pub inputs: Vec<f64>,
+    /// Standardised pixels, row-major.
+    pub test_inputs: Vec<f64>,
+    /// Coded targets, column-major n × C: 1 − 1/C for the class, −1/C for the others.
+    pub targets: Vec<f64>,
+}
+
+impl DataFolder {
+    /// What stands for the data set `name`.
+    pub fn source(&self, name: &str) -> String {
+        match &self.path {
+            Some(path) => path.join(name).display().to_string(),
+            None => "strokes".to_owned(),
+        }
+    }
+
+    /// What stands for it, without the folder.
+    pub fn described(&self, name: &str) -> String {
+        match &self.path {
+            Some(_) => name.to_owned(),
+            None => format!("built-in images (strokes) in place of {name}"),
+        }
+    }
+
+    /// The first training and test records; of the built-in images as many as there are.
+    ///
+    /// # Errors
+    /// Data that are not there, with the way out.
+    pub fn images(&self, name: &str, train: usize, test: usize) -> Result<Images, Failure> {
+        let mut request = Request::new(self.source(name));
+        let (train, test) = match &self.path {
+            Some(path) if !path.join(name).is_dir() => {
+                return Err(Failure::Request(format!(
+                    "{} has no folder {name}: give --data a folder that has it, or leave --data out for the built-in images",
+                    path.display()
+                )));
+            }
+            Some(_) => (train, test),
+            None => (train.min(3000), test.min(1000)),
+        };
+        (request.train, request.test) = (Some(train), Some(test));
+        let split = load(&request)?;
+        let standardisation = Standardisation::fit(&split.train);
+        Ok(Images {
+            inputs: standardisation.standardise_inputs(&split.train.inputs),
+            test_inputs: standardisation.standardise_inputs(&split.test.inputs),
+            targets: targets::code(&split.train.targets, &standardisation),
+            train: split.train,
+            test: split.test,
+        })
+    }
+}
+
+impl Images {
+    /// Training rows.
+    pub fn rows(&self) -> usize {
+        self.train.rows
+    }
+
+    /// Pixels of an image, all channels.
+    pub fn columns(&self) -> usize {
+        self.train.columns
+    }
+
+    /// Classes.
+    pub fn classes(&self) -> usize {
+        self.train.targets.outputs()
+    }
+
+    /// Height, width and channels.
+    pub fn shape(&self) -> [usize; 3] {
+        match self.train.kind {
+            InputKind::Image {
+                height,
+                width,
+                channels,
+            } => [height, width, channels],
+            InputKind::Table => [1, self.train.columns, 1],
+        }
+    }
+}
+
+/// Class labels of a data set of classes; empty for others.
+pub fn labels(data: &Dataset) -> &[u32] {
+    match &data.targets {
+        Targets::Classes { labels, .. } => labels,
+        Targets::Real { .. } => &[],
+    }
+}

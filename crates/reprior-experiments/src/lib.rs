@@ -1,0 +1,44 @@
+//! The tables and figures of the papers, made again: what each measures, at three sizes, beside what is published.
+//!
+//! An [`Experiment`] is a list of [cells](Experiment::cells) - one network, one method, one step size - each measured by itself,
+//! so that a long one goes on where it was stopped ([`perform`]), and [findings](Experiment::findings): the claims that the
+//! paper's figure is there for, each with what was measured and whether it holds. [`Outcome`] writes tables as text, CSV and
+//! JSON, and figures as SVG.
+
+mod chains;
+mod compare;
+mod data;
+mod experiment;
+mod figure;
+mod hron;
+mod marceau;
+mod outcome;
+mod perform;
+mod pezzetti;
+mod roy;
+mod table;
+
+pub use data::{DataFolder, Images};
+pub use experiment::{About, Bench, Cell, Experiment, Failure, Finding, Paper, Size};
+pub use figure::Figure;
+pub use outcome::Outcome;
+pub use perform::{Event, perform};
+pub use table::{Row, Table, Value};
+
+/// Every experiment, in the order of the papers.
+pub fn experiments() -> Vec<&'static dyn Experiment> {
+    let mut all = Vec::new();
+    all.extend_from_slice(hron::EXPERIMENTS);
+    all.extend_from_slice(pezzetti::EXPERIMENTS);
+    all.extend_from_slice(roy::EXPERIMENTS);
+    all.extend_from_slice(marceau::EXPERIMENTS);
+    all.extend_from_slice(compare::EXPERIMENTS);
+    all
+}
+
+/// The experiment of that name.
+pub fn find(name: &str) -> Option<&'static dyn Experiment> {
+    experiments()
+        .into_iter()
+        .find(|experiment| experiment.about().name == name)
+}

@@ -10,6 +10,7 @@ use reprior::posterior::{Coordinates, Regulariser};
 
 use crate::method::MethodName;
 use crate::minibatch::{LaplaceArguments, MinibatchArguments};
+use crate::reproduce::ReproduceArguments;
 use crate::tangent::Determinant;
 
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
@@ -69,6 +70,15 @@ Example:
         after_help = "Example:\n  reprior bench --data cifar10/ --train 256 --network fcn:1024"
     )]
     Bench(BenchArguments),
+    /// Make a table or figure of the papers again, beside the published one; `--list` shows them all
+    #[command(after_help = "\
+Examples:
+  reprior reproduce --list
+  reprior reproduce pezzetti2024-fig1 --quick
+  reprior reproduce pezzetti2024-fig1 --data DIR      (a folder with cifar10/, mnist/, ...)
+
+Writes tables (CSV, JSON) and figures (SVG) into a folder. An experiment that was stopped goes on with the same command.")]
+    Reproduce(ReproduceArguments),
 }
 
 /// What to sample; `sample` and `plan` share it. Flags override the configuration file.

@@ -24,6 +24,7 @@ mod predictive;
 mod problem;
 mod progress;
 mod record;
+mod reproduce;
 mod schema;
 mod session;
 mod settings;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Predict(arguments) => predict::command(&arguments),
         Command::Plan(arguments) => plan::command(&arguments),
         Command::Bench(arguments) => bench::command(&arguments),
+        Command::Reproduce(arguments) => reproduce::command(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

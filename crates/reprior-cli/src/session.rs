@@ -214,6 +214,21 @@ fn drive_in<R: Stored>(
     })
 }
 
+/// What Ctrl-C sets from now on; a second one ends at once: files are whole at any moment.
+///
+/// # Errors
+/// A system that does not let it be caught.
+pub fn catch_ctrl_c() -> Result<&'static AtomicBool, Failure> {
+    let handler = || {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(handler)
+        .map_err(|error| Failure::run(format!("Ctrl-C cannot be caught: {error}")))?;
+    Ok(&STOP)
+}
+
 /// Runs `walks` on so many threads to their end, and then `finish`, or until they are stopped or fail.
 ///
 /// # Errors
@@ -232,18 +247,11 @@ pub fn drive_walks<W: Walk>(
         }
         return finish(walks);
     }
-    // a second Ctrl-C ends at once; files are whole at any moment
-    let handler = || {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    };
-    ctrlc::set_handler(handler)
-        .map_err(|error| Failure::run(format!("Ctrl-C cannot be caught: {error}")))?;
+    let stop = catch_ctrl_c()?;
     let control = Control {
         threads,
         checkpoint_every: Duration::from_secs_f64(driving.checkpoint_seconds),
-        stop: &STOP,
+        stop,
     };
     let made: Vec<u64> = progress
         .iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Snapshot, Statistics, run};
-use reprior::compute::{Purpose, Real, Stream};
+use reprior::compute::{Purpose, Real, Stream, dot, symmetric_eigen};
 use reprior::diagnostics::{Draws, Estimator, Spread, Truncation, rhat_squared_hron, spread};
 use reprior::model::Model;
 use reprior::posterior::{
@@ -17,7 +17,7 @@ use reprior::sampler::{SamplerSettings, State};
 use crate::{Bench, Failure};
 
 /// Directions in which weights and predictions are watched.
-pub const PROJECTIONS: usize = 50;
+pub const DIRECTIONS: usize = 50;
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -37,8 +37,6 @@ pub struct Plan {
 pub struct Sampled {
     /// Chains.
     pub chains: usize,
-    /// Transitions a draw.
-    pub thin: u64,
     /// Mean acceptance rate after warm-up.
     pub acceptance: f64,
     /// Mean step size after warm-up; NaN without one.
@@ -51,22 +49,83 @@ pub struct Sampled {
     pub n_gradients: u64,
     /// Evaluations of ℓ after warm-up.
     pub n_evaluations: u64,
-    /// Per direction of the weights, draws chain after chain.
+    /// Per direction of all weights that the chain has (of reduced inputs: that the data touch), draws chain after chain.
     pub weights: Vec<Vec<f64>>,
+    /// Per direction of the readout's weights θ, draws chain after chain.
+    pub readout: Vec<Vec<f64>>,
     /// Per direction of the predictions, draws chain after chain.
     pub predictions: Vec<Vec<f64>>,
     /// log density of every draw, chain after chain.
     pub log_densities: Vec<f64>,
 }
 
+/// Directions of weights, one rank-one matrix abᵀ for each layer, all entries N(0, 1), over √D.
+///
+/// Unlike the library's [`Projection`] these leave out what reduced inputs leave out: those weights are drawn afresh, so
+/// that directions with them would seem to mix better than the chain does.
+struct Directions {
+    /// Rows and units of each layer, the readout last.
+    shapes: Vec<(usize, usize)>,
+    /// a and b, layer by layer, direction by direction.
+    factors: Vec<(Vec<f64>, Vec<f64>)>,
+}
+
+impl Directions {
+    fn new<R: Real>(model: &Model<R>) -> Self {
+        let architecture = &model.architecture;
+        let mut shapes = architecture.layer_shapes(model.design.columns());
+        shapes.push((architecture.readout_rows(), architecture.outputs));
+        let mut factors = Vec::new();
+        for (layer, &(rows, units)) in shapes.iter().enumerate() {
+            for direction in 0..DIRECTIONS {
+                let mut stream =
+                    Stream::new(9, layer as u64, Purpose::Projection, direction as u64);
+                let (mut a, mut b) = (vec![0.0; rows], vec![0.0; units]);
+                stream.fill_normal(&mut a);
+                stream.fill_normal(&mut b);
+                factors.push((a, b));
+            }
+        }
+        Self { shapes, factors }
+    }
+
+    /// aᵀWb of every layer, summed; and of the readout alone.
+    fn project<R: Real>(&self, weights: &[R]) -> [Vec<f64>; 2] {
+        let mut all = vec![0.0; DIRECTIONS];
+        let mut readout = vec![0.0; DIRECTIONS];
+        let mut start = 0;
+        for (layer, &(rows, units)) in self.shapes.iter().enumerate() {
+            let weights = &weights[start..start + rows * units];
+            start += rows * units;
+            let factors = &self.factors[layer * DIRECTIONS..];
+            for (index, (a, b)) in factors.iter().take(DIRECTIONS).enumerate() {
+                let unit = |(column, b): (&[R], &f64)| {
+                    let pairs = column.iter().zip(a);
+                    b * pairs.map(|(w, a)| w.to_f64() * a).sum::<f64>()
+                };
+                let value: f64 = weights.chunks_exact(rows).zip(b).map(unit).sum();
+                all[index] += value;
+                if layer + 1 == self.shapes.len() {
+                    readout[index] = value;
+                }
+            }
+        }
+        let scale = (start as f64).sqrt().recip();
+        all.iter_mut().for_each(|value| *value *= scale);
+        [all, readout]
+    }
+}
+
 /// Keeps projections of weights and predictions of one chain.
 struct Watch<R> {
     recorder: Recorder<R>,
     standard: Option<NetworkPosterior<R>>,
+    weight_directions: Directions,
     directions: Vec<Vec<f64>>,
     seed: u64,
     chain: usize,
     weights: Vec<f64>,
+    readout: Vec<f64>,
     predictions: Vec<f64>,
     log_densities: Vec<f64>,
     failure: Option<String>,
@@ -76,7 +135,6 @@ struct Watch<R> {
 
 impl<R: Real> Watch<R> {
     fn new(model: &Arc<Model<R>>, seed: u64, chain: usize) -> Self {
-        let projection = Projection::new(model, PROJECTIONS, 7);
         let size = model.test_design.rows() * model.architecture.outputs;
         let direction = |index: usize| {
             let mut values = vec![0.0; size];
@@ -84,12 +142,14 @@ impl<R: Real> Watch<R> {
             values
         };
         Self {
-            recorder: Recorder::new(Arc::clone(model), projection),
+            recorder: Recorder::new(Arc::clone(model), Projection::new(model, 0, 0)),
             standard: None,
-            directions: (0..PROJECTIONS).map(direction).collect(),
+            weight_directions: Directions::new(model),
+            directions: (0..DIRECTIONS).map(direction).collect(),
             seed,
             chain,
             weights: Vec::new(),
+            readout: Vec::new(),
             predictions: Vec::new(),
             log_densities: Vec::new(),
             failure: None,
@@ -102,7 +162,9 @@ impl<R: Real> Watch<R> {
         let mut stream = Stream::new(self.seed, self.chain as u64, Purpose::Recording, transition);
         match self.recorder.record(posterior, z, &mut stream) {
             Ok(record) => {
-                self.weights.extend_from_slice(&record.projections);
+                let [all, readout] = self.weight_directions.project(&record.weights);
+                self.weights.extend(all);
+                self.readout.extend(readout);
                 let scale = (record.mean.len().max(1) as f64).sqrt().recip();
                 for direction in &self.directions {
                     let pairs = direction.iter().zip(&record.mean);
@@ -232,9 +294,9 @@ fn sample_targets<T: Watched>(
     }
     let mut sampled = Sampled {
         chains: schedule.chains,
-        thin: schedule.thin,
-        weights: vec![Vec::new(); PROJECTIONS],
-        predictions: vec![Vec::new(); PROJECTIONS],
+        weights: vec![Vec::new(); DIRECTIONS],
+        readout: vec![Vec::new(); DIRECTIONS],
+        predictions: vec![Vec::new(); DIRECTIONS],
         ..Sampled::default()
     };
     let mut statistics = Statistics::default();
@@ -246,16 +308,17 @@ fn sample_targets<T: Watched>(
         let snapshot = chain.snapshot();
         statistics.merge(&snapshot.sampling);
         step_sizes.extend(snapshot.step_size);
-        for index in 0..PROJECTIONS {
+        for index in 0..DIRECTIONS {
             let of = |values: &[f64]| -> Vec<f64> {
                 values
                     .iter()
                     .skip(index)
-                    .step_by(PROJECTIONS)
+                    .step_by(DIRECTIONS)
                     .copied()
                     .collect()
             };
             sampled.weights[index].extend(of(&watch.weights));
+            sampled.readout[index].extend(of(&watch.readout));
             sampled.predictions[index].extend(of(&watch.predictions));
         }
         sampled
@@ -332,4 +395,59 @@ impl Sampled {
         };
         spread(directions.iter().map(one))
     }
+
+    /// A statistic of the second half of the first `length` draws of every chain, over the directions.
+    pub fn over_last_half(
+        &self,
+        directions: &[Vec<f64>],
+        length: usize,
+        mut statistic: impl FnMut(Draws<'_>) -> f64,
+    ) -> Spread {
+        let one = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(self.length());
+            let half: Vec<f64> = chains
+                .flat_map(|chain| &chain[length / 2..length])
+                .copied()
+                .collect();
+            match Draws::new(&half, self.chains) {
+                Ok(draws) => statistic(draws),
+                Err(_) => f64::NAN,
+            }
+        };
+        spread(directions.iter().map(one))
+    }
+}
+
+/// The first `count` principal components of what was watched in several directions: one value a draw each.
+pub fn principal_components(directions: &[Vec<f64>], count: usize) -> Vec<Vec<f64>> {
+    let (k, n) = (directions.len(), directions.first().map_or(0, Vec::len));
+    let centred: Vec<Vec<f64>> = directions
+        .iter()
+        .map(|values| {
+            let mean = values.iter().sum::<f64>() / n as f64;
+            values.iter().map(|value| value - mean).collect()
+        })
+        .collect();
+    let mut covariance = vec![0.0; k * k];
+    for i in 0..k {
+        for j in 0..k {
+            covariance[i * k + j] = dot(&centred[i], &centred[j]) / n as f64;
+        }
+    }
+    // of finite numbers; what is not finite has no components
+    let (_, vectors) =
+        symmetric_eigen(&covariance, k).unwrap_or((Vec::new(), vec![f64::NAN; k * k]));
+    let component = |rank: usize| {
+        let mut out = vec![0.0; n];
+        for (values, weight) in centred
+            .iter()
+            .zip(&vectors[(k - 1 - rank) * k..(k - rank) * k])
+        {
+            for (out, value) in out.iter_mut().zip(values) {
+                *out += weight * value;
+            }
+        }
+        out
+    };
+    (0..count.min(k)).map(component).collect()
 }

@@ -91,6 +91,36 @@ impl Images {
         self.train.targets.outputs()
     }
 
+    /// `count` inputs to predict for: halfway between one training image and the next.
+    ///
+    /// The first layer at these is a function of the weights that the data touch. At any other input it also depends on weights
+    /// that reduced inputs leave out and that are drawn afresh, so that predictions would seem to mix better than the chain.
+    pub fn midpoints(&self, count: usize) -> Vec<f64> {
+        let images: Vec<&[f64]> = self.inputs.chunks_exact(self.columns()).collect();
+        let pairs = images.windows(2).take(count);
+        let middle = |pair: &[&[f64]]| -> Vec<f64> {
+            pair[0]
+                .iter()
+                .zip(pair[1])
+                .map(|(a, b)| 0.5 * (a + b))
+                .collect()
+        };
+        pairs.flat_map(middle).collect()
+    }
+
+    /// Inputs in the order that convolutions take them: pixel by pixel, where data come plane by plane.
+    pub fn by_pixels(&self, inputs: &[f64]) -> Vec<f64> {
+        let [height, width, channels] = self.shape();
+        let places = height * width;
+        let mut out = Vec::with_capacity(inputs.len());
+        for image in inputs.chunks_exact(places * channels) {
+            for place in 0..places {
+                out.extend((0..channels).map(|channel| image[channel * places + place]));
+            }
+        }
+        out
+    }
+
     /// Height, width and channels.
     pub fn shape(&self) -> [usize; 3] {
         match self.train.kind {

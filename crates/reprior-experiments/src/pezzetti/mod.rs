@@ -1,3 +1,68 @@
-//! stub
-use crate::Experiment;
-pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[];
+//! Pezzetti, Favaro, Peluchetti 2024, *Function-space MCMC for Bayesian wide neural networks*: pCN, pCNL and Langevin steps on
+//! repriorised networks of one hidden layer of GELU units, images with σ = 0.1.
+//!
+//! β means what it means there: of pCN and pCNL the part of a proposal that is new, of Langevin steps the leapfrog's step
+//! size h with a damping of 0.01 and the Metropolis correction, as the authors' code has it. Predictions are watched halfway
+//! between training images.
+
+mod acceptance;
+mod marginal;
+mod mixing;
+
+use std::sync::Arc;
+
+use reprior::model::{InputReduction, Model};
+use reprior::network::{Activation, Architecture};
+use reprior::sampler::{Method, SamplerSettings};
+
+use crate::{Bench, Experiment, Failure, Images};
+
+pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
+    &acceptance::Acceptance,
+    &mixing::EffectiveSamples,
+    &mixing::ShrinkFactors,
+    &mixing::Traces,
+    &marginal::Marginal,
+];
+
+/// σ.
+const NOISE: f64 = 0.1;
+/// The damping of the authors' Langevin steps.
+const DAMPING: f64 = 0.01;
+/// Methods by name.
+const METHODS: [&str; 3] = ["pcn", "pcnl", "langevin"];
+
+/// Training images n.
+fn rows(bench: &Bench<'_>) -> usize {
+    bench.size.pick(32, 256, 256)
+}
+
+fn images(bench: &Bench<'_>) -> Result<Images, Failure> {
+    bench.data.images("cifar10", rows(bench), 0)
+}
+
+fn model(
+    images: &Images,
+    width: usize,
+    reduction: InputReduction,
+) -> Result<Arc<Model<f32>>, Failure> {
+    let network = Architecture::new(
+        images.columns(),
+        &[width],
+        images.classes(),
+        Activation::Gelu,
+    );
+    let (x, y) = (&images.inputs, images.targets.clone());
+    let model = Model::new(network, NOISE, x, y, &images.midpoints(20), reduction);
+    Ok(Arc::new(model.map_err(Failure::failed)?))
+}
+
+fn settings(method: &str, beta: f64) -> SamplerSettings {
+    let method: Method = method.parse().unwrap_or_default();
+    SamplerSettings {
+        method,
+        step_size: Some(beta),
+        damping: (method == Method::Langevin).then_some(DAMPING),
+        ..SamplerSettings::default()
+    }
+}

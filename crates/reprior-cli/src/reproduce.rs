@@ -1,0 +1,271 @@
+//! `reprior reproduce`: the papers' tables and figures, made again.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use reprior_experiments::{
+    About, Bench, DataFolder, Event, Experiment, Failure as Unmade, Size, experiments, find,
+    perform,
+};
+use serde_json::json;
+
+use crate::error::Failure;
+use crate::session::catch_ctrl_c;
+use crate::table::{align, to_stderr, to_stdout};
+
+/// What to make again, and at which size.
+#[derive(Debug, Args)]
+pub struct ReproduceArguments {
+    /// The experiment; `--list` names them
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    pub name: Option<String>,
+    /// Show every experiment with its paper, figure, cost and data
+    #[arg(long)]
+    pub list: bool,
+    /// A minute: shrunk
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// The paper's own size; its cost is said first
+    #[arg(long)]
+    pub full: bool,
+    /// A folder with mnist/, cifar10/, ... [default: built-in images, which the results say]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// The published algorithm too, where it is faulty
+    #[arg(long)]
+    pub as_published: bool,
+    /// Folder of the results; one that was begun with the same settings is gone on with [default: results/NAME-SIZE]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress on stderr
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl From<Unmade> for Failure {
+    fn from(failure: Unmade) -> Self {
+        match failure {
+            Unmade::Stopped => Self::Stopped,
+            Unmade::Data(_) | Unmade::Request(_) => Self::request(failure),
+            Unmade::Failed(_) | Unmade::Io { .. } => Self::run(failure),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A wrong request; an experiment that failed or was stopped, whose finished parts are kept.
+pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
+    let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
+        list(arguments.json);
+        return Ok(());
+    };
+    let experiment = find(name).ok_or_else(|| unknown(name))?;
+    let size = match (arguments.quick, arguments.full) {
+        (true, _) => Size::Quick,
+        (_, true) => Size::Full,
+        _ => Size::Default,
+    };
+    let threads = threads(arguments.threads)?;
+    let data = data(arguments)?;
+    let about = experiment.about();
+    if let Some(wanted) = about.data {
+        // refused before any work
+        data.images(wanted, 1, 1)?;
+    }
+    let folder = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("results").join(format!("{name}-{size}")));
+    let cells = experiment.cells(size, arguments.as_published);
+    if !arguments.quiet {
+        announce(&about, size, &data, cells.len());
+    }
+    let stop = catch_ctrl_c()?;
+    let display = Display::new(arguments.quiet);
+    let bench = Bench {
+        size,
+        data: &data,
+        threads,
+        stop,
+        progress: &|part| display.advance(part),
+    };
+    let outcome = perform(experiment, &cells, &bench, &folder, &mut |event| {
+        display.begin(event);
+    });
+    display.finish();
+    let outcome = outcome.inspect_err(|failure| {
+        if matches!(failure, Unmade::Stopped) {
+            to_stderr(&format!(
+                "Stopped; what was measured is kept in {}. Go on with the same command.",
+                folder.display()
+            ));
+        }
+    })?;
+    let written = outcome.write(&folder)?;
+    if arguments.json {
+        to_stdout(&format!("{:#}", outcome.json()));
+    } else {
+        to_stdout(&outcome.text());
+        to_stdout(&format!(
+            "\nWritten to {}: {}",
+            folder.display(),
+            written.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = experiments()
+        .iter()
+        .map(|experiment| experiment.about().name)
+        .collect();
+    Failure::Request(format!(
+        "there is no experiment `{name}`; `reprior reproduce --list` explains these: {}",
+        names.join(", ")
+    ))
+}
+
+fn threads(asked: Option<usize>) -> Result<usize, Failure> {
+    match asked {
+        Some(0) => Err(Failure::request("--threads must be at least 1")),
+        Some(threads) => Ok(threads),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+fn data(arguments: &ReproduceArguments) -> Result<DataFolder, Failure> {
+    if let Some(path) = &arguments.data
+        && !path.is_dir()
+    {
+        return Err(Failure::Request(format!(
+            "--data {} is not a folder: give one that has mnist/, cifar10/ and so on in it",
+            path.display()
+        )));
+    }
+    Ok(DataFolder {
+        path: arguments.data.clone(),
+    })
+}
+
+fn announce(about: &About, size: Size, data: &DataFolder, cells: usize) {
+    let cost = size.pick(about.cost[0], about.cost[1], about.cost[2]);
+    let data = about
+        .data
+        .map_or("its own".to_owned(), |name| data.described(name));
+    to_stderr(&format!(
+        "{}: {}, {}; size {size}: {cells} parts, about {cost} on two cores; data: {data}",
+        about.name, about.paper, about.figure
+    ));
+}
+
+fn list(as_json: bool) {
+    let all: Vec<About> = experiments().into_iter().map(Experiment::about).collect();
+    if as_json {
+        let entry = |about: &About| {
+            json!({
+                "name": about.name, "paper": about.paper.to_string(), "figure": about.figure,
+                "what": about.what, "data": about.data,
+                "cost": {"quick": about.cost[0], "default": about.cost[1], "full": about.cost[2]},
+            })
+        };
+        to_stdout(&format!(
+            "{:#}",
+            json!(all.iter().map(entry).collect::<Vec<_>>())
+        ));
+        return;
+    }
+    let mut rows = vec![
+        [
+            "name", "paper", "figure", "data", "quick", "default", "full",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    for about in &all {
+        let paper = about.paper.to_string();
+        let data = about.data.unwrap_or("its own");
+        let [quick, default, full] = about.cost;
+        let row = [about.name, &paper, about.figure, data, quick, default, full];
+        rows.push(row.map(str::to_owned).to_vec());
+    }
+    to_stdout(&align(&rows));
+    to_stdout("");
+    for about in &all {
+        to_stdout(&format!("{}: {}", about.name, about.what));
+    }
+}
+
+/// Parts done, as a bar or as lines.
+struct Display {
+    bar: Option<ProgressBar>,
+    is_quiet: bool,
+    start: Instant,
+}
+
+/// Steps of the bar within one part.
+const STEPS: u64 = 1000;
+
+impl Display {
+    fn new(is_quiet: bool) -> Self {
+        let bar = (!is_quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(STEPS);
+            let template = "{bar:24} {percent:>3} %  {elapsed} gone, {eta} left  {msg}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(500));
+            bar
+        });
+        Self {
+            bar,
+            is_quiet,
+            start: Instant::now(),
+        }
+    }
+
+    fn begin(&self, event: Event<'_>) {
+        let label = event
+            .cell
+            .map_or_else(|| "done".to_owned(), |cell| cell.label());
+        match &self.bar {
+            Some(bar) => {
+                bar.set_length(STEPS * event.of as u64);
+                bar.set_position(STEPS * event.done as u64);
+                bar.set_message(label);
+            }
+            None if !self.is_quiet => {
+                let seconds = self.start.elapsed().as_secs();
+                to_stderr(&format!(
+                    "{}/{}, {seconds} s: {label}",
+                    event.done, event.of
+                ));
+            }
+            None => {}
+        }
+    }
+
+    fn advance(&self, part: f64) {
+        if let Some(bar) = &self.bar {
+            let before = bar.position() / STEPS * STEPS;
+            bar.set_position(before + ((STEPS - 1) as f64 * part.clamp(0.0, 1.0)) as u64);
+        }
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Figure 5: the log density along lines through a posterior draw, before and after repriorisation.
+//!
+//! Along a unit direction v the prior's log density is a parabola of curvature −1. What is measured is how far the log density is
+//! from that parabola: the spread of ℓ, the log density less the prior's, over t in [−3, 3].
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use reprior::chain::{Chain, Collect, Control, Schedule, run};
+use reprior::compute::{Purpose, Stream, norm_squared};
+use reprior::model::{InputReduction, Model};
+use reprior::network::{Activation, Architecture};
+use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder, Target};
+use reprior::sampler::SamplerSettings;
+
+use super::{COORDINATES, NOISE, coordinates};
+use crate::experiment::{listed, results};
+use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+
+/// Points along a line.
+const POINTS: usize = 25;
+
+pub(super) struct Slices;
+
+impl Experiment for Slices {
+    fn about(&self) -> About {
+        About {
+            name: "hron2022-fig5",
+            paper: Paper::Hron,
+            figure: "Figure 5",
+            what: "the log posterior along random lines through a posterior draw in standard and repriorised coordinates, against the prior's parabola",
+            data: Some("cifar10"),
+            cost: ["5 s", "3 min", "20 min"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        let widths: &[usize] = size.pick(
+            &[16, 64, 256],
+            &[32, 128, 512, 2048],
+            &[32, 128, 512, 2048, 8192],
+        );
+        widths
+            .iter()
+            .map(|&width| Cell::new().with("width", width))
+            .collect()
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let images = bench
+            .data
+            .images("cifar10", bench.size.pick(32, 256, 256), 0)?;
+        let width = cell.count("width");
+        let network = Architecture::new(
+            images.columns(),
+            &[width],
+            images.classes(),
+            Activation::Gelu,
+        );
+        let (x, y) = (&images.inputs, images.targets.clone());
+        let model = Model::<f64>::new(network, NOISE, x, y, &[], InputReduction::Auto);
+        let model = Arc::new(model.map_err(Failure::failed)?);
+        let (phi, theta) = stationary(&model, bench)?;
+        let mut rows = Vec::new();
+        for name in COORDINATES {
+            let mut target = NetworkPosterior::new(Arc::clone(&model), coordinates(name), None);
+            let centre = if name == "standard" { &theta } else { &phi };
+            let lines = bench.size.pick(6, 10, 20);
+            let mut spreads = Vec::new();
+            for line in 0..lines {
+                let mut direction = vec![0.0; centre.len()];
+                Stream::new(5, line, Purpose::Projection, 0).fill_normal(&mut direction);
+                let scale = norm_squared(&direction).sqrt().recip();
+                let mut ratios = Vec::new();
+                for point in 0..POINTS {
+                    let t = -3.0 + 6.0 * point as f64 / (POINTS - 1) as f64;
+                    let pairs = centre.iter().zip(&direction);
+                    let z: Vec<f64> = pairs.map(|(z, v)| z + t * scale * v).collect();
+                    let ratio = target.log_ratio(&z).map_err(Failure::failed)?;
+                    ratios.push(ratio);
+                    if line < 3 {
+                        rows.push(
+                            Row::of("slices")
+                                .with("coordinates", name)
+                                .with("width", width)
+                                .with("line", line)
+                                .with("t", t)
+                                .with("log density", ratio - 0.5 * norm_squared(&z)),
+                        );
+                    }
+                    bench.advance(line as f64 / lines as f64)?;
+                }
+                let mean = ratios.iter().sum::<f64>() / POINTS as f64;
+                let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
+                spreads.push((squares / POINTS as f64).sqrt());
+            }
+            let mean = spreads.iter().sum::<f64>() / lines as f64;
+            rows.insert(
+                0,
+                Row::new()
+                    .with("width", width)
+                    .with("coordinates", name)
+                    .with("departure from the prior", mean),
+            );
+        }
+        // centred at the middle of each line, so that lines can be laid over one another
+        let middles: Vec<(String, f64, f64)> = rows
+            .iter()
+            .filter(|row| row.table == "slices" && row.number("t").abs() < 1e-9)
+            .map(|row| {
+                (
+                    row.text("coordinates").to_owned(),
+                    row.number("line"),
+                    row.number("log density"),
+                )
+            })
+            .collect();
+        for row in rows.iter_mut().filter(|row| row.table == "slices") {
+            let (name, line) = (row.text("coordinates").to_owned(), row.number("line"));
+            let middle = middles
+                .iter()
+                .find(|middle| middle.0 == name && middle.1 == line);
+            let centred = row.number("log density") - middle.map_or(0.0, |middle| middle.2);
+            row.values.push(("centred".to_owned(), centred.into()));
+        }
+        Ok(rows)
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        let table = results(tables);
+        let [standard, repriorised] = COORDINATES
+            .map(|name| table.numbers("departure from the prior", &[("coordinates", name.into())]));
+        let gains: Vec<f64> = standard
+            .iter()
+            .zip(&repriorised)
+            .map(|(a, b)| a / b)
+            .collect();
+        let falls = repriorised
+            .first()
+            .zip(repriorised.last())
+            .is_some_and(|(a, b)| b < a);
+        vec![
+            Finding::new(
+                "slices of the repriorised posterior are nearer to the prior's parabola at every width",
+                !gains.is_empty() && gains.iter().all(|&gain| gain > 1.0),
+                format!("departure, standard over repriorised: {}", listed(&gains)),
+            ),
+            Finding::new(
+                "and nearer the wider the network",
+                falls,
+                format!(
+                    "repriorised: {}; standard: {}",
+                    listed(&repriorised),
+                    listed(&standard)
+                ),
+            ),
+        ]
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![
+            Figure {
+                logarithmic: [true, true],
+                ..Figure::lines(
+                    "departure",
+                    "Departure of slices from the prior",
+                    "Lower is simpler: 0 would be the prior's own parabola.",
+                    ("width", "width"),
+                    ("departure from the prior", "spread of ℓ along a line"),
+                    &["coordinates"],
+                )
+            },
+            Figure {
+                table: "slices",
+                panel: Some("coordinates"),
+                ..Figure::lines(
+                    "slices",
+                    "Log posterior along lines",
+                    "Repriorised slices are all alike; standard ones are steep and uneven.",
+                    ("t", "distance from the draw"),
+                    ("centred", "log density, less that at the draw"),
+                    &["width", "line"],
+                )
+            },
+        ]
+    }
+}
+
+/// A draw of the posterior in repriorised and in standard coordinates.
+fn stationary(model: &Arc<Model<f64>>, bench: &Bench<'_>) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+    let schedule = Schedule {
+        chains: 1,
+        warmup: bench.size.pick(60, 15, 15),
+        draws: 1,
+        thin: 1,
+        seed: 3,
+    };
+    let target = NetworkPosterior::new(Arc::clone(model), Coordinates::Marginal, None);
+    let chain = Chain::start(0, schedule, &SamplerSettings::default(), target);
+    let walks = vec![(chain.map_err(Failure::failed)?, Collect::default())];
+    let never = AtomicBool::new(false);
+    let control = Control {
+        threads: 1,
+        checkpoint_every: Duration::from_secs(3600),
+        stop: &never,
+    };
+    let (mut walks, outcome) = run(walks, control, &|_| {});
+    outcome.map_err(Failure::failed)?;
+    let mut phi = walks.swap_remove(0).1.positions.swap_remove(0);
+    let inner = phi.len();
+    phi.resize(inner + model.architecture.readout_parameters(), 0.0);
+    let mut stream = Stream::new(4, 0, Purpose::Recording, 0);
+    stream.fill_normal(&mut phi[inner..]);
+    let mut posterior = NetworkPosterior::new(Arc::clone(model), Coordinates::Repriorised, None);
+    let mut recorder = Recorder::new(Arc::clone(model), Projection::new(model, 0, 0));
+    let record = recorder.record(&mut posterior, &phi, &mut stream);
+    let theta = record.map_err(Failure::failed)?.weights.clone();
+    Ok((phi, theta))
+}

@@ -1,0 +1,219 @@
+//! Figures 8 and 9: effective draws and R̂² against the number of steps, fully connected and residual networks.
+
+use std::sync::Arc;
+
+use reprior::chain::Schedule;
+use reprior::model::{InputReduction, Model};
+use reprior::network::layer::Shape;
+use reprior::network::{Activation, Architecture, LayerScale, Named};
+
+use super::{COORDINATES, NOISE, coordinates, langevin, model};
+use crate::chains::{Sampled, sample};
+use crate::experiment::{listed, results};
+use crate::{
+    About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
+};
+
+/// Figure 8.
+pub(super) struct FullyConnected;
+/// Figure 9.
+pub(super) struct Residual;
+
+impl Experiment for FullyConnected {
+    fn about(&self) -> About {
+        About {
+            name: "hron2022-fig8",
+            paper: Paper::Hron,
+            figure: "Figure 8",
+            what: "R̂² − 1 (their eq. 6, three chains from the prior) and effective draws against steps, a fully connected network of three hidden layers, many data",
+            data: Some("cifar10"),
+            cost: ["10 s", "25 min", "weeks"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        let (rows, width, steps): (&[usize], usize, u64) = size.pick(
+            (&[48], 64, 3000),
+            (&[1000], 128, 5000),
+            (&[1000, 10_000, 40_000], 1024, 300_000),
+        );
+        cells(rows, width, steps)
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let images = bench.data.images("cifar10", cell.count("n"), 0)?;
+        let reduction = bench.size.pick(
+            InputReduction::Auto,
+            InputReduction::Auto,
+            InputReduction::Off,
+        );
+        let model = model(&images, &[cell.count("width"); 3], reduction)?;
+        by_steps(cell, &model, bench)
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        findings(tables)
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        figures()
+    }
+}
+
+impl Experiment for Residual {
+    fn about(&self) -> About {
+        About {
+            name: "hron2022-fig9",
+            paper: Paper::Hron,
+            figure: "Figure 9",
+            what: "R̂² − 1 and effective draws against steps of a normaliser-free wide residual network (quick and default: depth 8; full: depth 20)",
+            data: Some("cifar10"),
+            cost: ["30 s", "25 min", "weeks"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        let (rows, width, steps): (&[usize], usize, u64) = size.pick(
+            (&[20], 4, 600),
+            (&[64], 8, 1500),
+            (&[1000, 10_000], 128, 300_000),
+        );
+        cells(rows, width, steps)
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let images = bench.data.images("cifar10", cell.count("n"), 0)?;
+        let model = residual(&images, bench.size.pick(8, 8, 20), cell.count("width"))?;
+        by_steps(cell, &model, bench)
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        findings(tables)
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        figures()
+    }
+}
+
+fn cells(rows: &[usize], width: usize, steps: u64) -> Vec<Cell> {
+    let cell = |&n: &usize| {
+        COORDINATES.map(|name| {
+            Cell::new()
+                .with("n", n)
+                .with("width", width)
+                .with("coordinates", name)
+                .with("steps", steps)
+        })
+    };
+    rows.iter().flat_map(cell).collect()
+}
+
+/// σ_w² = 2.2, σ_b = 0 within, as published.
+fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32>>, Failure> {
+    let named: Named = format!("resnet:{depth},width={width}")
+        .parse()
+        .map_err(Failure::Failed)?;
+    let scale = LayerScale {
+        weight: 2.2_f64.sqrt(),
+        bias: 0.0,
+    };
+    let (shape, classes) = (Shape::from(images.shape()), images.classes());
+    let network = named
+        .network(shape, classes, Activation::Gelu, scale)
+        .map_err(Failure::failed)?;
+    let test = images.midpoints(10);
+    let [x, test] = [&images.inputs, &test].map(|inputs| images.by_pixels(inputs));
+    let y = images.targets.clone();
+    let model = Model::new(
+        Architecture::of(network),
+        NOISE,
+        &x,
+        y,
+        &test,
+        InputReduction::Auto,
+    );
+    Ok(Arc::new(model.map_err(Failure::failed)?))
+}
+
+/// Three chains, looked at after each tenth of their steps.
+fn by_steps(cell: &Cell, model: &Arc<Model<f32>>, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+    let steps = cell.count("steps") as u64;
+    let thin = bench.size.pick(5, 25, 100);
+    let schedule = Schedule {
+        chains: 3,
+        warmup: bench.size.pick(steps / 5, steps / 5, 20_000),
+        draws: steps / thin,
+        thin,
+        seed: 6,
+    };
+    let plan = langevin(coordinates(cell.text("coordinates")), schedule);
+    let sampled: Sampled = sample(model, &plan, bench)?;
+    let length = sampled.length();
+    let row = |tenth: usize| {
+        let end = length * tenth / 10;
+        let rhat = sampled.rhat_squared(&sampled.predictions, end);
+        let weights = sampled.rhat_squared(&sampled.weights, end);
+        let mut row = Row::new()
+            .with("coordinates", cell.text("coordinates"))
+            .with("n", cell.count("n"))
+            .with("step", end as u64 * thin)
+            .with("R̂² − 1, predictions", rhat.mean - 1.0)
+            .with("R̂² − 1, weights", weights.mean - 1.0);
+        if tenth == 10 {
+            row = row
+                .with("ess weights", sampled.ess_per_draw(&sampled.weights).mean)
+                .with(
+                    "ess predictions",
+                    sampled.ess_per_draw(&sampled.predictions).mean,
+                )
+                .with("step size", sampled.step_size)
+                .with("acceptance", sampled.acceptance);
+        }
+        row
+    };
+    Ok((1..=10).map(row).collect())
+}
+
+fn findings(tables: &[Table]) -> Vec<Finding> {
+    let table = results(tables);
+    let last = |name: &str, column: &str| {
+        let values = table.numbers(column, &[("coordinates", name.into())]);
+        values.last().copied().unwrap_or(f64::NAN)
+    };
+    let rhat = COORDINATES.map(|name| last(name, "R̂² − 1, predictions"));
+    let ess = COORDINATES.map(|name| last(name, "ess weights"));
+    vec![
+        Finding::new(
+            "repriorised chains agree sooner: R̂² − 1 is lower after the same steps",
+            rhat[1] < rhat[0],
+            format!(
+                "R̂² − 1 of predictions, standard and repriorised: {}",
+                listed(&rhat)
+            ),
+        ),
+        Finding::new(
+            "and have more effective draws of weights",
+            ess[1] > ess[0],
+            format!(
+                "effective draws per draw, standard and repriorised: {}",
+                listed(&ess)
+            ),
+        ),
+    ]
+}
+
+fn figures() -> Vec<Figure> {
+    vec![Figure {
+        panel: Some("n"),
+        logarithmic: [false, true],
+        ..Figure::lines(
+            "rhat",
+            "R̂² − 1 of predictions against steps",
+            "Lower is better: at 0 chains cannot be told apart.",
+            ("step", "steps of each chain"),
+            ("R̂² − 1, predictions", "R̂² − 1, mean over predictions"),
+            &["coordinates"],
+        )
+    }]
+}

@@ -1,0 +1,288 @@
+//! Figure 1: acceptance rates against width and β.
+//!
+//! Measured from stationary draws: `hmc-infinite` in marginal coordinates gives nearly independent draws of the inner weights,
+//! φ_out is N(0, I) exactly, and from each draw a few steps are made. Langevin steps are made in all coordinates, also those
+//! that the data do not touch (D = (d₀ + 1 + C)·width + C): their energy error grows with √D.
+//!
+//! Published algorithm: its pCNL takes −log p(y | T(φ)) for the potential, and so counts the likelihood twice.
+
+use std::sync::Arc;
+
+use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::model::{InputReduction, Model, TestDesign, whole_weights};
+use reprior::posterior::{Coordinates, NetworkPosterior, Target};
+use reprior::sampler::SamplerSettings;
+
+use super::{METHODS, images, model, settings};
+use crate::experiment::{listed, results, rises};
+use crate::{
+    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
+};
+
+pub(super) struct Acceptance;
+
+const PUBLISHED: &str = "pcnl as published";
+
+impl Experiment for Acceptance {
+    fn about(&self) -> About {
+        About {
+            name: "pezzetti2024-fig1",
+            paper: Paper::Pezzetti,
+            figure: "Figure 1",
+            what: "acceptance rates of pCN, pCNL and Langevin steps against width at step sizes β = 0.2, 0.1, 0.01, at stationarity, n = 256",
+            data: Some("cifar10"),
+            cost: ["5 s", "10 min", "2 h"],
+        }
+    }
+
+    fn cells(&self, size: Size, as_published: bool) -> Vec<Cell> {
+        let widths: &[usize] = size.pick(
+            &[64, 256, 1024],
+            &[512, 1024, 2048, 4096, 8192],
+            &[512, 1024, 2048, 4096, 8192],
+        );
+        let draws = size.pick(8_usize, 8, 64);
+        let published: &[&str] = if as_published { &[PUBLISHED] } else { &[] };
+        let cell = |&width: &usize| {
+            METHODS.iter().chain(published).map(move |&method| {
+                Cell::new()
+                    .with("width", width)
+                    .with("method", method)
+                    .with("draws", draws)
+            })
+        };
+        widths.iter().flat_map(cell).collect()
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let images = images(bench)?;
+        let width = cell.count("width");
+        let reduced = model(&images, width, InputReduction::Auto)?;
+        let draws = stationary(&reduced, cell.count("draws"), bench)?;
+        let method = cell.text("method");
+        let mut rows = Vec::new();
+        for beta in [0.2, 0.1, 0.01] {
+            let rates = match method {
+                "langevin" => {
+                    let whole = model(&images, width, InputReduction::Off)?;
+                    let lift =
+                        whole_weights(&reduced.architecture, &reduced.design, &images.inputs);
+                    let start =
+                        |index: usize| lifted(&draws[index], lift.as_ref(), &reduced, index);
+                    let steps = bench.size.pick(20, 4, 100);
+                    from_each(
+                        &whole,
+                        false,
+                        &settings(method, beta),
+                        draws.len(),
+                        &start,
+                        steps,
+                        bench,
+                    )?
+                }
+                _ => {
+                    let start = |index: usize| draws[index].clone();
+                    let is_published = method == PUBLISHED;
+                    let settings = settings(if is_published { "pcnl" } else { method }, beta);
+                    let steps = bench.size.pick(20, 25, 200);
+                    from_each(
+                        &reduced,
+                        is_published,
+                        &settings,
+                        draws.len(),
+                        &start,
+                        steps,
+                        bench,
+                    )?
+                }
+            };
+            let n = rates.len() as f64;
+            let mean = rates.iter().sum::<f64>() / n;
+            let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            rows.push(
+                Row::new()
+                    .with("method", method)
+                    .with("beta", beta)
+                    .with("width", width)
+                    .with("acceptance", mean)
+                    .with("standard error", (variance / n).sqrt()),
+            );
+        }
+        Ok(rows)
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        let table = results(tables);
+        let rates = |method: &str, beta: f64| {
+            let wanted = [("method", method.into()), ("beta", beta.into())];
+            table.numbers("acceptance", &wanted)
+        };
+        let mut findings = Vec::new();
+        for method in ["pcn", "pcnl"] {
+            // at 0.01 every rate is above 0.99: differences are Monte-Carlo errors
+            let by_beta = [0.2, 0.1].map(|beta| rates(method, beta));
+            findings.push(Finding::new(
+                format!("{method}'s acceptance rises with width (Theorems 2.1 and 2.2)"),
+                by_beta.iter().all(|rates| rises(rates, 0.02)),
+                format!(
+                    "β = 0.2: {}; 0.1: {}",
+                    listed(&by_beta[0]),
+                    listed(&by_beta[1])
+                ),
+            ));
+        }
+        // narrower networks reject because their posterior is curved, not because it has many dimensions
+        let wide = |width: &Value| matches!(width, Value::Number(width) if *width >= 256.0);
+        let widths = table.distinct("width");
+        let langevin: Vec<f64> = rates("langevin", 0.2)
+            .into_iter()
+            .zip(&widths)
+            .filter_map(|(rate, width)| wide(width).then_some(rate))
+            .collect();
+        findings.push(Finding::new(
+            "the acceptance of Langevin steps falls with width (from 256 on)",
+            rises(&langevin.iter().map(|rate| -rate).collect::<Vec<_>>(), 0.01),
+            format!("β = 0.2: {}", listed(&langevin)),
+        ));
+        let published = rates(PUBLISHED, 0.2);
+        if let (Some(&theirs), Some(&ours)) = (published.last(), rates("pcnl", 0.2).last()) {
+            findings.push(Finding::new(
+                "pCNL as published, which counts the likelihood twice, stays below pCNL at the largest width",
+                theirs < ours,
+                format!("β = 0.2: {} against {}", listed(&published), listed(&rates("pcnl", 0.2))),
+            ));
+        }
+        findings
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![Figure {
+            error: Some("standard error"),
+            panel: Some("beta"),
+            logarithmic: [true, false],
+            ..Figure::lines(
+                "acceptance",
+                "Acceptance rate against width",
+                "Higher is better: lines that rise keep their step size as the network widens.",
+                ("width", "width"),
+                ("acceptance", "acceptance rate"),
+                &["method"],
+            )
+        }]
+    }
+}
+
+/// Draws of the inner weights in reduced coordinates, each with a φ_out ~ N(0, I).
+fn stationary(
+    model: &Arc<Model<f32>>,
+    draws: usize,
+    bench: &Bench<'_>,
+) -> Result<Vec<Vec<f32>>, Failure> {
+    let schedule = Schedule {
+        chains: 2,
+        warmup: bench.size.pick(40, 8, 20),
+        draws: draws as u64 / 2,
+        thin: bench.size.pick(5, 1, 1),
+        seed: 31,
+    };
+    let start = |index| {
+        let target = NetworkPosterior::new(Arc::clone(model), Coordinates::Marginal, None);
+        let chain = Chain::start(index, schedule, &SamplerSettings::default(), target);
+        Ok((chain.map_err(Failure::failed)?, Collect::default()))
+    };
+    let control = Control {
+        threads: bench.threads,
+        checkpoint_every: std::time::Duration::from_secs(3600),
+        stop: bench.stop,
+    };
+    let walks = (0..2).map(start).collect::<Result<Vec<_>, Failure>>()?;
+    let (chains, outcome) = run(walks, control, &|_| {});
+    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
+        return Err(Failure::Stopped);
+    }
+    let readout = model.architecture.readout_parameters();
+    let with_readout = |(index, mut z): (usize, Vec<f32>)| {
+        let mut phi = vec![0.0; readout];
+        Stream::new(32, index as u64, Purpose::Recording, 0).fill_normal(&mut phi);
+        z.extend(phi);
+        z
+    };
+    let positions = chains
+        .into_iter()
+        .flat_map(|(_, collected)| collected.positions);
+    Ok(positions.enumerate().map(with_readout).collect())
+}
+
+/// The same draw in the network's own coordinates: what reduced inputs leave out is N(0, I).
+fn lifted(
+    z: &[f32],
+    lift: Option<&TestDesign<f32>>,
+    reduced: &Model<f32>,
+    index: usize,
+) -> Vec<f32> {
+    let Some(lift) = lift else {
+        return z.to_vec();
+    };
+    let (columns, width) = (reduced.design.columns(), reduced.architecture.hidden[0]);
+    let (inner, readout) = z.split_at(columns * width);
+    let mut noise = vec![0.0; lift.residual_columns() * width];
+    Stream::new(33, index as u64, Purpose::Recording, 0).fill_normal(&mut noise);
+    let mut weights = vec![0.0; lift.rows() * width];
+    lift.forward(
+        matrix_mut(&mut weights, lift.rows(), width),
+        matrix(inner, columns, width),
+        matrix(&noise, lift.residual_columns(), width),
+    );
+    weights.extend(readout);
+    weights
+}
+
+/// Mean acceptance rates of so many steps from each of `count` draws.
+fn from_each(
+    model: &Arc<Model<f32>>,
+    is_published: bool,
+    settings: &SamplerSettings,
+    count: usize,
+    start: &(dyn Fn(usize) -> Vec<f32> + Sync),
+    steps: usize,
+    bench: &Bench<'_>,
+) -> Result<Vec<f64>, Failure> {
+    let of_draw = |target: &mut NetworkPosterior<f32>, index: usize| -> Result<f64, Failure> {
+        let mut sampler = settings.sampler();
+        let target: &mut dyn Target<Real = f32> = target;
+        let mut state = sampler
+            .init(target, start(index))
+            .map_err(Failure::failed)?;
+        let mut sum = 0.0;
+        for step in 0..steps {
+            let mut stream = Stream::new(34, index as u64, Purpose::Transition, step as u64);
+            let info = sampler
+                .step(target, &mut state, &mut stream)
+                .map_err(Failure::failed)?;
+            sum += info.acceptance_rate;
+            bench.advance(index as f64 / count as f64)?;
+        }
+        Ok(sum / steps as f64)
+    };
+    let half = |first: usize| -> Result<Vec<f64>, Failure> {
+        let mut target = if is_published {
+            NetworkPosterior::likelihood_of_repriorised(Arc::clone(model))
+        } else {
+            NetworkPosterior::new(Arc::clone(model), Coordinates::Repriorised, None)
+        };
+        (first..count)
+            .step_by(2)
+            .map(|index| of_draw(&mut target, index))
+            .collect()
+    };
+    let [even, odd] = std::thread::scope(|scope| {
+        let other = scope.spawn(|| half(1));
+        let own = half(0);
+        let other = other
+            .join()
+            .unwrap_or_else(|_| Err(Failure::failed("a thread failed")));
+        [own, other]
+    });
+    Ok([even?, odd?].concat())
+}

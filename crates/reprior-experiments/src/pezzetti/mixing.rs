@@ -1,0 +1,369 @@
+//! Figures 2 to 6: effective draws against width, R-hat against steps, traces of the first two principal components.
+
+use reprior::chain::Schedule;
+use reprior::diagnostics::{Draws, potential_scale_reduction};
+use reprior::model::InputReduction;
+use reprior::posterior::{Coordinates, Regulariser};
+
+use super::{METHODS, images, model, settings};
+use crate::chains::{Plan, Sampled, principal_components, sample};
+use crate::experiment::{listed, results, rises};
+use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+
+/// Transitions between draws, as published.
+const THIN: u64 = 25;
+
+/// A cell of every method, width and β.
+fn cells(widths: &[usize], betas: &[f64], length: [u64; 2]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for &width in widths {
+        for &beta in betas {
+            for method in METHODS {
+                cells.push(
+                    Cell::new()
+                        .with("width", width)
+                        .with("beta", beta)
+                        .with("method", method)
+                        .with("warm-up", length[0])
+                        .with("steps", length[1]),
+                );
+            }
+        }
+    }
+    cells
+}
+
+/// Runs a cell's chains: from a draw of the prior, or after `arrival` transitions of hmc-infinite.
+fn chains(cell: &Cell, bench: &Bench<'_>, chains: usize, arrival: u64) -> Result<Sampled, Failure> {
+    let images = images(bench)?;
+    let model = model(&images, cell.count("width"), InputReduction::Off)?;
+    let mut settings = settings(cell.text("method"), cell.number("beta"));
+    settings.arrival = Some(arrival);
+    let plan = Plan {
+        settings,
+        coordinates: Coordinates::Repriorised,
+        regulariser: Regulariser::Matched,
+        schedule: Schedule {
+            chains,
+            warmup: cell.count("warm-up") as u64,
+            draws: cell.count("steps") as u64 / THIN,
+            thin: THIN,
+            seed: 4,
+        },
+    };
+    sample(&model, &plan, bench)
+}
+
+/// A cell's choices as the beginning of a row.
+fn begin(cell: &Cell, table: &str) -> Row {
+    Row::of(table)
+        .with("method", cell.text("method"))
+        .with("beta", cell.number("beta"))
+        .with("width", cell.count("width"))
+}
+
+/// Figure 2.
+pub(super) struct EffectiveSamples;
+
+impl Experiment for EffectiveSamples {
+    fn about(&self) -> About {
+        About {
+            name: "pezzetti2024-fig2",
+            paper: Paper::Pezzetti,
+            figure: "Figure 2",
+            what: "effective draws per thinned draw (every 25th step) of weights and predictions against width, n = 256; at quick and default size chains start where hmc-infinite arrived",
+            data: Some("cifar10"),
+            cost: ["20 s", "20 min", "weeks"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        match size {
+            Size::Quick => cells(&[64, 256, 1024], &[0.2], [60, 1000]),
+            Size::Default => cells(&[128, 512, 1024], &[0.2, 0.1], [30, 1000]),
+            Size::Full => cells(
+                &[512, 1024, 2048, 4096],
+                &[0.2, 0.1, 0.01],
+                [20_000, 1_000_000],
+            ),
+        }
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let sampled = chains(cell, bench, 2, bench.size.pick(40, 20, 0))?;
+        let weights = sampled.ess_per_draw(&sampled.weights);
+        let predictions = sampled.ess_per_draw(&sampled.predictions);
+        let (r, beta) = (THIN as f64 / 2.0, cell.number("beta"));
+        let memory = (1.0 - beta * beta).powf(r);
+        let row = begin(cell, Row::RESULTS)
+            .with("acceptance", sampled.acceptance)
+            .with("ess weights", weights.mean)
+            .with("least", weights.min)
+            .with("greatest", weights.max)
+            .with("ess predictions", predictions.mean);
+        let ceiling = (1.0 - memory) / (1.0 + memory);
+        let is_crank_nicolson = cell.text("method") == "pcn";
+        Ok(vec![if is_crank_nicolson {
+            row.with("wide limit", ceiling)
+        } else {
+            row
+        }])
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        let table = results(tables);
+        let of = |method: &str, beta: f64, column: &str| {
+            table.numbers(column, &[("method", method.into()), ("beta", beta.into())])
+        };
+        let weights = of("pcn", 0.2, "ess weights");
+        let mut findings = vec![Finding::new(
+            "pCN's effective draws grow with width",
+            rises(&weights, 0.02),
+            format!("weights, β = 0.2: {}", listed(&weights)),
+        )];
+        let (last, limit) = (weights.last(), of("pcn", 0.2, "wide limit"));
+        if let (Some(&last), Some(&limit)) = (last, limit.last()) {
+            findings.push(Finding::new(
+                "pCN's effective draws of weights stay at or below those of an accepted walk, (1 − r)/(1 + r) with r = (1 − β²)^12.5",
+                last < 1.4 * limit,
+                format!("β = 0.2: {last:.3} at the largest width, limit {limit:.3}"),
+            ));
+        }
+        // with fewer dimensions than a few hundred thousand steps of h = 0.2 are accepted well
+        let [rates, langevin] =
+            ["acceptance", "ess weights"].map(|column| of("langevin", 0.2, column));
+        if let (Some(&pcn), Some(&rate), Some(&langevin)) =
+            (weights.last(), rates.last(), langevin.last())
+            && rate < 0.75
+        {
+            findings.push(Finding::new(
+                "at the largest width and β = 0.2 pCN gives more effective draws of weights than Langevin steps",
+                pcn > langevin,
+                format!("{pcn:.4} against {langevin:.4}, whose acceptance is {rate:.3}"),
+            ));
+        }
+        let slow: Vec<f64> = METHODS
+            .iter()
+            .flat_map(|m| of(m, 0.01, "ess weights"))
+            .collect();
+        if !slow.is_empty() {
+            // a chain that hardly moves has an effective draw or two however it is looked at
+            let largest = slow.iter().copied().fold(0.0, f64::max);
+            findings.push(Finding::new(
+                "at β = 0.01 effective draws are few whatever the method",
+                largest < 0.1,
+                format!("largest per thinned draw: {largest:.3}"),
+            ));
+        }
+        findings
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let figure = |name, column: (&'static str, &'static str), title| Figure {
+            panel: Some("beta"),
+            logarithmic: [true, true],
+            ..Figure::lines(
+                name,
+                title,
+                "Higher is better; 1 is an independent draw every 25 steps.",
+                ("width", "width"),
+                column,
+                &["method"],
+            )
+        };
+        vec![
+            figure(
+                "ess-weights",
+                ("ess weights", "effective draws per draw"),
+                "Effective draws of weights",
+            ),
+            figure(
+                "ess-predictions",
+                ("ess predictions", "effective draws per draw"),
+                "Effective draws of predictions",
+            ),
+        ]
+    }
+}
+
+/// Figure 3.
+pub(super) struct ShrinkFactors;
+
+impl Experiment for ShrinkFactors {
+    fn about(&self) -> About {
+        About {
+            name: "pezzetti2024-fig3",
+            paper: Paper::Pezzetti,
+            figure: "Figure 3",
+            what: "R-hat of predictions (potential scale reduction of 3 chains from the prior, no warm-up) against steps at β = 0.1",
+            data: Some("cifar10"),
+            cost: ["15 s", "25 min", "5 h"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        match size {
+            Size::Quick => cells(&[32, 256], &[0.1], [0, 2500]),
+            Size::Default => cells(&[128, 512], &[0.1], [0, 8000]),
+            Size::Full => cells(&[512, 1024, 2096, 4192], &[0.1], [0, 20_000]),
+        }
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let sampled = chains(cell, bench, 3, 0)?;
+        let length = sampled.length();
+        let parts = 8;
+        let row = |part: usize| {
+            let end = length * part / parts;
+            // the second half of what was drawn: the first holds the way from the prior
+            let rhat = sampled.over_last_half(&sampled.predictions, end, |draws: Draws<'_>| {
+                potential_scale_reduction(draws)
+            });
+            begin(cell, Row::RESULTS)
+                .with("steps", end as u64 * THIN)
+                .with("R-hat", rhat.mean)
+                .with("largest", rhat.max)
+        };
+        Ok((1..=parts).map(row).collect())
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        let table = results(tables);
+        let last = |method: &str, width: &crate::Value| {
+            let wanted = [("method", method.into()), ("width", width.clone())];
+            table
+                .numbers("R-hat", &wanted)
+                .last()
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
+        let widths = table.distinct("width");
+        let (Some(narrow), Some(wide)) = (widths.first(), widths.last()) else {
+            return Vec::new();
+        };
+        let [pcn, pcnl, langevin] =
+            METHODS.map(|method| [last(method, narrow), last(method, wide)]);
+        vec![
+            Finding::new(
+                "pCN's chains agree better the wider the network",
+                pcn[1] < pcn[0],
+                format!("last R-hat at widths {narrow} and {wide}: {}", listed(&pcn)),
+            ),
+            Finding::new(
+                "chains of pCN and pCNL agree at the largest width (R-hat below 1.2)",
+                pcn[1] < 1.2 && pcnl[1] < 1.2,
+                format!(
+                    "pcn {:.3}, pcnl {:.3}, langevin {:.3}",
+                    pcn[1], pcnl[1], langevin[1]
+                ),
+            ),
+        ]
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![Figure {
+            panel: Some("width"),
+            ..Figure::lines(
+                "rhat",
+                "R-hat against steps",
+                "1 means that chains cannot be told apart; below 1.2 was the paper's bar.",
+                ("steps", "steps of each chain"),
+                ("R-hat", "R-hat, mean over predictions"),
+                &["method"],
+            )
+        }]
+    }
+}
+
+/// Figures 4 to 6.
+pub(super) struct Traces;
+
+impl Experiment for Traces {
+    fn about(&self) -> About {
+        About {
+            name: "pezzetti2024-fig4",
+            paper: Paper::Pezzetti,
+            figure: "Figures 4-6",
+            what: "traces of the first two principal components of the weights' projections, three chains of each method at β = 0.1",
+            data: Some("cifar10"),
+            cost: ["10 s", "15 min", "5 h"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        match size {
+            Size::Quick => cells(&[64, 256], &[0.1], [0, 5000]),
+            Size::Default => cells(&[128, 512], &[0.1], [0, 5000]),
+            Size::Full => cells(&[512, 4096], &[0.1], [0, 20_000]),
+        }
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let sampled = chains(cell, bench, 3, 0)?;
+        let (length, mut rows) = (sampled.length(), Vec::new());
+        let components = principal_components(&sampled.weights, 2);
+        // how far chains are apart, and how much each moves, in the second half
+        let [first, second] = [0, 1].map(|index| {
+            sampled
+                .over_last_half(&components[index..=index], length, |draws| {
+                    potential_scale_reduction(draws)
+                })
+                .mean
+        });
+        rows.push(
+            begin(cell, Row::RESULTS)
+                .with("acceptance", sampled.acceptance)
+                .with("R-hat of 1st", first)
+                .with("R-hat of 2nd", second),
+        );
+        for chain in 0..sampled.chains {
+            for draw in 0..length {
+                let index = chain * length + draw;
+                rows.push(
+                    begin(cell, "traces")
+                        .with(
+                            "panel",
+                            format!("{} {}", cell.text("method"), cell.count("width")),
+                        )
+                        .with("chain", chain)
+                        .with("step", (draw as u64 + 1) * THIN)
+                        .with("1st component", components[0][index])
+                        .with("2nd component", components[1][index]),
+                );
+            }
+        }
+        Ok(rows)
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        let table = results(tables);
+        let rhat = |method: &str| table.numbers("R-hat of 1st", &[("method", method.into())]);
+        let [pcn, pcnl, langevin] = METHODS.map(rhat);
+        let ends = pcn.first().zip(pcn.last());
+        vec![Finding::new(
+            "chains of pCN share one range the sooner the wider the network",
+            ends.is_some_and(|(first, last)| *last < 1.5 && last < first),
+            format!(
+                "R-hat of the first component by width: pcn {}; pcnl {}; langevin {}",
+                listed(&pcn),
+                listed(&pcnl),
+                listed(&langevin)
+            ),
+        )]
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![Figure {
+            table: "traces",
+            panel: Some("panel"),
+            ..Figure::lines(
+                "trace",
+                "First principal component",
+                "Chains that mix cross one another again and again; lines that keep apart have not found the posterior.",
+                ("step", "step"),
+                ("1st component", "first principal component"),
+                &["chain"],
+            )
+        }]
+    }
+}

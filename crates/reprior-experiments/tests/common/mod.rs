@@ -1,0 +1,45 @@
+//! Performs the quick size of an experiment.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+use std::sync::atomic::AtomicBool;
+
+use reprior_experiments::{Bench, DataFolder, Outcome, Size, find, perform};
+
+/// Performs the quick size of `name` on built-in data and writes what comes of it.
+pub fn measured(name: &str, as_published: bool) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = find(name).unwrap();
+    let stop = AtomicBool::new(false);
+    let data = DataFolder::default();
+    let bench = Bench {
+        size: Size::Quick,
+        data: &data,
+        threads: 2,
+        stop: &stop,
+        progress: &|_| {},
+    };
+    let cells = experiment.cells(Size::Quick, as_published);
+    let outcome = perform(experiment, &cells, &bench, folder.path(), &mut |_| {}).unwrap();
+    println!("{}", outcome.text());
+    let written = outcome.write(folder.path()).unwrap();
+    assert!(
+        written.iter().any(|name| name.ends_with(".svg")),
+        "{written:?}"
+    );
+    assert!(!outcome.findings.is_empty());
+    outcome
+}
+
+/// The same, and asserts what it exists to show.
+pub fn quick(name: &str, as_published: bool) -> Outcome {
+    let outcome = measured(name, as_published);
+    for finding in &outcome.findings {
+        assert!(finding.holds, "{finding:#?}\n{}", outcome.text());
+    }
+    outcome
+}

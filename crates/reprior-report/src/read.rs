@@ -160,7 +160,7 @@ pub(crate) fn components(
         .into_iter()
         .enumerate()
         .map(|(component, values)| Series {
-            name: format!("principal component {}", component + 1),
+            name: format!("{} principal component", ["first", "second"][component]),
             chains,
             start,
             values,

@@ -183,6 +183,9 @@ fn rhat(summary: &Summary) -> Check {
         };
         let meaning = format!("chains disagree about {disagreeing} variables");
         (meaning, level)
+    } else if rhat > FAR_APART {
+        let meaning = "chains lie apart, with too few effective draws to tell whether by chance";
+        (meaning.to_owned(), Level::Bad)
     } else if rhat <= 1.01 {
         ("chains agree".to_owned(), Level::Good)
     } else {
@@ -206,7 +209,10 @@ fn effective(summary: &Summary, block: &str, name: &'static str) -> Option<Check
             Level::Caution,
         )
     } else {
-        let meaning = format!("{} of a draw each", number(ess.per_draw));
+        let meaning = format!(
+            "each draw counts as {} of an independent one",
+            number(ess.per_draw)
+        );
         (meaning, Level::Good)
     };
     Some(Check {
@@ -224,7 +230,7 @@ fn acceptance(summary: &Summary) -> Check {
     } else if rate < 0.1 {
         ("hardly any proposal is taken", Level::Caution)
     } else {
-        ("of proposals", Level::Good)
+        ("the share of proposals that were taken", Level::Good)
     };
     Check {
         name: "acceptance rate",

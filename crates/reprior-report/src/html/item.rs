@@ -6,7 +6,7 @@ use crate::chart::{Chart, Colours};
 use crate::sections::Item;
 
 /// Width of charts in the units of their drawing; the page scales them.
-const WIDTH: f64 = 560.0;
+const WIDTH: f64 = 400.0;
 
 pub(super) fn item(item: &Item) -> Markup {
     match item {

@@ -67,9 +67,8 @@ fn checks(verdict: &Verdict) -> Markup {
                     @for check in &verdict.checks {
                         tr {
                             td { (sign(check.level)) }
-                            th scope="row" { (check.name) }
-                            td { (check.value) }
-                            td.meaning { (check.meaning) }
+                            th scope="row" { (capital(check.name)) }
+                            td { strong { (check.value) } ": " span.meaning { (check.meaning) } }
                         }
                     }
                 }
@@ -98,7 +97,7 @@ fn metrics(run: &Run) -> Markup {
         .into_iter()
         .filter_map(|(name, found)| Some((name, named(found?))))
         .collect();
-    let mut columns = vec!["test rows".to_owned(), "all draws together".to_owned()];
+    let mut columns = vec!["test rows".to_owned(), "all draws".to_owned()];
     columns.extend(others.iter().map(|(name, _)| (*name).to_owned()));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, value) in named(metrics) {
@@ -149,7 +148,9 @@ fn sentence(run: &Run) -> String {
     let network = setting("model", "network").unwrap_or_else(|| "unknown".to_owned());
     let source = setting("data", "source").unwrap_or_else(|| "unknown".to_owned());
     let method = &summary.method;
-    let (likelihood, time) = (&summary.likelihood, duration(summary.seconds));
+    // number and unit stay on one line
+    let time = duration(summary.seconds).replace(' ', "\u{a0}");
+    let likelihood = &summary.likelihood;
     let problem = format!("the network {network} with the {likelihood} likelihood, given {source}");
     let draws = match summary.draws < summary.draws_planned {
         true => format!("{} of {} draws", summary.draws, summary.draws_planned),
@@ -178,11 +179,13 @@ fn sentence(run: &Run) -> String {
             )
         }
         Nature::Draws => format!(
-            "{method} approximated the posterior of {problem}: {draws} from {}, in {time}.",
+            "{} approximated the posterior of {problem}: {draws} from {}, in {time}.",
+            capital(method),
             plural(summary.chains, "start"),
         ),
         Nature::ClosedForm => format!(
-            "{method}, the posterior of {problem} with infinitely wide layers, in closed form, in {time}."
+            "{}, the posterior of {problem} with infinitely wide layers, in closed form, in {time}.",
+            method.to_uppercase()
         ),
     }
 }
@@ -219,7 +222,7 @@ pub(super) fn comparison(runs: &[Run], verdicts: &[&Verdict]) -> Markup {
                         @let summary = &run.summary;
                         tr {
                             th scope="row" { a href=(format!("#run-{index}")) { (name(run)) } }
-                            td { (sign(verdict.level)) }
+                            td { (sign(verdict.level)) span aria-hidden="true" { (verdict.level.word()) } }
                             td { (summary.method) }
                             td { (summary.coordinates) }
                             td { (number(summary.rhat_max)) }

@@ -4,7 +4,7 @@ pub(super) const SHEET: &str = "
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--text);font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}
-main,footer{max-width:1240px;margin:0 auto;padding:0 20px}
+main,footer{max-width:1320px;margin:0 auto;padding:0 20px}
 footer{color:var(--quiet);font-size:14px;padding-bottom:24px}
 h1{font-size:28px;line-height:1.2;margin:28px 0 8px;overflow-wrap:anywhere}
 h2{font-size:21px;line-height:1.3;margin:40px 0 4px}
@@ -30,14 +30,17 @@ pre{margin:8px 0;overflow-wrap:normal}
 .sign.bad{color:var(--series-1)}
 .sign.silent{color:var(--quiet)}
 .unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
-.pair,.items{display:grid;gap:24px;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));margin:16px 0}
+.pair,.items{display:grid;gap:20px;margin:16px 0}
+.pair{grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:40px}
+.items{grid-template-columns:repeat(auto-fill,minmax(min(100%,385px),1fr))}
 .pair>*,.items>*{min-width:0}
 .items>.wide{grid-column:1/-1;margin:0;max-width:none}
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 20px;padding:0;margin:24px 0 0}
 figure{margin:0;padding:14px 16px;border:1px solid var(--line);border-radius:6px;break-inside:avoid}
 figcaption{font-size:14px;line-height:1.45}
 .chart{display:flex;flex-direction:column}
-.chart svg{display:block;width:100%;height:auto;margin-top:auto;padding-top:8px}
+.chart svg{display:block;width:100%;height:auto;padding-top:8px}
+.chart details{margin-top:auto}
 g.tt:hover>*{opacity:.7}
 details{margin-top:8px;font-size:14px}
 summary{cursor:pointer;color:var(--quiet);padding:4px 0}
@@ -46,8 +49,13 @@ table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}
 th,td{padding:4px 14px 4px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 thead th{position:sticky;top:0;background:var(--page);white-space:nowrap}
 tbody th{font-weight:500}
-td:not(.meaning){white-space:nowrap}
-.meaning{color:var(--quiet);min-width:12em}
+td{white-space:nowrap}
+.checks td,.checks th{white-space:normal}
+.checks th{width:34%}
+.checks td:first-child{padding-right:0;width:2em}
+.checks{width:100%}
+.checks strong{font-weight:500}
+.meaning{color:var(--quiet)}
 .comparison thead th{white-space:normal;vertical-align:bottom}
 .verbatim{border:1px solid var(--line);border-radius:6px;padding:8px 16px}
 .pictures{display:grid;gap:16px;grid-template-columns:repeat(auto-fill,minmax(130px,1fr));margin-top:12px}

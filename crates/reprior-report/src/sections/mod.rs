@@ -111,12 +111,7 @@ impl Drawn {
             Some(lp) => Some(lp),
             None => {
                 let place = ["sample_stats", "train_nll"];
-                read::scalar(
-                    reader,
-                    place,
-                    "negative log-likelihood of minibatches",
-                    draws,
-                )?
+                read::scalar(reader, place, "loss of minibatches", draws)?
             }
         };
         Ok(Self {

@@ -28,7 +28,7 @@ pub(super) fn section(run: &Run, drawn: &Drawn) -> Section {
                 let guide = format!(
                     "The direction in which the weights vary the {} ({:.0} % of the variance of their random projections): where chains \
                      get stuck, it shows here first.",
-                    if series.name.ends_with('1') {
+                    if series.name.starts_with("first") {
                         "most"
                     } else {
                         "second most"

@@ -76,6 +76,8 @@ pub struct Verdict {
 const FAR_APART: f64 = 1.1;
 /// Least effective draws for quantiles that can be trusted, as in `summary`.
 const LEAST_EFFECTIVE: f64 = 100.0;
+/// Effective draws, on average over variables, with which not even a mean is known.
+const HARDLY_ANY: f64 = 10.0;
 
 impl Verdict {
     /// Of a run.
@@ -185,7 +187,7 @@ fn rhat(summary: &Summary) -> Check {
         (meaning, level)
     } else if rhat > FAR_APART {
         let meaning = "chains lie apart, with too few effective draws to tell whether by chance";
-        (meaning.to_owned(), Level::Bad)
+        (meaning.to_owned(), Level::Caution)
     } else if rhat <= 1.01 {
         ("chains agree".to_owned(), Level::Good)
     } else {
@@ -203,6 +205,8 @@ fn effective(summary: &Summary, block: &str, name: &'static str) -> Option<Check
     let ess = summary.ess_of(block)?;
     let (meaning, level) = if ess.min.is_nan() {
         ("too few draws to tell".to_owned(), Level::Silent)
+    } else if ess.mean < HARDLY_ANY {
+        ("hardly any: nothing can be said yet".to_owned(), Level::Bad)
     } else if block == "prediction" && ess.min < LEAST_EFFECTIVE {
         (
             format!("fewer than {LEAST_EFFECTIVE} for some predictions: their quantiles are rough"),

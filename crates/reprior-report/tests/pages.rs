@@ -250,7 +250,7 @@ fn several_runs_are_compared_first() {
         folder(path, 2, 30, noise);
     }
     let bad =
-        json!({"rhat_max": 1.7, "method": "pcn", "warnings": ["the chains do not agree yet"]});
+        json!({"divergences": 70, "method": "pcn", "warnings": ["the chains do not agree yet"]});
     let runs = [
         run(&paths[0], summary(2, 30, &json!({}))),
         run(&paths[1], summary(2, 30, &bad)),
@@ -285,7 +285,15 @@ fn verdicts_follow_the_worst_sign() {
     assert_eq!(warned.1, "Believe these draws with one thing in mind.");
     assert_eq!(level(json!({"draws": 0})).1, "There are no draws yet.");
     assert_eq!(level(json!({"draws_planned": 60})).0, Level::Caution);
-    assert_eq!(level(json!({"rhat_max": 3.0})).0, Level::Bad);
+    assert_eq!(level(json!({"rhat_max": 3.0})).0, Level::Caution);
+    let ess = |mean: f64, disagreeing: u64| {
+        let ess = json!({"variables": 9, "mean": mean, "min": mean, "per_draw": 0.1, "per_step": 0.1, "per_gradient": null,
+            "per_second": 1.0, "disagreeing": disagreeing});
+        json!({"rhat_max": 1.2, "ess": {"prediction": ess}})
+    };
+    assert_eq!(level(ess(300.0, 2)).0, Level::Bad);
+    assert_eq!(level(ess(300.0, 0)).0, Level::Caution);
+    assert_eq!(level(ess(3.0, 0)).0, Level::Bad);
     assert_eq!(level(json!({"divergences": 70})).0, Level::Bad);
     assert_eq!(level(json!({"acceptance_rate": 0.01})).0, Level::Caution);
     let moving = json!({"stationarity": {"rhat": 1.3, "drift": 9.0, "is_reached": false}});

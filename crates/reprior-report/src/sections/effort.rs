@@ -27,7 +27,8 @@ pub(super) fn section(run: &Run) -> Section {
     if summary.n_evaluations > 0 {
         rows.push(row("other evaluations", summary.n_evaluations.to_string()));
     }
-    let all = size(&run.folder);
+    // an earlier report is no part of the run
+    let all = size(&run.folder) - size(&run.folder.join("report.html"));
     rows.push(row("run folder", bytes(all as f64)));
     for (name, part) in [
         ("of it, draws", "draws.zarr"),

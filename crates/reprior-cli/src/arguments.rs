@@ -60,6 +60,17 @@ data's own units, noise included unless --no-noise. Classification: p_CLASS for 
 Example:
   reprior predict runs/energy --data new-buildings.csv --out predictions.csv")]
     Predict(PredictArguments),
+    /// One HTML page that shows a run, or several side by side: what was run, whether to believe it, what it predicts
+    #[command(after_help = "\
+Writes RUN/report.html, complete in itself: it loads nothing, and can be mailed or archived. Several runs make one page that
+compares them, whose place --out gives.
+
+Examples:
+  reprior report runs/cifar
+  reprior report runs/cifar runs/cifar-2 --out comparison.html
+  reprior predict runs/strokes --data strokes --rotate 90 --out rotated.csv
+  reprior report runs/strokes --ood rotated.csv")]
+    Report(ReportArguments),
     /// Memory, disk space and operations that a run would take, before anything is allocated
     #[command(
         after_help = "Example:\n  reprior plan --data cifar10/ --train 2000 --network fcn:4096"
@@ -458,6 +469,20 @@ pub struct PredictArguments {
     /// max-probability, entropy or variance (over draws)
     #[arg(long, value_name = "SCORE")]
     pub detect: Option<UncertaintyScore>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Run folders
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// File to write [default: report.html in the run folder]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Compare the confidence of the test rows with that of other inputs: a file that `predict --out` wrote for this run
+    /// (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    pub ood: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! The program `reprior`: samples the posterior of Bayesian neural networks from the terminal.
 //!
 //! It holds no mathematics: [`settings`] are what was asked for, a [`problem`] is data and network made of them, a
-//! [`session`] drives chains into a run folder, [`summary`] and [`predict`] read it.
+//! [`session`] drives chains into a run folder, [`summary`], [`predict`] and [`report`] read it.
 
 mod arguments;
 mod bench;
@@ -24,6 +24,7 @@ mod predictive;
 mod problem;
 mod progress;
 mod record;
+mod report;
 mod reproduce;
 mod schema;
 mod session;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Resume(arguments) => session::resume(&arguments),
         Command::Summary(arguments) => summary::command(&arguments),
         Command::Predict(arguments) => predict::command(&arguments),
+        Command::Report(arguments) => report::command(&arguments),
         Command::Plan(arguments) => plan::command(&arguments),
         Command::Bench(arguments) => bench::command(&arguments),
         Command::Reproduce(arguments) => reproduce::command(&arguments),

@@ -312,7 +312,7 @@ impl DataDescription {
 }
 
 /// FNV-1a over every number of the records.
-fn fingerprint(sets: &[&Dataset]) -> String {
+pub fn fingerprint(sets: &[&Dataset]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |word: u64| {
         hash = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);

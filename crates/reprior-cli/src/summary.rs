@@ -119,7 +119,11 @@ pub fn open_run(run: &Path) -> Result<(Settings, DataDescription), Failure> {
     Ok((settings, description))
 }
 
-fn summarise_run(run: &Path) -> Result<Summary, Failure> {
+/// Computes.
+///
+/// # Errors
+/// A wrong request: not a run folder, or one that cannot be read.
+pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     let (settings, description) = open_run(run)?;
     let reader = DrawReader::open(run).map_err(Failure::request)?;
     if settings.sampler.method.covariance().is_some() {

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use reprior_report::words::NOTHING_AGAINST;
+
 use crate::problem::DataDescription;
 use crate::summary::Summary;
 use crate::table::{align, duration, number};
@@ -82,7 +84,7 @@ impl Summary {
             text += &format!("warning: {warning}\n");
         }
         if self.warnings.is_empty() {
-            text += "No sign that these draws should not be believed.\n";
+            text += &format!("{NOTHING_AGAINST}\n");
         }
         text + &format!("Run folder: {}", run.display())
     }

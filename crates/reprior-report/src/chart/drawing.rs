@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use kuva::plot::legend::{LegendEntry, LegendPosition, LegendShape};
+use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::plot::line::LineStyle;
 use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{BandPlot, ColorMap, Heatmap, Histogram, LinePlot, ScatterPlot};
-use kuva::render::layout::{AxisLabelOverlap, Layout};
 use kuva::render::plots::Plot;
 
-use super::{Axis, Chart, Colours, Mark, scale, thin};
+use super::layout::{LONGEST_LABEL, shorten};
+use super::{Axis, Chart, Colours, Mark, thin};
 
 const DASHES: [&str; 5] = ["", "8 4", "2 3", "9 3 2 3", "14 4"];
 const MARKERS: [MarkerShape; 5] = [
@@ -23,23 +23,24 @@ const MARKERS: [MarkerShape; 5] = [
 const LONG: usize = 60;
 /// Markers of a long line.
 const MARKERS_OF_LONG: usize = 8;
-/// Labels of categories longer than this are cut: their tooltips and the table have them whole.
-const LONGEST_LABEL: usize = 24;
+/// Columns of a heatmap whose cells have numbers, at most.
+const MOST_NUMBERED: usize = 12;
 
 /// Plots, legend, and the ranges of what was drawn.
-struct Drawing<'a> {
-    chart: &'a Chart,
-    colours: Colours,
+pub(super) struct Drawing<'a> {
+    pub chart: &'a Chart,
+    pub colours: Colours,
     plots: Vec<Plot>,
-    legend: Vec<LegendEntry>,
+    pub legend: Vec<LegendEntry>,
     /// Of the next series.
     index: usize,
-    x: Vec<f64>,
-    y: Vec<f64>,
+    /// Numbers that are drawn.
+    pub x: Vec<f64>,
+    pub y: Vec<f64>,
 }
 
-/// The drawing as the library makes it.
-pub(super) fn draw(chart: &Chart, width: f64, colours: Colours) -> String {
+/// The drawing as the library makes it, and how much of its bottom is empty.
+pub(super) fn draw(chart: &Chart, width: f64, colours: Colours) -> (String, f64) {
     let mut drawing = Drawing {
         chart,
         colours,
@@ -53,8 +54,9 @@ pub(super) fn draw(chart: &Chart, width: f64, colours: Colours) -> String {
         drawing.add(mark);
     }
     let layout = drawing.layout(width);
+    let spare = if layout.show_legend { 20.0 } else { 0.0 };
     let plots = drawing.plots;
-    kuva::render_to_svg(plots, layout)
+    (kuva::render_to_svg(plots, layout), spare)
 }
 
 impl Drawing<'_> {
@@ -312,10 +314,14 @@ impl Drawing<'_> {
         let height = cells.len();
         self.x.extend([0.0, width as f64 - 1.0]);
         self.y.extend([0.0, height as f64 - 1.0]);
-        let map = Heatmap::new()
+        let has_numbers = has_numbers(values);
+        let mut map = Heatmap::new()
             .with_data(cells)
             .with_color_map(ColorMap::Custom(Arc::new(Colours::cell)))
             .with_tooltip_labels(tips);
+        if has_numbers {
+            map = map.with_values();
+        }
         self.plots.push(Plot::Heatmap(map));
     }
 
@@ -385,109 +391,14 @@ impl Drawing<'_> {
             });
         }
     }
+}
 
-    fn layout(&mut self, width: f64) -> Layout {
-        let heatmap = self.chart.marks.iter().find_map(|mark| match mark {
-            Mark::Heatmap {
-                rows,
-                columns,
-                values,
-            } => Some((rows, columns, values)),
-            _ => None,
-        });
-        let is_empty = self.x.is_empty();
-        let (x_axis, y_axis) = (&self.chart.x, &self.chart.y);
-        let mut x_categories = x_axis.categories.clone();
-        let mut y_categories = y_axis.categories.clone();
-        if let (Some((rows, columns, values)), false) = (heatmap, is_empty) {
-            let widest = values.iter().map(Vec::len).max().unwrap_or(0);
-            x_categories = columns.clone();
-            x_categories.resize(widest, String::new());
-            y_categories = rows.clone();
-            y_categories.resize(values.len(), String::new());
-            y_categories.reverse();
-        }
-        let x = self.axis_range(x_axis, &x_categories, &self.x);
-        let y = self.axis_range(y_axis, &y_categories, &self.y);
-        let mut layout = Layout::new(x, y)
-            .with_theme(self.colours.theme())
-            .with_width(width)
-            .with_x_label(shorten(&x_axis.label, (width / 8.0) as usize))
-            .with_label_size(13)
-            .with_tick_size(12)
-            .with_ticks(((width / 110.0) as usize).clamp(3, 7))
-            .with_x_label_overlap(AxisLabelOverlap::Thin)
-            .with_x_tick_format(scale::ticks(x, x_axis.is_logarithmic))
-            .with_y_tick_format(scale::ticks(y, y_axis.is_logarithmic));
-        let mut height = (width * 0.55).clamp(220.0, 420.0);
-        layout = layout.with_y_label(shorten(&y_axis.label, (height / 8.5) as usize));
-        if heatmap.is_some() {
-            let rows = y_categories.len().max(1) as f64;
-            height = (rows * 26.0 + 90.0).clamp(160.0, 900.0);
-            let values = heatmap.map_or(&[][..], |(_, _, values)| values);
-            let finite = || values.iter().flatten().filter(|value| value.is_finite());
-            // a colour bar of one colour says nothing
-            let first = finite().next();
-            layout.show_colorbar = first.is_some_and(|first| finite().any(|other| other != first));
-        }
-        if self.colours == Colours::Standalone && !self.chart.title.is_empty() {
-            let wrap = (width / 9.0) as usize;
-            layout = layout
-                .with_title(self.chart.title.as_str())
-                .with_title_size(15)
-                .with_title_wrap(wrap);
-            height += 40.0;
-        }
-        if is_empty {
-            layout = layout
-                .with_stats_box(vec!["no data"])
-                .with_stats_box_border(false);
-            layout.stats_position = LegendPosition::InsideTopLeft;
-            layout.suppress_x_ticks = true;
-            layout.suppress_y_ticks = true;
-        }
-        if self.legend.len() > 1 {
-            let longest = self
-                .legend
-                .iter()
-                .map(|entry| entry.label.chars().count())
-                .max();
-            let columns = (width / (60.0 + 7.5 * longest.unwrap_or(0) as f64)).max(1.0) as usize;
-            height += 30.0 + 18.0 * self.legend.len().div_ceil(columns) as f64;
-            layout = layout
-                .with_legend_entries(std::mem::take(&mut self.legend))
-                .with_legend_position(LegendPosition::OutsideBottomColumns)
-                .with_legend_col_limit(columns)
-                .with_legend_box(false);
-            layout.show_legend = true;
-        }
-        layout = layout.with_height(height);
-        if !x_categories.is_empty() {
-            layout = layout.with_x_categories(cut(&x_categories));
-        }
-        if !y_categories.is_empty() {
-            layout = layout.with_y_categories(cut(&y_categories));
-        }
-        layout
-    }
-
-    fn axis_range(&self, axis: &Axis, categories: &[String], seen: &[f64]) -> (f64, f64) {
-        if !categories.is_empty() {
-            return (0.5, categories.len() as f64 + 0.5);
-        }
-        let asked = axis
-            .range
-            .filter(|(low, high)| axis.places(*low) && axis.places(*high) && low < high);
-        let empty = if axis.is_logarithmic {
-            (1.0, 10.0)
-        } else {
-            (0.0, 1.0)
-        };
-        let range = asked
-            .or_else(|| scale::range(seen.iter().copied()))
-            .unwrap_or(empty);
-        scale::widen(range, axis.is_logarithmic)
-    }
+/// Whether the cells of a heatmap have place for numbers, and two decimals are right for them.
+pub(super) fn has_numbers(values: &[Vec<f64>]) -> bool {
+    let width = values.first().map_or(0, Vec::len);
+    let mut rows = values.iter();
+    width <= MOST_NUMBERED
+        && rows.all(|row| row.len() == width && row.iter().all(|value| value.abs() < 10.0))
 }
 
 fn prefix(name: &str) -> String {
@@ -495,27 +406,4 @@ fn prefix(name: &str) -> String {
         "" => String::new(),
         name => format!("{name}: "),
     }
-}
-
-fn cut(names: &[String]) -> Vec<String> {
-    names
-        .iter()
-        .map(|name| shorten(name, LONGEST_LABEL))
-        .collect()
-}
-
-/// At most `most` characters. A dollar sign would start a formula.
-fn shorten(text: &str, most: usize) -> String {
-    let mut short: String = match text.chars().count() > most {
-        true => text
-            .chars()
-            .take(most.saturating_sub(1))
-            .chain(['…'])
-            .collect(),
-        false => text.to_owned(),
-    };
-    if short.contains('$') {
-        short = short.replace('$', "＄");
-    }
-    short
 }

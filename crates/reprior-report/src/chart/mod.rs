@@ -6,6 +6,7 @@
 
 mod colours;
 mod drawing;
+mod layout;
 mod scale;
 mod svg;
 mod table;
@@ -135,7 +136,8 @@ impl Chart {
         } else {
             640.0
         };
-        svg::finish(&drawing::draw(self, width, colours), self, colours)
+        let (drawn, spare) = drawing::draw(self, width, colours);
+        svg::finish(&drawn, spare, self, colours)
     }
 
     /// Its data: column names, then rows. Numbers that are not finite are there as `NaN`, `inf`, `-inf`.

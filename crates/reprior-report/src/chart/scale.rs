@@ -58,7 +58,8 @@ pub(super) fn ticks((low, high): (f64, f64), is_logarithmic: bool) -> TickFormat
                 _ => text,
             }
         } else {
-            let decimals = (-step.log10()).ceil().clamp(0.0, 12.0) as usize;
+            // ticks may be quarters of a power of ten apart
+            let decimals = (1.0 - step.log10()).ceil().clamp(0.0, 12.0) as usize;
             let text = format!("{value:.decimals$}");
             match text.contains('.') {
                 true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),

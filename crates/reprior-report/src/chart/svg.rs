@@ -6,7 +6,7 @@ use super::{Chart, Colours};
 /// How the library begins the names of its clipping paths; a counter of the process follows.
 const CLIP: &str = "kuva-clip-";
 
-pub(super) fn finish(drawn: &str, chart: &Chart, colours: Colours) -> String {
+pub(super) fn finish(drawn: &str, spare: f64, chart: &Chart, colours: Colours) -> String {
     let Some((head, body)) = drawn.split_once('>') else {
         return drawn.to_owned();
     };
@@ -16,9 +16,10 @@ pub(super) fn finish(drawn: &str, chart: &Chart, colours: Colours) -> String {
             .map(|(_, after)| after);
         after
             .and_then(|after| after.split('"').next())
-            .unwrap_or("0")
+            .and_then(|text| text.parse::<f64>().ok())
+            .unwrap_or(0.0)
     };
-    let (width, height) = (size("width"), size("height"));
+    let (width, height) = (size("width"), size("height") - spare);
     let body = rename(body);
     let mut text = String::with_capacity(body.len() + 400);
     text += "<svg";

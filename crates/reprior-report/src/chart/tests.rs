@@ -295,3 +295,19 @@ fn figures_are_short() {
         assert_eq!(figure(value), text);
     }
 }
+
+#[test]
+fn ticks_are_told_apart() {
+    let label = |range, value| scale::ticks(range, false).format(value);
+    for (range, value, text) in [
+        ((0.0, 1.0), 0.75, "0.75"),
+        ((0.0, 11.0), 7.5, "7.5"),
+        ((0.0, 11.0), 10.0, "10"),
+        ((0.0, 3000.0), 2500.0, "2500"),
+        ((1000.0, 1000.01), 1000.0025, "1000.0025"),
+        ((0.0, 5e7), 2.5e7, "2.5e7"),
+        ((-1e-5, 1e-5), 1e-21, "0"),
+    ] {
+        assert_eq!(label(range, value), text);
+    }
+}

@@ -27,7 +27,7 @@ use super::{
 /// # Ok::<(), reprior::diagnostics::DiagnosticsError>(())
 /// ```
 pub struct Estimator {
-    autocovariance: Autocovariance,
+    pub(super) autocovariance: Autocovariance,
     autocorrelations: Vec<f64>,
     pub(super) ranks: Ranks,
     /// A transformed variable: its split chains laid end to end, or all draws.

@@ -6,6 +6,7 @@
 //! | do the chains agree with one another? | [`Estimator::rhat_rank`], [`rhat_split`], [`rhat_gelman_rubin`], [`rhat_squared_hron`], [`potential_scale_reduction`] |
 //! | how far off is this estimate? | [`Estimator::mcse_mean`], [`Estimator::mcse_sd`], [`Estimator::mcse_quantile`] |
 //! | do they still move one way? | [`Estimator::drift`] |
+//! | how long does a chain remember? | [`Estimator::autocorrelation`] |
 //! | does the momentum explore the energies? | [`bfmi`] |
 //! | all of the usual, for many variables | [`summarise`] |
 //!
@@ -23,6 +24,7 @@
 //!
 //! These are ArviZ's conventions. The functions that follow TensorFlow Probability or Hron et al. (2022) say where they differ.
 
+mod autocorrelation;
 mod autocovariance;
 pub(crate) mod beta;
 mod draws;

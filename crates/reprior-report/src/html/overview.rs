@@ -1,0 +1,241 @@
+//! The first screen: what was run, whether it can be believed, what it predicts; and several runs in one table.
+
+use maud::{Markup, html};
+
+use super::{item, name};
+use crate::summary::named;
+use crate::verdict::{Level, Verdict};
+use crate::words::{duration, number};
+use crate::{Nature, Run};
+
+fn sign(level: Level) -> Markup {
+    html! {
+        span class=(format!("sign {}", level.class())) title=(level.word()) {
+            span aria-hidden="true" { (level.symbol()) }
+            span.unseen { (level.word()) ": " }
+        }
+    }
+}
+
+pub(super) fn first_screen(run: &Run, verdict: &Verdict) -> Markup {
+    let summary = &run.summary;
+    html! {
+        p.sentence { (sentence(run)) }
+        p.quiet { (run.data) ". Folder: " code { (run.folder.display()) } }
+        @for note in &run.notes {
+            p.quiet { "Note: " (note) }
+        }
+        div class=(format!("verdict {}", verdict.level.class())) {
+            h2 { (sign(verdict.level)) (verdict.sentence) }
+            @if !summary.warnings.is_empty() {
+                ul { @for warning in &summary.warnings { li { (capital(warning)) "." } } }
+            }
+        }
+        div.pair {
+            div {
+                h3 { "Can it be believed?" }
+                @if verdict.checks.is_empty() {
+                    p.missing { (unchecked(run)) }
+                } @else {
+                    (checks(verdict))
+                }
+            }
+            div {
+                h3 { "What it predicts" }
+                (metrics(run))
+            }
+        }
+    }
+}
+
+fn unchecked(run: &Run) -> &'static str {
+    match run.nature {
+        Nature::ClosedForm => {
+            "There are no draws: R-hat, effective sample sizes and acceptance have no meaning here."
+        }
+        _ => {
+            "There are no chains: R-hat, effective sample sizes and acceptance have no meaning here."
+        }
+    }
+}
+
+fn checks(verdict: &Verdict) -> Markup {
+    html! {
+        div.scroll tabindex="0" {
+            table.checks {
+                tbody {
+                    @for check in &verdict.checks {
+                        tr {
+                            td { (sign(check.level)) }
+                            th scope="row" { (capital(check.name)) }
+                            td { strong { (check.value) } ": " span.meaning { (check.meaning) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn metrics(run: &Run) -> Markup {
+    let summary = &run.summary;
+    let Some(metrics) = &summary.metrics else {
+        return html! { p.missing { "There is nothing to compare predictions with: no test rows, or no draws yet." } };
+    };
+    let minibatch = summary.minibatch.as_ref();
+    let others = [
+        (
+            "of the draws' mean weights",
+            minibatch.and_then(|own| own.metrics_of_mean.as_ref()),
+        ),
+        (
+            "in closed form",
+            minibatch.and_then(|own| own.metrics_in_closed_form.as_ref()),
+        ),
+    ];
+    let others: Vec<_> = others
+        .into_iter()
+        .filter_map(|(name, found)| Some((name, named(found?))))
+        .collect();
+    let mut columns = vec!["test rows".to_owned(), "all draws".to_owned()];
+    columns.extend(others.iter().map(|(name, _)| (*name).to_owned()));
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (name, value) in named(metrics) {
+        let mut row = vec![name.to_owned(), number(value)];
+        for (_, found) in &others {
+            let same = found.iter().find(|(other, _)| *other == name);
+            row.push(same.map_or_else(|| "-".to_owned(), |(_, value)| number(*value)));
+        }
+        rows.push(row);
+    }
+    if let Some(evidence) = summary.log_marginal_likelihood {
+        rows.push(vec![
+            "log marginal likelihood (nats)".to_owned(),
+            number(evidence),
+        ]);
+    }
+    for noise in &summary.noise {
+        let interval = format!(
+            "{} ({} to {})",
+            number(noise.mean),
+            number(noise.q05),
+            number(noise.q95)
+        );
+        rows.push(vec![format!("learned noise of {}", noise.output), interval]);
+    }
+    item::table(&columns, &rows)
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters
+        .next()
+        .map(|first| first.to_uppercase().collect::<String>());
+    first.unwrap_or_default() + characters.as_str()
+}
+
+/// What was run.
+fn sentence(run: &Run) -> String {
+    let summary = &run.summary;
+    let configuration: toml::Table = toml::from_str(&run.configuration).unwrap_or_default();
+    let setting = |section: &str, key: &str| {
+        let value = configuration.get(section)?.get(key)?;
+        match value {
+            toml::Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    };
+    let network = setting("model", "network").unwrap_or_else(|| "unknown".to_owned());
+    let source = setting("data", "source").unwrap_or_else(|| "unknown".to_owned());
+    let method = &summary.method;
+    // number and unit stay on one line
+    let time = duration(summary.seconds).replace(' ', "\u{a0}");
+    let likelihood = &summary.likelihood;
+    let problem = format!("the network {network} with the {likelihood} likelihood, given {source}");
+    let draws = match summary.draws < summary.draws_planned {
+        true => format!("{} of {} draws", summary.draws, summary.draws_planned),
+        false => format!("{} draws", summary.draws),
+    };
+    match run.nature {
+        Nature::Chains => {
+            let chains = plural(summary.chains, "chain");
+            format!(
+                "{chains} of {method} in {} coordinates sampled the posterior of {problem}: {draws} each, one every {} after {} of warm-up, \
+                 in {time}.",
+                summary.coordinates,
+                plural(summary.thin as usize, "transition"),
+                summary.warmup,
+            )
+        }
+        Nature::ApproximateChains => {
+            let chains = plural(summary.chains, "chain");
+            let own = summary.minibatch.clone().unwrap_or_default();
+            format!(
+                "{chains} of {method} (preconditioner {}, minibatches of {} rows, {}) sampled the posterior of {problem}, approximately: \
+                 {draws} each, in {time}.",
+                own.preconditioner,
+                own.batch,
+                plural(own.epochs as usize, "epoch"),
+            )
+        }
+        Nature::Draws => format!(
+            "{} approximated the posterior of {problem}: {draws} from {}, in {time}.",
+            capital(method),
+            plural(summary.chains, "start"),
+        ),
+        Nature::ClosedForm => format!(
+            "{}, the posterior of {problem} with infinitely wide layers, in closed form, in {time}.",
+            method.to_uppercase()
+        ),
+    }
+}
+
+fn plural(count: usize, word: &str) -> String {
+    match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    }
+}
+
+/// One row per run.
+pub(super) fn comparison(runs: &[Run], verdicts: &[&Verdict]) -> Markup {
+    let columns = [
+        "run",
+        "verdict",
+        "method",
+        "coordinates",
+        "R-hat, largest",
+        "effective predictions, mean",
+        "acceptance",
+        "negative log-likelihood",
+        "root mean squared error",
+        "accuracy",
+        "time",
+    ];
+    html! {
+        p { "Runs of the same data can be compared; of different data, their metrics cannot." }
+        div.scroll tabindex="0" {
+            table.comparison {
+                thead { tr { @for column in columns { th scope="col" { (column) } } } }
+                tbody {
+                    @for (index, (run, verdict)) in runs.iter().zip(verdicts).enumerate() {
+                        @let summary = &run.summary;
+                        tr {
+                            th scope="row" { a href=(format!("#run-{index}")) { (name(run)) } }
+                            td { (sign(verdict.level)) span aria-hidden="true" { (verdict.level.word()) } }
+                            td { (summary.method) }
+                            td { (summary.coordinates) }
+                            td { (number(summary.rhat_max)) }
+                            td { (number(summary.ess_of("prediction").map_or(f64::NAN, |ess| ess.mean))) }
+                            td { (number(summary.acceptance_rate)) }
+                            td { (number(summary.metric("nll"))) }
+                            td { (number(summary.metric("rmse"))) }
+                            td { (number(summary.metric("accuracy"))) }
+                            td { (duration(summary.seconds)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a report is made of.
+
+use std::path::PathBuf;
+
+use reprior::model::InputValues;
+
+use crate::Summary;
+
+/// What a method's draws are, which decides what of them can be plotted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// Chains that sample the posterior.
+    Chains,
+    /// Chains that sample approximately, by minibatches.
+    ApproximateChains,
+    /// Draws that are no chain's: of a Gaussian around a mode, or networks trained one by one.
+    Draws,
+    /// The predictive distribution itself.
+    ClosedForm,
+}
+
+impl Nature {
+    /// Whether one draw follows from the previous one.
+    pub fn has_chains(self) -> bool {
+        matches!(self, Self::Chains | Self::ApproximateChains)
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The run folder.
+    pub folder: PathBuf,
+    /// What the method's draws are.
+    pub nature: Nature,
+    /// What `summary --json` prints.
+    pub summary: Summary,
+    /// The data in one line.
+    pub data: String,
+    /// What a user should know of the data.
+    pub notes: Vec<String>,
+    /// `config.toml`.
+    pub configuration: String,
+    /// Names of the outputs or classes.
+    pub outputs: Vec<String>,
+    /// For the test rows; `None` without test rows or draws.
+    pub predictions: Option<Predictions>,
+    /// The test images; or why there are none.
+    pub images: Result<Images, String>,
+    /// Predictions for other inputs than the test rows, to compare with.
+    pub others: Vec<Others>,
+}
+
+/// Predictions for the test rows, all draws together, noise included.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predictions {
+    /// Row-major, rows × outputs, in the targets' own units; of some of the rows, evenly spaced, if there are many.
+    Regression {
+        /// Test rows in all.
+        rows: usize,
+        /// Predictive means.
+        mean: Vec<f64>,
+        /// 5 % quantiles.
+        lower: Vec<f64>,
+        /// 95 % quantiles.
+        upper: Vec<f64>,
+        /// What was observed.
+        truth: Vec<f64>,
+    },
+    /// Of classes.
+    Classification {
+        /// Row-major, rows × classes.
+        probabilities: Vec<f64>,
+        /// The true classes.
+        labels: Vec<u32>,
+    },
+}
+
+/// Images, one after another, each plane by plane.
+#[derive(Debug, Clone)]
+pub struct Images {
+    /// Pixel rows.
+    pub height: usize,
+    /// Pixel columns.
+    pub width: usize,
+    /// Colour planes: 1 is grey, 3 are red, green and blue.
+    pub channels: usize,
+    /// Row-major.
+    pub values: InputValues,
+}
+
+/// Confidences of the predictions for other inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Others {
+    /// In the legend.
+    pub name: String,
+    /// Probability of the most probable class of each input.
+    pub confidences: Vec<f64>,
+}

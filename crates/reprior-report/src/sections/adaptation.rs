@@ -1,0 +1,175 @@
+//! How the method found its way: step sizes of the warm-up, losses by epoch, temperatures.
+
+use reprior_io::run::{DrawReader, Selection};
+
+use super::{Item, Section, chain_name, missing};
+use crate::chart::{Axis, Chart, Mark};
+use crate::read::{self, Series};
+use crate::{Nature, ReportError, Run};
+
+pub(super) fn section(run: &Run, reader: &DrawReader) -> Result<Section, ReportError> {
+    let mut items = Vec::new();
+    match run.nature {
+        Nature::Chains => warmup(reader, &mut items)?,
+        Nature::ApproximateChains | Nature::Draws => {
+            epochs(reader, &mut items)?;
+            if run.nature == Nature::ApproximateChains {
+                temperature(run, reader, &mut items)?;
+            }
+        }
+        Nature::ClosedForm => items.push(missing(
+            "Adaptation and training",
+            "a closed form has neither",
+        )),
+    }
+    Ok(Section {
+        title: "How it got there",
+        introduction: String::new(),
+        items,
+    })
+}
+
+fn lines(series: &Series) -> Vec<Mark> {
+    let traces = series.traces().into_iter().enumerate();
+    traces
+        .map(|(chain, points)| line(chain_name(chain), points, false))
+        .collect()
+}
+
+fn line(name: String, points: Vec<(f64, f64)>, is_dashed: bool) -> Mark {
+    Mark::Line {
+        name,
+        points,
+        is_dashed,
+        has_points: false,
+        errors: Vec::new(),
+    }
+}
+
+fn warmup(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError> {
+    const GROUP: &str = "warmup_sample_stats";
+    let draws = read::draws(reader, GROUP);
+    let step = read::scalar(reader, [GROUP, "step_size"], "step size", draws)?;
+    let step = step.filter(|series| series.values.iter().any(|value| value.is_finite()));
+    match step {
+        Some(series) => items.push(Item::Chart(Chart {
+            title: "Step size during warm-up".to_owned(),
+            guide: "It is tried, corrected and settles; afterwards it is fixed. Chains should end near one another.".to_owned(),
+            x: Axis::new("record of the warm-up"),
+            y: Axis::new("step size").logarithmic(),
+            marks: lines(&series),
+        })),
+        None => items.push(missing(
+            "Step size during warm-up",
+            "none was recorded: no warm-up, or a method without a step size",
+        )),
+    }
+    if let Some(series) =
+        read::scalar(reader, [GROUP, "acceptance_rate"], "acceptance rate", draws)?
+    {
+        items.push(Item::Chart(Chart {
+            title: "Acceptance during warm-up".to_owned(),
+            guide:
+                "Mean acceptance probability since the previous record, on its way to the target."
+                    .to_owned(),
+            x: Axis::new("record of the warm-up"),
+            y: Axis::new("acceptance rate").within(0.0, 1.0),
+            marks: lines(&series),
+        }));
+    }
+    Ok(())
+}
+
+/// Means over chains of one number per epoch; those that are not finite count for nothing.
+fn by_epoch(reader: &DrawReader, name: &str, epochs: u64) -> Result<Vec<(f64, f64)>, ReportError> {
+    if epochs == 0 || !read::has(reader, "epochs", name) {
+        return Ok(Vec::new());
+    }
+    let every = epochs.div_ceil(read::MOST_TRACED).max(1);
+    let mut sums: Vec<(f64, f64)> = Vec::new();
+    reader.for_each_draw::<f64>("epochs", name, &Selection::all(), |_, epoch, values| {
+        if epoch % every == 0
+            && let Some(value) = values.first().filter(|value| value.is_finite())
+        {
+            let at = (epoch / every) as usize;
+            sums.resize(sums.len().max(at + 1), (0.0, 0.0));
+            sums[at].0 += value;
+            sums[at].1 += 1.0;
+        }
+    })?;
+    let points = sums.into_iter().enumerate();
+    Ok(points
+        .map(|(at, (sum, count))| ((at as u64 * every + 1) as f64, sum / count))
+        .filter(|point| point.1.is_finite())
+        .collect())
+}
+
+fn epochs(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError> {
+    let epochs = read::draws(reader, "epochs");
+    let train = by_epoch(reader, "train_nll", epochs)?;
+    let validation = by_epoch(reader, "validation_nll", epochs)?;
+    if train.is_empty() {
+        items.push(missing("Loss by epoch", "no epoch was recorded"));
+        return Ok(());
+    }
+    let mut marks = vec![line("training".to_owned(), train, false)];
+    let guide = match validation.is_empty() {
+        true => {
+            "Mean of −log p of the minibatches of each epoch, over chains: it should flatten. No rows were held out (`--validation`)."
+        }
+        false => {
+            "Mean of −log p by epoch, over chains. Training should flatten; validation that rises again says that the network overfits."
+        }
+    };
+    if !validation.is_empty() {
+        marks.push(line("validation".to_owned(), validation, false));
+    }
+    items.push(Item::Chart(Chart {
+        title: "Negative log-likelihood by epoch".to_owned(),
+        guide: guide.to_owned(),
+        x: Axis::new("epoch"),
+        y: Axis::new("negative log-likelihood"),
+        marks,
+    }));
+    let steps = by_epoch(reader, "step_size", epochs)?;
+    if !steps.is_empty() {
+        items.push(Item::Chart(Chart {
+            title: "Step size by epoch".to_owned(),
+            guide: "The schedule, at the last update of each epoch.".to_owned(),
+            x: Axis::new("epoch"),
+            y: Axis::new("step size").logarithmic(),
+            marks: vec![line("step size".to_owned(), steps, false)],
+        }));
+    }
+    Ok(())
+}
+
+fn temperature(run: &Run, reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError> {
+    let place = ["sample_stats", "configurational_temperature"];
+    let found = read::scalar(
+        reader,
+        place,
+        "configurational temperature",
+        run.summary.draws,
+    )?;
+    let Some(series) = found.filter(|series| series.values.iter().any(|value| value.is_finite()))
+    else {
+        return Ok(());
+    };
+    let mut marks = lines(&series);
+    let end = (series.start as usize + series.draws()) as f64;
+    let start = series.start as f64 + 1.0;
+    marks.push(line(
+        "posterior".to_owned(),
+        vec![(start, 1.0), (end, 1.0)],
+        true,
+    ));
+    items.push(Item::Chart(Chart {
+        title: "Configurational temperature".to_owned(),
+        guide: "1 where the chain is at the posterior, on average; above: the steps are too large, or it has not arrived.".to_owned(),
+        x: Axis::new("draw"),
+        y: Axis::new("temperature"),
+        marks,
+    }));
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! How well the chains mix: ranks, autocorrelations, effective draws as they grow.
+
+use reprior::diagnostics::{Draws, Estimator};
+
+use super::{Drawn, Item, Section, chain_name, missing};
+use crate::Run;
+use crate::chart::{Axis, Chart, Mark};
+use crate::read::{MOST_DRAWS, Series};
+
+/// Bins of rank plots, at most.
+const BINS: usize = 20;
+/// Draws of a chain that a bin should have, and that rank plots need at least.
+const PER_BIN: usize = 5;
+const FEWEST: usize = 20;
+/// Lags that are shown, at most.
+const LAGS: usize = 100;
+/// Points of the growth of effective draws.
+const STAGES: usize = 10;
+
+pub(super) fn section(run: &Run, drawn: &Drawn) -> Section {
+    let mut items = Vec::new();
+    let chains = run.summary.chains;
+    let draws = run.summary.draws as usize;
+    if chains < 2 {
+        items.push(missing(
+            "Rank plots",
+            "they compare chains, and there is one",
+        ));
+    } else if draws < FEWEST {
+        let why = format!("{draws} draws a chain are too few: {FEWEST} are needed");
+        items.push(missing("Rank plots", why));
+    } else {
+        items.extend(drawn.leading().map(ranks));
+    }
+    if draws < FEWEST {
+        let why = format!("{draws} draws a chain are too few: {FEWEST} are needed");
+        items.push(missing(
+            "Autocorrelations and the growth of effective draws",
+            why,
+        ));
+    } else {
+        let mut estimator = Estimator::new();
+        let leading = drawn.leading();
+        items.extend(leading.map(|series| autocorrelations(series, &mut estimator)));
+        items.extend(growth(run, drawn, &mut estimator));
+    }
+    Section {
+        title: "How well they mixed",
+        introduction: "Whether chains of different starts drew from one distribution, and how much one draw says that the one before did not."
+            .to_owned(),
+        items,
+    }
+}
+
+/// What is said where not all draws were looked at.
+fn part(series: &Series) -> String {
+    match series.start {
+        0 => String::new(),
+        _ => format!(" Of the last {MOST_DRAWS} draws of each chain."),
+    }
+}
+
+fn ranks(series: &Series) -> Item {
+    let (chains, draws) = (series.chains, series.draws());
+    let total = chains * draws;
+    let mut order: Vec<usize> = (0..total).collect();
+    order.sort_by(|a, b| series.values[*a].total_cmp(&series.values[*b]));
+    let bins = (draws / PER_BIN).clamp(2, BINS);
+    let mut counts = vec![vec![0.0; bins]; chains];
+    for (rank, at) in order.into_iter().enumerate() {
+        counts[at / draws][rank * bins / total] += 1.0;
+    }
+    let edges: Vec<f64> = (0..=bins)
+        .map(|bin| (bin * total) as f64 / bins as f64)
+        .collect();
+    let expected = draws as f64 / bins as f64;
+    let most = counts
+        .iter()
+        .flatten()
+        .fold(expected, |most: f64, count| most.max(*count));
+    let bars = counts
+        .into_iter()
+        .enumerate()
+        .map(|(chain, heights)| Mark::Bars {
+            name: chain_name(chain),
+            edges: edges.clone(),
+            heights,
+        });
+    let reference = Mark::Line {
+        name: "expected".to_owned(),
+        points: vec![(0.0, expected), (total as f64, expected)],
+        is_dashed: true,
+        has_points: false,
+        errors: Vec::new(),
+    };
+    Item::Chart(Chart {
+        title: format!("Ranks of the {}", series.name),
+        guide: format!(
+            "All draws are ranked together; each chain's ranks should be spread evenly, along the dashed line. A slope or a hump: that \
+             chain was elsewhere.{}",
+            part(series)
+        ),
+        x: Axis::new("rank among the draws of all chains"),
+        y: Axis::new("draws").within(0.0, 1.1 * most),
+        marks: bars.chain([reference]).collect(),
+    })
+}
+
+fn autocorrelations(series: &Series, estimator: &mut Estimator) -> Item {
+    let lags = LAGS.min(series.draws() / 2);
+    let lines = series.of_chains().enumerate().map(|(chain, values)| {
+        let found = estimator.autocorrelation(values, lags);
+        let points = found.into_iter().enumerate();
+        Mark::Line {
+            name: chain_name(chain),
+            points: points.map(|(lag, value)| (lag as f64, value)).collect(),
+            is_dashed: false,
+            has_points: false,
+            errors: Vec::new(),
+        }
+    });
+    let mut marks: Vec<Mark> = lines.collect();
+    // two standard errors of the autocorrelations of independent draws
+    let chance = 2.0 / (series.draws() as f64).sqrt();
+    marks.insert(
+        0,
+        Mark::Band {
+            name: "by chance".to_owned(),
+            x: vec![0.0, lags as f64],
+            lower: vec![-chance; 2],
+            upper: vec![chance; 2],
+        },
+    );
+    Item::Chart(Chart {
+        title: format!("Autocorrelation of the {}", series.name),
+        guide: format!(
+            "How much a draw resembles the one so many draws before it: the sooner it falls into the band, which independent draws stay \
+             in, the more each draw counts.{}",
+            part(series)
+        ),
+        x: Axis::new("lag in draws"),
+        y: Axis::new("autocorrelation"),
+        marks,
+    })
+}
+
+fn growth(run: &Run, drawn: &Drawn, estimator: &mut Estimator) -> Option<Item> {
+    let mut marks = Vec::new();
+    let mut longest = 0;
+    for series in drawn.leading() {
+        let draws = series.draws();
+        longest = longest.max(draws * series.chains);
+        let mut points = Vec::new();
+        for stage in 1..=STAGES {
+            let length = draws * stage / STAGES;
+            let values: Vec<f64> = series
+                .of_chains()
+                .flat_map(|chain| chain[..length].iter().copied())
+                .collect();
+            if let Ok(first) = Draws::new(&values, series.chains) {
+                let ess = estimator.ess_bulk(first);
+                points.push(((length * series.chains) as f64, ess));
+            }
+        }
+        marks.push(Mark::Line {
+            name: series.name.clone(),
+            points,
+            is_dashed: false,
+            has_points: true,
+            errors: Vec::new(),
+        });
+    }
+    let first = drawn.leading().next()?;
+    marks.push(Mark::Line {
+        name: "independent draws".to_owned(),
+        points: vec![(0.0, 0.0), (longest as f64, longest as f64)],
+        is_dashed: true,
+        has_points: false,
+        errors: Vec::new(),
+    });
+    let steps = match run.summary.thin {
+        0 | 1 => String::new(),
+        thin => format!(" A draw is {thin} transitions."),
+    };
+    Some(Item::Chart(Chart {
+        title: "Effective draws as the run grew".to_owned(),
+        guide: format!(
+            "Bulk effective sample size of the first draws: it should grow in proportion. Where it flattens, chains have found something \
+             new or stick.{steps}{}",
+            part(first)
+        ),
+        x: Axis::new("draws of all chains"),
+        y: Axis::new("effective draws"),
+        marks,
+    }))
+}

@@ -1,0 +1,308 @@
+//! Pages of runs made up for the purpose: healthy, sick, empty, hostile.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on may as well stop here"
+)]
+
+use std::path::Path;
+
+use reprior::model::InputValues;
+use reprior_io::run::{DataType, DrawStore, Draws, Group, RunFolder, Schema, Values, Variable};
+use reprior_report::{Images, Level, Nature, Others, Predictions, Run, Summary, Verdict, page};
+use serde_json::{Map, Value, json};
+
+/// Chains of so many draws whose log-density and projections `value(chain, draw)` gives.
+fn folder(path: &Path, chains: u64, draws: u64, value: impl Fn(u64, u64) -> f64) {
+    let group = |name: &str, variables: Vec<Variable>| Group {
+        name: name.to_owned(),
+        draws: Some(Draws::new(draws.max(1))),
+        variables,
+        attributes: Map::new(),
+    };
+    let number = |name: &str| Variable::new(name, DataType::F64, &[]);
+    let schema = Schema {
+        chains,
+        groups: vec![
+            group(
+                "posterior",
+                vec![Variable::new(
+                    "projection",
+                    DataType::F64,
+                    &[("direction", 3)],
+                )],
+            ),
+            group("sample_stats", vec![number("lp")]),
+            group(
+                "warmup_sample_stats",
+                vec![number("step_size"), number("acceptance_rate")],
+            ),
+        ],
+        coordinates: [].into(),
+    };
+    let folder = RunFolder::create(path, false).unwrap();
+    let store = DrawStore::create(&folder, &schema).unwrap();
+    for chain in 0..chains {
+        let mut writer = store.writer(chain).unwrap();
+        for draw in 0..draws {
+            let x = value(chain, draw);
+            let all = [x, x * x % 1.7, -x];
+            writer.push("posterior", &[Values::F64(&all)]).unwrap();
+            writer.push("sample_stats", &[Values::F64(&[x])]).unwrap();
+            let warmup = [Values::F64(&[0.1]), Values::F64(&[x])];
+            writer.push("warmup_sample_stats", &warmup).unwrap();
+        }
+        writer.flush().unwrap();
+    }
+}
+
+fn summary(chains: u64, draws: u64, change: &Value) -> Summary {
+    let mut document = json!({
+        "status": "complete", "likelihood": "gaussian", "method": "hmc-infinite", "coordinates": "marginal",
+        "chains": chains, "draws": draws, "draws_planned": draws, "thin": 2, "warmup": 20, "steps": 100,
+        "seconds": 61.0, "steps_per_second": 1.6, "acceptance_rate": 0.8, "step_size": [0.1, null], "divergences": 0,
+        "n_evaluations": 0, "n_gradients": 500, "rhat_max": 1.004,
+        "ess": {"prediction": {"variables": 20, "mean": 300.0, "min": 200.0, "per_draw": 0.5, "per_step": 0.2,
+            "per_gradient": null, "per_second": 3.0, "disagreeing": 0}, "weights": null},
+        "metrics": {"nll": 1.25, "rmse": null}, "warnings": [],
+    });
+    for (key, value) in change.as_object().unwrap() {
+        document[key] = value.clone();
+    }
+    serde_json::from_value(document).unwrap()
+}
+
+fn run(path: &Path, summary: Summary) -> Run {
+    Run {
+        folder: path.to_path_buf(),
+        nature: Nature::Chains,
+        summary,
+        data: "40 training rows".to_owned(),
+        notes: Vec::new(),
+        configuration: "[model]\nnetwork = \"fcn:16\"\n[data]\nsource = \"friedman\"\n".to_owned(),
+        outputs: vec!["y".to_owned()],
+        predictions: Some(Predictions::Regression {
+            rows: 3,
+            mean: vec![0.0, 2.0, 1.0],
+            lower: vec![-1.0, 1.0, 0.0],
+            upper: vec![1.0, 3.0, 2.0],
+            truth: vec![0.5, 9.0, 1.0],
+        }),
+        images: Err("the inputs are no images".to_owned()),
+        others: Vec::new(),
+    }
+}
+
+/// Balanced, loads nothing, and every chart has its parts.
+fn check(html: &str) {
+    for forbidden in ["http:", "https:", "<script", "@import", "url(//", "src=\"/"] {
+        assert!(!html.contains(forbidden), "{forbidden}");
+    }
+    let mut open = Vec::new();
+    for part in html.split('<').skip(1) {
+        let (tag, _) = part.split_once('>').expect("an unclosed tag");
+        if tag.starts_with('!') || tag.ends_with('/') {
+            continue;
+        }
+        let name = tag.split([' ', '\n']).next().unwrap();
+        match name.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name), "{tag}"),
+            None if ["meta", "link", "img", "br"].contains(&name) => {}
+            None => open.push(name),
+        }
+    }
+    assert_eq!(open, [""; 0]);
+    for chart in html.split("<figure class=\"chart\">").skip(1) {
+        let chart = chart.split("</figure>").next().unwrap();
+        for part in ["<h3>", "<figcaption>", "<svg", "<details>", "<table>"] {
+            assert!(chart.contains(part), "{part} in {chart}");
+        }
+        assert!(!chart.contains("<figcaption></figcaption>"));
+    }
+}
+
+fn noise(chain: u64, draw: u64) -> f64 {
+    // equidistributed, and no two chains alike
+    ((draw * 617 + chain * 271) as f64 * 0.618_033_988_75).fract()
+}
+
+#[test]
+fn a_healthy_run_has_every_part() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    folder(&path, 2, 60, noise);
+    let html = page(&[run(&path, summary(2, 60, &json!({})))]).unwrap();
+    check(&html);
+    for text in [
+        "2 chains of hmc-infinite in marginal coordinates sampled the posterior of the network fcn:16",
+        "No sign that these draws should not be believed.",
+        "Trace of the log-density",
+        "Ranks of the log-density",
+        "Autocorrelation of the first principal component",
+        "Effective draws as the run grew",
+        "Step size during warm-up",
+        "Predictions of y and the truth",
+        "66.7 % of these true values lie in their intervals",
+        "negative log-likelihood</td><td>1.2500",
+        "network = &quot;fcn:16&quot;",
+        "61 s",
+    ] {
+        let text = text.replace("61 s", "1 min 1 s");
+        assert!(html.contains(&text), "{text}");
+    }
+    // the same again, byte for byte
+    assert_eq!(
+        html,
+        page(&[run(&path, summary(2, 60, &json!({})))]).unwrap()
+    );
+}
+
+#[test]
+fn what_a_run_lacks_is_said() {
+    let place = tempfile::tempdir().unwrap();
+    for (name, chains, draws, text) in [
+        ("empty", 2, 0, "There are no draws yet."),
+        ("one", 1, 1, "they compare chains, and there is one"),
+        ("few", 2, 5, "5 draws a chain are too few"),
+    ] {
+        let path = place.path().join(name);
+        folder(&path, chains, draws, noise);
+        let html = page(&[run(&path, summary(chains, draws, &json!({})))]).unwrap();
+        check(&html);
+        assert!(html.contains(text), "{name}");
+    }
+    for value in [f64::NAN, f64::INFINITY, 0.0] {
+        let path = place.path().join(format!("of-{value}"));
+        folder(&path, 2, 30, |_, _| value);
+        let nan = json!({"rhat_max": null, "acceptance_rate": null, "metrics": null});
+        let mut run = run(&path, summary(2, 30, &nan));
+        run.predictions = None;
+        let html = page(&[run]).unwrap();
+        check(&html);
+        assert!(html.contains("Principal components</strong>: left out"));
+    }
+}
+
+#[test]
+fn methods_without_chains_say_so() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    folder(&path, 2, 30, noise);
+    for (nature, text) in [
+        (Nature::Draws, "are no chain&#39;s"),
+        (Nature::ClosedForm, "is a closed form and draws nothing"),
+    ] {
+        let mut run = run(&path, summary(2, 30, &json!({"rhat_max": null})));
+        run.nature = nature;
+        let html = page(&[run]).unwrap();
+        check(&html);
+        assert!(html.replace('\'', "&#39;").contains(text), "{text}");
+        assert!(!html.contains("Trace of"));
+    }
+}
+
+#[test]
+fn classes_have_reliability_confusion_and_images() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    folder(&path, 2, 30, noise);
+    let mut run = run(
+        &path,
+        summary(2, 30, &json!({"metrics": {"accuracy": 0.5}})),
+    );
+    run.outputs = vec!["<b>cat</b>".to_owned(), "$dog$ & \"co\"".to_owned()];
+    run.predictions = Some(Predictions::Classification {
+        probabilities: vec![0.9, 0.1, 0.5, 0.5],
+        labels: vec![0, 1],
+    });
+    run.images = Ok(Images {
+        height: 2,
+        width: 2,
+        channels: 1,
+        values: InputValues::Bytes(vec![0; 8]),
+    });
+    run.others = vec![Others {
+        name: "<i>turned</i>".to_owned(),
+        confidences: vec![0.5, 0.6, 1.0],
+    }];
+    let html = page(std::slice::from_ref(&run)).unwrap();
+    check(&html);
+    for text in [
+        "Reliability",
+        "Confusion",
+        "data:image/png;base64,",
+        "test row 1: $dog$ &amp; &quot;co&quot;",
+        "&lt;i&gt;turned&lt;/i&gt;",
+        "Confidence of the test rows and of other inputs",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    assert!(!html.contains("<b>") && !html.contains("<i>"));
+    run.images = Err("the data cannot be read any more: gone".to_owned());
+    let html = page(&[run]).unwrap();
+    assert!(html.contains("left out, because the data cannot be read any more: gone."));
+}
+
+#[test]
+fn several_runs_are_compared_first() {
+    let place = tempfile::tempdir().unwrap();
+    let paths = ["one", "two"].map(|name| place.path().join(name));
+    for path in &paths {
+        folder(path, 2, 30, noise);
+    }
+    let bad =
+        json!({"divergences": 70, "method": "pcn", "warnings": ["the chains do not agree yet"]});
+    let runs = [
+        run(&paths[0], summary(2, 30, &json!({}))),
+        run(&paths[1], summary(2, 30, &bad)),
+    ];
+    let html = page(&runs).unwrap();
+    check(&html);
+    let table = html.find("class=\"comparison\"").unwrap();
+    assert!(table < html.find("Do not believe these draws yet.").unwrap());
+    assert!(html.contains("href=\"#run-1\"") && html.contains("id=\"run-1\""));
+    // of charts that are alike no clipping path is another's
+    let mut names: Vec<&str> = html.split(" id=\"").skip(1).collect();
+    names
+        .iter_mut()
+        .for_each(|name| *name = name.split('"').next().unwrap());
+    names.retain(|name| name.starts_with("run-"));
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn verdicts_follow_the_worst_sign() {
+    let level = |change: Value| {
+        let path = Path::new("nowhere");
+        let verdict = Verdict::of(&run(path, summary(2, 30, &change)));
+        (verdict.level, verdict.sentence)
+    };
+    assert_eq!(level(json!({})).0, Level::Good);
+    let warned = level(json!({"warnings": ["something"]}));
+    assert_eq!(warned.0, Level::Caution);
+    assert_eq!(warned.1, "Believe these draws with one thing in mind.");
+    assert_eq!(level(json!({"draws": 0})).1, "There are no draws yet.");
+    assert_eq!(level(json!({"draws_planned": 60})).0, Level::Caution);
+    assert_eq!(level(json!({"rhat_max": 3.0})).0, Level::Caution);
+    let ess = |mean: f64, disagreeing: u64| {
+        let ess = json!({"variables": 9, "mean": mean, "min": mean, "per_draw": 0.1, "per_step": 0.1, "per_gradient": null,
+            "per_second": 1.0, "disagreeing": disagreeing});
+        json!({"rhat_max": 1.2, "ess": {"prediction": ess}})
+    };
+    assert_eq!(level(ess(300.0, 2)).0, Level::Bad);
+    assert_eq!(level(ess(300.0, 0)).0, Level::Caution);
+    assert_eq!(level(ess(3.0, 0)).0, Level::Bad);
+    assert_eq!(level(json!({"divergences": 70})).0, Level::Bad);
+    assert_eq!(level(json!({"acceptance_rate": 0.01})).0, Level::Caution);
+    let moving = json!({"stationarity": {"rhat": 1.3, "drift": 9.0, "is_reached": false}});
+    assert_eq!(level(moving).0, Level::Bad);
+}
+
+#[test]
+fn a_folder_without_draws_is_an_error() {
+    let place = tempfile::tempdir().unwrap();
+    let error = page(&[run(place.path(), summary(2, 30, &json!({})))]).unwrap_err();
+    assert!(error.to_string().contains("draws.zarr"), "{error}");
+}

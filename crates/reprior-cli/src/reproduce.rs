@@ -51,13 +51,11 @@ pub struct ReproduceArguments {
     pub quiet: bool,
 }
 
-impl From<Unmade> for Failure {
-    fn from(failure: Unmade) -> Self {
-        match failure {
-            Unmade::Stopped => Self::Stopped,
-            Unmade::Data(_) | Unmade::Request(_) => Self::request(failure),
-            Unmade::Failed(_) | Unmade::Io { .. } => Self::run(failure),
-        }
+fn failure(unmade: Unmade) -> Failure {
+    match unmade {
+        Unmade::Stopped => Failure::Stopped,
+        Unmade::Data(_) | Unmade::Request(_) => Failure::request(unmade),
+        Unmade::Failed(_) | Unmade::Io { .. } => Failure::run(unmade),
     }
 }
 
@@ -81,7 +79,7 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let about = experiment.about();
     if let Some(wanted) = about.data {
         // refused before any work
-        data.images(wanted, 1, 1)?;
+        data.images(wanted, 2, 0).map_err(failure)?;
     }
     let folder = arguments
         .out
@@ -104,15 +102,16 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
         display.begin(event);
     });
     display.finish();
-    let outcome = outcome.inspect_err(|failure| {
-        if matches!(failure, Unmade::Stopped) {
+    let outcome = outcome.inspect_err(|unmade| {
+        if matches!(unmade, Unmade::Stopped) {
             to_stderr(&format!(
                 "Stopped; what was measured is kept in {}. Go on with the same command.",
                 folder.display()
             ));
         }
-    })?;
-    let written = outcome.write(&folder)?;
+    });
+    let outcome = outcome.map_err(failure)?;
+    let written = outcome.write(&folder).map_err(failure)?;
     if arguments.json {
         to_stdout(&format!("{:#}", outcome.json()));
     } else {

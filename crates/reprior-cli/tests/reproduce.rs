@@ -57,7 +57,7 @@ fn what_was_measured_is_written_and_not_measured_again() {
     let folder = "results/hron2022-fig2-quick";
     let table = place.read(&format!("{folder}/results.csv"));
     assert!(table.starts_with("coordinates,sd of 1st"), "{table}");
-    let picture = place.read(&format!("{folder}/draws-standard.svg"));
+    let picture = place.read(&format!("{folder}/draws.svg"));
     assert!(picture.starts_with("<svg"), "{}", &picture[..100]);
     let document = place
         .succeed("reproduce hron2022-fig2 --quick --json")

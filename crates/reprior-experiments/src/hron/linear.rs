@@ -132,12 +132,11 @@ impl Experiment for Map {
     fn figures(&self) -> Vec<Figure> {
         vec![Figure {
             table: "draws",
-            panel: Some("coordinates"),
             is_scatter: true,
             ..Figure::lines(
                 "draws",
                 "Posterior draws",
-                "A round cloud is easy to sample, a thin one is not.",
+                "Standard weights lie on a thin streak, repriorised ones in a round cloud, which is easy to sample.",
                 ("slope", "first weight"),
                 ("intercept", "second weight"),
                 &["coordinates"],

@@ -245,7 +245,7 @@ fn a_run_that_goes_on_and_is_killed() {
         );
         sleep(Duration::from_millis(100));
     }
-    running.signal("KILL");
+    running.signal("-KILL");
     running.wait();
     place.succeed("report run");
     let html = page(&place, "run/report.html");

@@ -6,6 +6,9 @@
 
 mod common;
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use common::{Place, SMALL};
 
 const STROKES: &str =
@@ -216,6 +219,42 @@ fn little_to_show() {
     assert!(
         finished.stderr.contains("reprior resume never"),
         "{finished:?}"
+    );
+}
+
+#[test]
+fn a_run_that_goes_on_and_is_killed() {
+    let place = Place::new();
+    let running = place.start(
+        "sample --data friedman --train 40 --test 20 --network fcn:16 --chains 2 --warmup 20 --draws 1000000 --out run \
+         --checkpoint-seconds 0.2",
+    );
+    let start = Instant::now();
+    let is_shown = |place: &Place| {
+        let finished = place.run("report run");
+        assert!(matches!(finished.code, Some(0 | 2)), "{finished:?}");
+        finished.code == Some(0)
+            && page(place, "run/report.html").contains("of 1000000 a chain</strong>")
+            && page(place, "run/report.html").contains("Trace of the log-density")
+    };
+    while !is_shown(&place) {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "no draws to show: {:?}",
+            place.run("summary run")
+        );
+        sleep(Duration::from_millis(100));
+    }
+    running.signal("-KILL");
+    running.wait();
+    place.succeed("report run");
+    let html = page(&place, "run/report.html");
+    has(
+        &html,
+        &[
+            "the run was stopped or is still going",
+            "1000000 draws each",
+        ],
     );
 }
 

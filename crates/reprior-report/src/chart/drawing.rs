@@ -216,7 +216,6 @@ impl Drawing<'_> {
             .with_opacity(0.25);
         self.plots.push(Plot::Band(band));
         self.enter(name, &colour, LegendShape::Rect, None);
-        self.index += 1;
     }
 
     fn bars(&mut self, name: &str, edges: &[f64], heights: &[f64]) {

@@ -44,6 +44,15 @@ impl Drawing<'_> {
             .with_x_label_overlap(AxisLabelOverlap::Thin)
             .with_x_tick_format(scale::ticks(x, x_axis.is_logarithmic))
             .with_y_tick_format(scale::ticks(y, y_axis.is_logarithmic));
+        layout.log_x = x_axis.is_logarithmic && x_categories.is_empty();
+        layout.log_y = y_axis.is_logarithmic && y_categories.is_empty();
+        // exactly these: the library would round them outwards
+        if x_categories.is_empty() {
+            layout = layout.with_x_axis_min(x.0).with_x_axis_max(x.1);
+        }
+        if y_categories.is_empty() {
+            layout = layout.with_y_axis_min(y.0).with_y_axis_max(y.1);
+        }
         let mut height = (width * 0.55).clamp(220.0, 420.0);
         layout = layout.with_y_label(shorten(&y_axis.label, (height / 7.5) as usize));
         if heatmap.is_some() {
@@ -120,15 +129,17 @@ impl Drawing<'_> {
         let asked = axis
             .range
             .filter(|(low, high)| axis.places(*low) && axis.places(*high) && low < high);
-        let empty = if axis.is_logarithmic {
-            (1.0, 10.0)
-        } else {
-            (0.0, 1.0)
+        let empty = match axis.is_logarithmic {
+            true => (1.0, 10.0),
+            false => (0.0, 1.0),
         };
-        let range = asked
-            .or_else(|| scale::range(seen.iter().copied()))
-            .unwrap_or(empty);
-        scale::widen(range, axis.is_logarithmic)
+        if let Some(range) = asked {
+            return scale::widen(range, axis.is_logarithmic);
+        }
+        let seen = scale::range(seen.iter().copied()).unwrap_or(empty);
+        let range = scale::widen(seen, axis.is_logarithmic);
+        let has_bars = (self.chart.marks.iter()).any(|mark| matches!(mark, Mark::Bars { .. }));
+        scale::pad(range, axis.is_logarithmic, has_bars)
     }
 }
 

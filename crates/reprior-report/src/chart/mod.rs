@@ -95,7 +95,7 @@ pub enum Mark {
         /// x and y.
         points: Vec<(f64, f64)>,
     },
-    /// The area between two curves.
+    /// The area between two curves, in the colour of the next series: give it just before its line or points.
     Band {
         /// In the legend.
         name: String,

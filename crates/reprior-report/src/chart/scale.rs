@@ -22,6 +22,20 @@ pub(super) fn widen((low, high): (f64, f64), is_logarithmic: bool) -> (f64, f64)
     (middle - half, middle + half)
 }
 
+/// A margin of a few hundredths, so that markers at the ends are whole; bars stand on zero and have none at their sides.
+pub(super) fn pad((low, high): (f64, f64), is_logarithmic: bool, has_bars: bool) -> (f64, f64) {
+    if is_logarithmic {
+        // the library's logarithms end at 1e-10
+        let ratio = 10_f64.powf(0.04 * (high.log10() - low.log10()));
+        return ((low / ratio).max(1e-10), (high * ratio).min(1e305));
+    }
+    let margin = 0.04 * (high - low);
+    match has_bars {
+        true if low == 0.0 => (low, high + margin),
+        _ => (low - margin, high + margin),
+    }
+}
+
 /// Least and most of what is drawn, a little wider; `None` without anything.
 pub(super) fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |range, value| match range {

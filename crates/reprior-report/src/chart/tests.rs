@@ -311,3 +311,33 @@ fn ticks_are_told_apart() {
         assert_eq!(label(range, value), text);
     }
 }
+
+#[test]
+fn equal_ratios_are_equal_distances_on_a_logarithmic_axis() {
+    let mut chart = chart(vec![Mark::Line {
+        name: String::new(),
+        points: vec![(0.01, 1.0), (1.0, 10.0), (100.0, 100.0)],
+        is_dashed: false,
+        has_points: true,
+        errors: Vec::new(),
+    }]);
+    let places = |chart: &Chart, name: &str| -> Vec<f64> {
+        let [svg, _] = both(chart);
+        let circles = svg.split("<circle").skip(1);
+        let number = |circle: &str| {
+            let text = circle.split(&format!(" {name}=\"")).nth(1)?;
+            text.split('"').next()?.parse().ok()
+        };
+        circles.filter_map(number).collect()
+    };
+    for (is_logarithmic, is_even) in [(true, true), (false, false)] {
+        chart.x.is_logarithmic = is_logarithmic;
+        chart.y.is_logarithmic = is_logarithmic;
+        for name in ["cx", "cy"] {
+            let at = places(&chart, name);
+            let (first, second) = ((at[1] - at[0]).abs(), (at[2] - at[1]).abs());
+            assert_eq!((first - second).abs() < 0.1, is_even, "{at:?}");
+            assert!(at.iter().all(|at| *at > 10.0 && *at < 630.0));
+        }
+    }
+}

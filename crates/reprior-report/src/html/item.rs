@@ -58,7 +58,8 @@ fn of_chart(chart: &Chart) -> Markup {
     html! {
         figure.chart {
             h3 { (chart.title) }
-            figcaption { (chart.reading()) }
+            // a number and its unit stay on one line
+            figcaption { (chart.reading().replace(" %", "\u{a0}%")) }
             (PreEscaped(chart.svg(WIDTH, Colours::Page)))
             details {
                 summary { "The numbers" }

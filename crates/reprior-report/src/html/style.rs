@@ -64,6 +64,7 @@ td{white-space:nowrap}
 :focus-visible{outline:2px solid var(--series-0);outline-offset:2px}
 @media (max-width:600px){main,footer{padding:0 12px}figure{padding:10px 8px}h1{font-size:24px}.sentence{font-size:17px}}
 @media print{
+h2,h3,figcaption{break-after:avoid}
 :root{color-scheme:light;--page:#fff;--text:#000;--quiet:#444;--line:#bbb;--box:#fff;
 --series-0:#0072b2;--series-1:#d55e00;--series-2:#009e73;--series-3:#b85c92;--series-4:#e69f00;--series-5:#56b4e9;--series-6:#000}
 nav,.chart details{display:none}

@@ -122,20 +122,20 @@ fn autocorrelations(series: &Series, estimator: &mut Estimator) -> Item {
     let mut marks: Vec<Mark> = lines.collect();
     // two standard errors of the autocorrelations of independent draws
     let chance = 2.0 / (series.draws() as f64).sqrt();
-    marks.insert(
-        0,
-        Mark::Band {
-            name: "by chance".to_owned(),
-            x: vec![0.0, lags as f64],
-            lower: vec![-chance; 2],
-            upper: vec![chance; 2],
-        },
+    marks.extend(
+        [("by chance", chance), ("", -chance)].map(|(name, height)| Mark::Line {
+            name: name.to_owned(),
+            points: vec![(0.0, height), (lags as f64, height)],
+            is_dashed: true,
+            has_points: false,
+            errors: Vec::new(),
+        }),
     );
     Item::Chart(Chart {
         title: format!("Autocorrelation of the {}", series.name),
         guide: format!(
-            "How much a draw resembles the one so many draws before it: the sooner it falls into the band, which independent draws stay \
-             in, the more each draw counts.{}",
+            "How much a draw resembles the one so many draws before it: the sooner it falls between the dashed lines, where \
+             independent draws stay, the more each draw counts.{}",
             part(series)
         ),
         x: Axis::new("lag in draws"),

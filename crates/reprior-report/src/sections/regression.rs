@@ -48,12 +48,12 @@ pub(super) fn items(
             upper: high.clone(),
         }];
         marks.push(Mark::Points {
-            name: "truth, outside".to_owned(),
-            points: outside,
-        });
-        marks.push(Mark::Points {
             name: "truth, inside".to_owned(),
             points: inside,
+        });
+        marks.push(Mark::Points {
+            name: "truth, outside".to_owned(),
+            points: outside,
         });
         marks.push(Mark::Line {
             name: "predicted mean".to_owned(),

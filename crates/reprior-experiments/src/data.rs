@@ -41,6 +41,14 @@ impl DataFolder {
         }
     }
 
+    /// What it is called in tables: `strokes` for the built-in images.
+    pub fn shown<'a>(&self, name: &'a str) -> &'a str {
+        match &self.path {
+            Some(_) => name,
+            None => "strokes",
+        }
+    }
+
     /// What stands for it, without the folder.
     pub fn described(&self, name: &str) -> String {
         match &self.path {

@@ -44,7 +44,7 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
     let epochs = match data {
         "mnist" => of(40, 15, 50),
         // as long a training in updates as there are fewer rows here
-        _ => of(40, 30, 50),
+        _ => of(40, 20, 50),
     };
     Row::new()
         .with("data", data)
@@ -56,7 +56,7 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
         .with("fitted rows", of(500, 20_000, 60_000))
         .with("curvature rows", of(150, 1000, 2000))
         .with("rank", of(50, 150, 300))
-        .with("steps", of(3, 5, 20))
+        .with("steps", of(2, 5, 20))
         .with("paths", of(2, 2, 5))
         .with("draws", of(20, 20, 20))
 }
@@ -69,9 +69,9 @@ static LAST: Mutex<Option<(String, Arc<Trained>)>> = Mutex::new(None);
 /// # Errors
 /// Data that are not there, images too small for LeNet, a training that leaves the range of numbers.
 pub fn trained(cell: &Cell, bench: &Bench<'_>) -> Result<Arc<Trained>, Failure> {
-    let names = ["data", "seed", "train", "epochs", "alpha"];
-    let values = names.map(|name| format!("{:?}", cell.get(name)));
-    let key = format!("{:?} {values:?}", bench.data.path);
+    let values = ["seed", "train", "epochs", "alpha"].map(|name| cell.number(name));
+    let data = bench.data.shown(cell.text("data"));
+    let key = format!("{:?} {data} {values:?}", bench.data.path);
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, found)) = last().as_ref().filter(|(other, _)| *other == key) {
         return Ok(Arc::clone(found));

@@ -68,7 +68,7 @@ impl Experiment for Rotation {
             figure: self.figure,
             what: self.what,
             data: Some(self.data),
-            cost: ["20 seconds", "15 minutes", "half a day"],
+            cost: ["20 seconds", "15 minutes", "a day"],
         }
     }
 
@@ -98,7 +98,7 @@ impl Experiment for Rotation {
             let scores = Scores::new(&probabilities, &pictures.labels, trained.classes)?;
             let method = cell.text("method");
             let row = Row::new()
-                .with("data", self.data)
+                .with("data", bench.data.shown(self.data))
                 .with("seed", cell.count("seed"))
                 .with("method", method)
                 .with("angle", angle);

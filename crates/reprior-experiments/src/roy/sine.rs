@@ -81,16 +81,15 @@ impl Experiment for Sine {
                 ),
         ];
         let panel = format!("{method}, {part}");
-        for point in rows..rows + GRID {
+        for (point, &x) in points.iter().enumerate().skip(rows) {
             let (mean, sd) = at(point);
-            let row = named(Row::of("grid")).with("x", points[point]);
+            let row = named(Row::of("grid")).with("x", x);
             found.push(row.with("mean", mean).with("sd", sd));
         }
         for (index, f) in draws.iter().take(SHOWN).enumerate() {
-            for point in rows..rows + GRID {
+            for (&x, &f) in points.iter().zip(f).skip(rows) {
                 let row = Row::of("functions").with("panel", panel.clone());
-                let row = row.with("draw", index + 1).with("x", points[point]);
-                found.push(row.with("f", f[point]));
+                found.push(row.with("draw", index + 1).with("x", x).with("f", f));
             }
         }
         Ok(found)

@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
-use reprior::model::{Dataset, InputKind, Standardisation, Targets, targets};
+use reprior::model::{Dataset, InputKind, Split, Standardisation, Targets, targets};
 use reprior_io::data::{Request, load};
 
 use crate::Failure;
+
+/// Training and test records that the built-in images have.
+const BUILT_IN: [usize; 2] = [3000, 1000];
 
 /// A folder with `mnist/`, `cifar10/` and so on, or none.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +41,14 @@ impl DataFolder {
         }
     }
 
+    /// What it is called in tables: `strokes` for the built-in images.
+    pub fn shown<'a>(&self, name: &'a str) -> &'a str {
+        match &self.path {
+            Some(_) => name,
+            None => "strokes",
+        }
+    }
+
     /// What stands for it, without the folder.
     pub fn described(&self, name: &str) -> String {
         match &self.path {
@@ -46,21 +57,48 @@ impl DataFolder {
         }
     }
 
+    /// Whether there is a folder `name`; without any folder there are the built-in images.
+    pub fn has(&self, name: &str) -> bool {
+        self.path
+            .as_ref()
+            .is_none_or(|path| path.join(name).is_dir())
+    }
+
+    /// # Errors
+    /// That there is no folder `name`, with the way out.
+    fn expect(&self, name: &str) -> Result<(), Failure> {
+        match &self.path {
+            Some(path) if !self.has(name) => Err(Failure::Request(format!(
+                "{} has no folder {name}: give --data a folder that has it, or leave --data out for the built-in images",
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// All training and test records as they came.
+    ///
+    /// # Errors
+    /// Data that are not there, with the way out.
+    pub fn split(&self, name: &str) -> Result<Split, Failure> {
+        let mut request = Request::new(self.source(name));
+        self.expect(name)?;
+        if self.path.is_none() {
+            (request.train, request.test) = (Some(BUILT_IN[0]), Some(BUILT_IN[1]));
+        }
+        Ok(load(&request)?)
+    }
+
     /// The first training and test records; of the built-in images as many as there are.
     ///
     /// # Errors
     /// Data that are not there, with the way out.
     pub fn images(&self, name: &str, train: usize, test: usize) -> Result<Images, Failure> {
         let mut request = Request::new(self.source(name));
+        self.expect(name)?;
         let (train, test) = match &self.path {
-            Some(path) if !path.join(name).is_dir() => {
-                return Err(Failure::Request(format!(
-                    "{} has no folder {name}: give --data a folder that has it, or leave --data out for the built-in images",
-                    path.display()
-                )));
-            }
             Some(_) => (train, test),
-            None => (train.min(3000), test.min(1000)),
+            None => (train.min(BUILT_IN[0]), test.min(BUILT_IN[1])),
         };
         (request.train, request.test) = (Some(train), Some(test));
         let split = load(&request)?;

@@ -15,6 +15,7 @@ mod marceau;
 mod outcome;
 mod perform;
 mod pezzetti;
+mod pictures;
 mod roy;
 mod table;
 

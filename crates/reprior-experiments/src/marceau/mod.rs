@@ -1,3 +1,7 @@
-//! stub
+//! Marceau-Caron & Ollivier (2017): Langevin dynamics with natural gradients.
+
+mod table1;
+
 use crate::Experiment;
-pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[];
+
+pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[&table1::Table1];

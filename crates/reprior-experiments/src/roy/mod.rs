@@ -1,3 +1,27 @@
-//! stub
+//! Roy, Miani et al. (2024): Laplace approximations underfit by reparametrisations; diffusions do not.
+
+mod kernel;
+mod lenet;
+mod methods;
+mod mixture;
+mod rank;
+mod rotation;
+mod sine;
+mod table1;
+mod table2;
+mod toy;
+
 use crate::Experiment;
-pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[];
+
+pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
+    &sine::Sine,
+    &rank::Rank,
+    &rotation::MNIST,
+    &rank::Eigenvalues,
+    &mixture::Mixture,
+    &rotation::FASHION,
+    &rotation::CIFAR,
+    &kernel::Kernel,
+    &table1::Table1,
+    &table2::Table2,
+];

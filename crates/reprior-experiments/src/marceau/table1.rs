@@ -1,0 +1,282 @@
+//! Marceau-Caron & Ollivier (2017), Table 1: ensembles and posterior means of natural-gradient Langevin dynamics on MNIST, beside SGD and
+//! dropout.
+//!
+//! As in the paper and its code: pixels from 0 to 1, two hidden layers of ReLU, batches of 100, weights from N(0, 1/fan-in) with the
+//! prior N(0, 0.1) on them and N(0, 1) on biases, ε = 1e-4, averages with γ_t = 1/√t, step sizes halved every 10,000 updates (but those
+//! of SGD and dropout), members of the ensemble every 101 updates from update 601 on, posterior means with μ_t = 1/√t. Neither their
+//! step sizes nor the number of epochs are published; ours are the best of two or three. Below the full size there are fewer epochs,
+//! the halving comes as much sooner, and training scores are those of the first rows.
+
+use std::sync::Arc;
+
+use reprior::compute::{Purpose, Stream};
+use reprior::model::likelihood::Categorical;
+use reprior::network::{Activation, Architecture};
+use reprior::stochastic::preconditioner::{
+    Diagonal, Identity, Preconditioner, QuasiDiagonal, RmsProp,
+};
+use reprior::stochastic::{
+    Averaging, Dynamics, Ensemble, Langevin, LangevinSettings, Objective, PosteriorMean, Prior,
+    StepSize,
+};
+
+use crate::experiment::results;
+use crate::pictures::{Pictures, Scores};
+use crate::{
+    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
+};
+
+/// Table 1.
+pub struct Table1;
+
+/// Preconditioners, from none to most.
+const PRECONDITIONERS: [&str; 4] = ["identity", "rmsprop", "diagonal", "quasi-diagonal"];
+
+/// NLL and accuracy on training rows, on test rows.
+fn published(method: &str, predictor: &str) -> Option<[f64; 4]> {
+    Some(match (method, predictor) {
+        ("sgd", _) => [0.0003, 1.0, 0.0584, 0.9824],
+        ("dropout", _) => [0.0006, 1.0, 0.0519, 0.9861],
+        ("identity", "ensemble") => [0.0357, 0.9963, 0.0726, 0.9810],
+        ("rmsprop", "ensemble") => [0.0415, 0.9947, 0.0742, 0.9817],
+        ("diagonal", "ensemble") => [0.0292, 0.9969, 0.0660, 0.9813],
+        ("quasi-diagonal", "ensemble") => [0.0229, 0.9985, 0.0591, 0.9838],
+        ("identity", "posterior mean") => [0.0281, 0.9912, 0.1240, 0.9716],
+        ("rmsprop", "posterior mean") => [0.0299, 0.9907, 0.1134, 0.9721],
+        ("diagonal", "posterior mean") => [0.0243, 0.9920, 0.1389, 0.9720],
+        ("quasi-diagonal", "posterior mean") => [0.0292, 0.9960, 0.3429, 0.9814],
+        _ => return None,
+    })
+}
+
+/// Step sizes for the built-in images and for MNIST, and epochs of the full size.
+fn tuned(method: &str) -> ([f64; 2], usize) {
+    match method {
+        "identity" => ([0.5, 0.5], 50),
+        "rmsprop" => ([0.01, 0.005], 20),
+        "diagonal" => ([0.002, 0.0005], 25),
+        "quasi-diagonal" => ([0.005, 0.0005], 40),
+        _ => ([0.1, 0.1], 30),
+    }
+}
+
+fn is_baseline(method: &str) -> bool {
+    matches!(method, "sgd" | "dropout")
+}
+
+fn preconditioner(method: &str) -> Result<Box<dyn Preconditioner<f32>>, Failure> {
+    Ok(match method {
+        "sgd" | "dropout" | "identity" => Box::new(Identity),
+        "rmsprop" => Box::new(RmsProp::default()),
+        "diagonal" => Box::new(Diagonal::default()),
+        "quasi-diagonal" => Box::new(QuasiDiagonal::default()),
+        other => return Err(Failure::Request(format!("unknown method `{other}`"))),
+    })
+}
+
+/// A chain's settings.
+fn settings(cell: &Cell, rows: usize) -> LangevinSettings {
+    let is_baseline = is_baseline(cell.text("method"));
+    // 1e12: as good as none
+    let [weights, biases] = if is_baseline { [1e12; 2] } else { [0.1, 1.0] };
+    LangevinSettings {
+        step_size: cell.number("step size"),
+        schedule: if is_baseline {
+            StepSize::Constant
+        } else {
+            StepSize::Halving {
+                every: cell.count("halve every") as u64,
+            }
+        },
+        batch: cell.count("batch").min(rows),
+        dynamics: Dynamics::Langevin,
+        decay: Default::default(),
+        labels: Default::default(),
+        priors: vec![Prior::Gaussian { weights, biases }],
+        seed: cell.count("seed") as u64,
+        chain: 0,
+        temperature: if is_baseline { 0.0 } else { 1.0 },
+        dropout: if cell.text("method") == "dropout" {
+            0.5
+        } else {
+            0.0
+        },
+    }
+}
+
+impl Experiment for Table1 {
+    fn about(&self) -> About {
+        About {
+            name: "marceau2017-table1",
+            paper: Paper::Marceau,
+            figure: "Table 1",
+            what: "NLL and accuracy of ensembles and posterior means of preconditioned Langevin dynamics, SGD and dropout",
+            data: Some("mnist"),
+            cost: ["10 seconds", "15 minutes", "10 hours"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        let of = |quick: usize, default: usize, full: usize| size.pick(quick, default, full);
+        let mut cells = Vec::new();
+        for seed in 0..of(1, 1, 3) {
+            for method in ["sgd", "dropout"].into_iter().chain(PRECONDITIONERS) {
+                let (step_sizes, epochs) = tuned(method);
+                let step_size = size.pick(step_sizes[0], step_sizes[1], step_sizes[1]);
+                cells.push(
+                    Row::new()
+                        .with("method", method)
+                        .with("seed", seed)
+                        .with("hidden", of(100, 400, 400))
+                        .with("step size", step_size)
+                        .with("epochs", of(200, 6, epochs))
+                        .with("batch", 100_usize)
+                        .with("halve every", of(1000, 1500, 10_000))
+                        .with("from", of(601, 601, 601))
+                        .with("every", of(41, 101, 101))
+                        .with("train", of(1500, 60_000, 60_000))
+                        .with("test", of(1000, 10_000, 10_000))
+                        .with("scored", of(500, 5000, 60_000)),
+                );
+            }
+        }
+        cells
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let split = bench.data.split("mnist")?;
+        let train = Pictures::new(&split.train).first(cell.count("train"));
+        let test = Pictures::new(&split.test).first(cell.count("test"));
+        let scored = train.first(cell.count("scored"));
+        let (classes, hidden) = (split.train.targets.outputs(), cell.count("hidden"));
+        let columns = split.train.columns;
+        drop(split);
+        let network = Architecture::new(columns, &[hidden; 2], classes, Activation::Relu)
+            .to_composition()
+            .in_standard_parametrisation()
+            .map_err(Failure::failed)?;
+        let settings = settings(cell, train.rows);
+        let threads = train.threads(bench);
+        let objective = Objective::new(&network, train.minibatches(classes), threads)
+            .map_err(Failure::failed)?;
+        let mut stream = Stream::new(settings.seed, 0, Purpose::Initial, 0);
+        let start: Vec<f32> = objective.layout().draw_by_fan_in(1.0, &mut stream);
+        let mut mean = PosteriorMean::new(Averaging::Forgetting, start.len());
+        let method = cell.text("method");
+        let mut chain = Langevin::new(objective, preconditioner(method)?, settings, start)
+            .map_err(Failure::failed)?;
+        let ensemble = |of: &Pictures| {
+            let (likelihood, pixels) = (Arc::new(Categorical), Arc::clone(&of.pixels));
+            Ensemble::new(&network, likelihood, pixels, threads).map_err(Failure::failed)
+        };
+        let mut ensembles = [ensemble(&scored)?, ensemble(&test)?];
+        let updates = cell.count("epochs") as u64 * chain.updates_per_epoch();
+        let (from, every) = (cell.count("from") as u64, cell.count("every") as u64);
+        for update in 1..=updates {
+            chain.update().map_err(Failure::failed)?;
+            mean.add(&chain.state().position);
+            if !is_baseline(method) && update >= from && (update - from).is_multiple_of(every) {
+                for ensemble in &mut ensembles {
+                    ensemble.add(&chain.state().position);
+                }
+            }
+            if update % 20 == 0 {
+                bench.advance(update as f64 / updates as f64)?;
+            }
+        }
+        let position = chain.state().position.clone();
+        let mut rows = Vec::new();
+        let predictors: &[&str] = if is_baseline(method) {
+            &["last position"]
+        } else {
+            &["ensemble", "posterior mean", "last position"]
+        };
+        for &predictor in predictors {
+            let mut row = Row::new()
+                .with("method", method)
+                .with("seed", cell.count("seed"))
+                .with("predictor", predictor);
+            let published = published(method, predictor).filter(|_| bench.data.path.is_some());
+            let sides = ["train", "test"].into_iter().zip([&scored, &test]);
+            for (at, ((side, pictures), ensemble)) in sides.zip(&mut ensembles).enumerate() {
+                let probabilities = match predictor {
+                    "ensemble" => ensemble.mean(),
+                    "posterior mean" => ensemble.predict(&mean.mean).to_vec(),
+                    _ => ensemble.predict(&position).to_vec(),
+                };
+                let scores = Scores::new(&probabilities, &pictures.labels, classes)?;
+                let theirs = |index: usize| published.map_or(f64::NAN, |all| all[2 * at + index]);
+                row = row
+                    .with(&format!("{side} nll"), scores.nll)
+                    .with(&format!("published {side} nll"), theirs(0))
+                    .with(&format!("{side} accuracy"), scores.accuracy)
+                    .with(&format!("published {side} accuracy"), theirs(1));
+            }
+            let members = match predictor {
+                "ensemble" => Value::from(ensembles[1].members()),
+                _ => Value::Missing,
+            };
+            rows.push(row.with("members", members));
+        }
+        Ok(rows)
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        let table = results(tables);
+        let mean = |method: &str, predictor: &str, column: &str| {
+            let wanted = [("method", method.into()), ("predictor", predictor.into())];
+            let values = table.numbers(column, &wanted);
+            values.iter().sum::<f64>() / values.len() as f64
+        };
+        let test = |method: &str, predictor: &str| {
+            ["test nll", "test accuracy"].map(|column| mean(method, predictor, column))
+        };
+        let words = |what: &str, [nll, accuracy]: [f64; 2]| {
+            format!("{what} {} / {}", Value::from(nll), Value::from(accuracy))
+        };
+        let each = PRECONDITIONERS.map(|method| (method, test(method, "ensemble")));
+        let best = each[3].1;
+        let others = &each[..3];
+        let mut findings = vec![Finding::new(
+            "of the ensembles the quasi-diagonal one has the best test NLL and accuracy",
+            others
+                .iter()
+                .all(|(_, other)| best[0] < other[0] && best[1] > other[1]),
+            each.map(|(method, scores)| words(method, scores))
+                .join(", "),
+        )];
+        for method in PRECONDITIONERS {
+            let [ensemble, at_mean] =
+                ["ensemble", "posterior mean"].map(|predictor| test(method, predictor));
+            findings.push(Finding::new(
+                format!("{method}: the ensemble is better than the posterior mean on test rows"),
+                ensemble[0] < at_mean[0] && ensemble[1] > at_mean[1],
+                format!(
+                    "{}, {}",
+                    words("ensemble", ensemble),
+                    words("posterior mean", at_mean)
+                ),
+            ));
+        }
+        let [dropout, sgd] = ["dropout", "sgd"].map(|method| test(method, "last position"));
+        findings.push(Finding::new(
+            "dropout has a better test NLL than SGD",
+            dropout[0] < sgd[0],
+            format!("{}, {}", words("dropout", dropout), words("sgd", sgd)),
+        ));
+        findings
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figure = Figure::lines(
+            "scores",
+            "Test rows: NLL and accuracy",
+            "Left and up is better",
+            ("test nll", "test NLL"),
+            ("test accuracy", "test accuracy"),
+            &["method", "predictor"],
+        );
+        figure.is_scatter = true;
+        vec![figure]
+    }
+}

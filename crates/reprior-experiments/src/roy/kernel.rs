@@ -1,0 +1,173 @@
+//! Roy, Miani et al. (2024), Theorem 5.1: diffusions along the kernel leave the functions at the training inputs alone. So they do in
+//! the limit of small steps if the steps are Heun's, which converge to the Brownian motion on the manifold (Stratonovich's integral);
+//! the published algorithm's are Euler's, which converge to another process: its outputs at the training inputs drift.
+
+use reprior::compute::{MatrixMut, Purpose, Stream, matrix};
+use reprior::laplace::{
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
+    OutputCurvature,
+};
+use reprior::network::{Activation, Architecture, Executor};
+
+use crate::experiment::results;
+use crate::{
+    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
+};
+
+/// Theorem 5.1.
+pub struct Kernel;
+
+/// Training rows, and as many others.
+const ROWS: usize = 6;
+/// Of the first layer: 49 weights in all.
+const WIDTH: usize = 12;
+/// α.
+const PRECISION: f64 = 0.6;
+
+impl Experiment for Kernel {
+    fn about(&self) -> About {
+        About {
+            name: "roy2024-theorem5.1",
+            paper: Paper::Roy,
+            figure: "Theorem 5.1",
+            what: "mean squared change of a network's outputs along kernel diffusions of T steps, at the training inputs and elsewhere",
+            data: None,
+            cost: ["5 seconds", "a minute", "10 minutes"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        let longest = size.pick(2, 3, 4);
+        let mut cells = Vec::new();
+        for integrator in ["Euler", "Heun"] {
+            for power in 0..=longest {
+                cells.push(
+                    Row::new()
+                        .with("integrator", integrator)
+                        .with("steps", 4_usize * 5_usize.pow(power))
+                        .with("paths", size.pick(40_usize, 200, 1000))
+                        .with("seed", 5_usize),
+                );
+            }
+        }
+        cells
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let normals = |length: usize, index: u64| {
+            let mut values = vec![0.0; length];
+            Stream::new(1, 0, Purpose::Simulation, index).fill_normal(&mut values);
+            values
+        };
+        let network = Architecture::new(2, &[WIDTH], 1, Activation::Tanh).to_composition();
+        let mut executor = Executor::<f64>::new(&network).map_err(Failure::failed)?;
+        let weights = normals(executor.parameters(), 1);
+        let [train, new] = [2, 3].map(|index| normals(2 * ROWS, index));
+        let outputs = |executor: &mut Executor<f64>, weights: &[f64], x: &[f64]| {
+            let mut f = vec![0.0; ROWS];
+            let out = MatrixMut::from_row_major_slice_mut(&mut f, ROWS, 1);
+            executor.outputs(weights, matrix(x, ROWS, 2), out);
+            f
+        };
+        let before = [&train, &new].map(|x| outputs(&mut executor, &weights, x));
+        let curvature = OutputCurvature::gaussian(&[0.4]);
+        let data = DiffusionData {
+            inputs: matrix(&train, ROWS, 2),
+            curvature: &curvature,
+            scale: 1.0,
+        };
+        let settings = Diffusion {
+            kind: DiffusionKind::Kernel,
+            steps: cell.count("steps") as u64,
+            precision: PRECISION,
+            integrator: match cell.text("integrator") {
+                "Heun" => Integrator::Heun,
+                _ => Integrator::Euler,
+            },
+            decomposition: Decomposition::Exact(1e-10),
+        };
+        let (paths, seed) = (cell.count("paths") as u64, cell.count("seed") as u64);
+        let mut change = [0.0; 2];
+        for chain in 0..paths {
+            let mut path = DiffusionPath::new(settings, &weights, seed, chain);
+            path.run(&mut executor, data).map_err(Failure::failed)?;
+            for (at, x) in [&train, &new].into_iter().enumerate() {
+                let f = outputs(&mut executor, path.position(), x);
+                let squares = f.iter().zip(&before[at]).map(|(a, b)| (a - b).powi(2));
+                change[at] += squares.sum::<f64>() / (paths * ROWS as u64) as f64;
+            }
+            bench.advance((chain + 1) as f64 / paths as f64)?;
+        }
+        let integrator = cell.text("integrator");
+        let rows = ["training inputs", "others"].into_iter().zip(change);
+        Ok(rows
+            .map(|(inputs, change)| {
+                Row::new()
+                    .with("integrator", integrator)
+                    .with("steps", cell.count("steps"))
+                    .with("inputs", inputs)
+                    .with("squared change", change)
+            })
+            .collect())
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        let table = results(tables);
+        let of = |integrator: &str, inputs: &str| {
+            let wanted = [("integrator", integrator.into()), ("inputs", inputs.into())];
+            let rows = table.select(&wanted);
+            rows.iter()
+                .map(|row| (row.number("steps"), row.number("squared change")))
+                .collect::<Vec<_>>()
+        };
+        let (heun, euler) = (
+            of("Heun", "training inputs"),
+            of("Euler", "training inputs"),
+        );
+        let others = of("Heun", "others");
+        let last = |values: &[(f64, f64)]| values.last().copied().unwrap_or((f64::NAN, f64::NAN));
+        let words = |values: &[(f64, f64)]| {
+            let each = values
+                .iter()
+                .map(|(steps, change)| format!("{} at T = {steps}", Value::from(*change)));
+            each.collect::<Vec<_>>().join(", ")
+        };
+        // of order 1/T: steps five times as many, a fifth; a half leaves room for chance
+        let falls = heun.len() > 1
+            && heun
+                .windows(2)
+                .all(|pair| pair[1].1 < 2.0 * pair[0].1 * pair[0].0 / pair[1].0);
+        vec![
+            Finding::new(
+                "with Heun's steps the change at the training inputs falls as 1/T",
+                falls,
+                words(&heun),
+            ),
+            Finding::new(
+                "it is below a fiftieth of that elsewhere at the longest T",
+                last(&heun).1 < 0.02 * last(&others).1,
+                format!("{}; elsewhere {}", words(&heun), words(&others)),
+            ),
+            Finding::new(
+                "with Euler's, the published algorithm's, it does not: at the longest T it is over ten times Heun's, and over half of that at the T before",
+                last(&euler).1 > 10.0 * last(&heun).1
+                    && euler.len() > 1
+                    && last(&euler).1 > 0.5 * euler[euler.len() - 2].1,
+                words(&euler),
+            ),
+        ]
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figure = Figure::lines(
+            "change",
+            "Squared change of outputs along the kernel",
+            "The theorem says that it tends to 0 at the training inputs",
+            ("steps", "steps T"),
+            ("squared change", "mean squared change"),
+            &["integrator", "inputs"],
+        );
+        figure.logarithmic = [true, true];
+        vec![figure]
+    }
+}

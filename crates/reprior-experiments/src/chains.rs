@@ -375,7 +375,7 @@ impl Sampled {
 
     /// Hron's R̂² (their eq. 6) over the first `length` draws of every chain.
     pub fn rhat_squared(&self, directions: &[Vec<f64>], length: usize) -> Spread {
-        self.over_first(directions, length, |draws| rhat_squared_hron(draws))
+        self.over_first(directions, length, rhat_squared_hron)
     }
 
     /// A statistic of the first `length` draws of every chain, over the directions.

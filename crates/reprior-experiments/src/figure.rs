@@ -95,7 +95,7 @@ impl Figure {
     }
 
     fn chart(&self, rows: &[&Row], title: String) -> Chart {
-        let mut lines: Vec<(String, Vec<(f64, f64)>, Vec<f64>)> = Vec::new();
+        let mut lines: Vec<Line> = Vec::new();
         for row in rows {
             let values = self
                 .by
@@ -155,6 +155,9 @@ impl Figure {
         }
     }
 }
+
+/// A line's name, its points and the half-widths of its error bars.
+type Line = (String, Vec<(f64, f64)>, Vec<f64>);
 
 /// A word for a file's name.
 fn slug(text: &str) -> String {

@@ -57,6 +57,8 @@ impl fmt::Display for Value {
             Self::Text(text) => text.clone(),
             Self::Missing => "-".to_owned(),
             Self::Number(value) if value.fract() == 0.0 && value.abs() < 1e7 => format!("{value}"),
+            // what has few digits anyway: settings such as 0.2
+            Self::Number(value) if format!("{value}").len() < 6 => format!("{value}"),
             Self::Number(value) if (1e-3..1e5).contains(&value.abs()) => {
                 let digits = 3 - value.abs().log10().floor() as i32;
                 format!("{value:.*}", digits.clamp(0, 6) as usize)
@@ -345,7 +347,8 @@ mod tests {
             (1234.567, "1235"),
             (3.0, "3"),
             (1e-7, "1.000e-7"),
-            (-0.5, "-0.5000"),
+            (-0.5, "-0.5"),
+            (0.32899, "0.3290"),
         ] {
             assert_eq!(Value::from(value).to_string(), text);
         }

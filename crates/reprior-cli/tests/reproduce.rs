@@ -1,5 +1,10 @@
 //! `reprior reproduce`: what is listed, refused, written, gone on with.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on may as well stop here"
+)]
+
 mod common;
 
 use common::Place;

@@ -420,8 +420,8 @@ impl Experiment for Eigenvalues {
             .collect();
         vec![
             Finding::new(
-                "few directions have nearly all of the curvature: a tenth of the eigenvalues over nine tenths of the trace",
-                !shares.is_empty() && shares.iter().all(|&share| share > 0.9),
+                "few directions have most of the curvature: a tenth of the eigenvalues over three quarters of the trace",
+                !shares.is_empty() && shares.iter().all(|&share| share > 0.75),
                 crate::experiment::listed(&shares),
             ),
             Finding::new(

@@ -132,14 +132,14 @@ impl Experiment for Kernel {
                 .map(|(steps, change)| format!("{} at T = {steps}", Value::from(*change)));
             each.collect::<Vec<_>>().join(", ")
         };
-        // of order 1/T: steps five times as many, a fifth; a half leaves room for chance
+        // of order 1/T: steps five times as many, a fifth; twice that leaves room for chance
         let falls = heun.len() > 1
             && heun
                 .windows(2)
                 .all(|pair| pair[1].1 < 2.0 * pair[0].1 * pair[0].0 / pair[1].0);
         vec![
             Finding::new(
-                "with Heun's steps the change at the training inputs falls as 1/T",
+                "with Heun's steps the change at the training inputs falls with T, as 1/T at least",
                 falls,
                 words(&heun),
             ),

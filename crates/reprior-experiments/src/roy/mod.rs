@@ -1,5 +1,6 @@
 //! Roy, Miani et al. (2024): Laplace approximations underfit by reparametrisations; diffusions do not.
 
+mod eigenvalues;
 mod kernel;
 mod lenet;
 mod methods;
@@ -7,6 +8,7 @@ mod mixture;
 mod rank;
 mod rotation;
 mod sine;
+mod small;
 mod table1;
 mod table2;
 mod toy;
@@ -17,7 +19,7 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &sine::Sine,
     &rank::Rank,
     &rotation::MNIST,
-    &rank::Eigenvalues,
+    &eigenvalues::Eigenvalues,
     &mixture::Mixture,
     &rotation::FASHION,
     &rotation::CIFAR,

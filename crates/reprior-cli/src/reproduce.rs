@@ -77,15 +77,20 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let threads = threads(arguments.threads)?;
     let data = data(arguments)?;
     let about = experiment.about();
-    if let Some(wanted) = about.data {
-        // refused before any work
+    // refused before any work
+    for wanted in experiment.data(size) {
         data.images(wanted, 2, 0).map_err(failure)?;
+    }
+    let cells = experiment.cells(size, arguments.as_published);
+    if arguments.as_published && cells == experiment.cells(size, false) {
+        return Err(Failure::Request(format!(
+            "{name} has no published algorithm of its own: leave --as-published out"
+        )));
     }
     let folder = arguments
         .out
         .clone()
         .unwrap_or_else(|| PathBuf::from("results").join(format!("{name}-{size}")));
-    let cells = experiment.cells(size, arguments.as_published);
     if !arguments.quiet {
         announce(&about, size, &data, cells.len());
     }

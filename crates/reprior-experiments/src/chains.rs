@@ -53,8 +53,10 @@ pub struct Sampled {
     pub weights: Vec<Vec<f64>>,
     /// Per direction of the readout's weights θ, draws chain after chain.
     pub readout: Vec<Vec<f64>>,
-    /// Per direction of the predictions, draws chain after chain.
+    /// Per direction of the outputs f(x; θ), as papers have it, draws chain after chain.
     pub predictions: Vec<Vec<f64>>,
+    /// Per direction of the outputs' means given the inner weights, which runs keep, draws chain after chain.
+    pub means: Vec<Vec<f64>>,
     /// log density of every draw, chain after chain.
     pub log_densities: Vec<f64>,
 }
@@ -127,6 +129,7 @@ struct Watch<R> {
     weights: Vec<f64>,
     readout: Vec<f64>,
     predictions: Vec<f64>,
+    means: Vec<f64>,
     log_densities: Vec<f64>,
     failure: Option<String>,
     started: Option<Instant>,
@@ -151,6 +154,7 @@ impl<R: Real> Watch<R> {
             weights: Vec::new(),
             readout: Vec::new(),
             predictions: Vec::new(),
+            means: Vec::new(),
             log_densities: Vec::new(),
             failure: None,
             started: None,
@@ -167,9 +171,9 @@ impl<R: Real> Watch<R> {
                 self.readout.extend(readout);
                 let scale = (record.mean.len().max(1) as f64).sqrt().recip();
                 for direction in &self.directions {
-                    let pairs = direction.iter().zip(&record.mean);
                     self.predictions
-                        .push(scale * pairs.map(|(v, f)| v * f).sum::<f64>());
+                        .push(scale * dot(direction, &record.outputs));
+                    self.means.push(scale * dot(direction, &record.mean));
                 }
             }
             Err(error) => self.failure = Some(error.to_string()),
@@ -297,6 +301,7 @@ fn sample_targets<T: Watched>(
         weights: vec![Vec::new(); DIRECTIONS],
         readout: vec![Vec::new(); DIRECTIONS],
         predictions: vec![Vec::new(); DIRECTIONS],
+        means: vec![Vec::new(); DIRECTIONS],
         ..Sampled::default()
     };
     let mut statistics = Statistics::default();
@@ -320,6 +325,7 @@ fn sample_targets<T: Watched>(
             sampled.weights[index].extend(of(&watch.weights));
             sampled.readout[index].extend(of(&watch.readout));
             sampled.predictions[index].extend(of(&watch.predictions));
+            sampled.means[index].extend(of(&watch.means));
         }
         sampled
             .log_densities

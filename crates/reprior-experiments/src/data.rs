@@ -89,6 +89,14 @@ impl DataFolder {
         Ok(load(&request)?)
     }
 
+    /// The folder, in full; empty for built-in data.
+    pub fn folder(&self) -> String {
+        let full = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        self.path
+            .as_ref()
+            .map_or(String::new(), |path| full(path).display().to_string())
+    }
+
     /// The first training and test records; of the built-in images as many as there are.
     ///
     /// # Errors

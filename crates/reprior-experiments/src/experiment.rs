@@ -143,6 +143,11 @@ pub trait Experiment: Sync {
     /// What is measured, in order. `as_published` adds the published algorithm where that one is faulty.
     fn cells(&self, size: Size, as_published: bool) -> Vec<Cell>;
 
+    /// The folders of data that a size wants.
+    fn data(&self, _: Size) -> Vec<&'static str> {
+        self.about().data.into_iter().collect()
+    }
+
     /// Measures one cell: rows of the table `results`, which is shown, and of any others.
     ///
     /// # Errors

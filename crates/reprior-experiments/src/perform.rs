@@ -1,7 +1,7 @@
 //! Runs the cells of an experiment one after the other, each recorded when it is done, so that what was stopped goes on.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -26,7 +26,17 @@ struct Header {
     experiment: String,
     size: String,
     data: String,
+    source: String,
     version: String,
+}
+
+impl Header {
+    fn in_words(&self) -> String {
+        format!(
+            "{} ({}, data: {} {}, version {})",
+            self.experiment, self.size, self.data, self.source, self.version
+        )
+    }
 }
 
 /// Every other line: a cell and what was measured.
@@ -58,6 +68,7 @@ pub fn perform(
         data: about
             .data
             .map_or("none".to_owned(), |name| bench.data.described(name)),
+        source: bench.data.folder(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     fs::create_dir_all(folder).map_err(Failure::io(folder))?;
@@ -75,7 +86,6 @@ pub fn perform(
         });
         let start = Instant::now();
         let rows = experiment.measure(cell, bench)?;
-        bench.advance(1.0)?;
         let seconds = start.elapsed().as_secs_f64();
         let entry = Entry {
             cell: cell.clone(),
@@ -84,6 +94,7 @@ pub fn perform(
         };
         append(&mut file, &entry).map_err(Failure::io(&path))?;
         entries.push(entry);
+        bench.advance(1.0)?;
     }
     tell(Event {
         done: cells.len(),
@@ -112,47 +123,29 @@ pub fn perform(
 
 /// What the record holds; a last line that was cut off is as if it were not there.
 fn read(path: &Path, header: &Header) -> Result<Vec<Entry>, Failure> {
-    let Ok(file) = File::open(path) else {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Failure::io(path)(error)),
+    };
+    // bytes, not text: a line may be cut off in the middle of a character
+    let mut lines = bytes.split(|&byte| byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    if first.is_empty() {
         return Ok(Vec::new());
-    };
-    let mut lines = BufReader::new(file).lines();
-    let refuse = |what: String| {
-        Err(Failure::Request(format!(
-            "{} is the record of {what}: give --out another folder, or remove this one",
-            path.display()
-        )))
-    };
-    match lines.next() {
-        None => return Ok(Vec::new()),
-        Some(first) => {
-            let first = first.map_err(Failure::io(path))?;
-            match serde_json::from_str::<Header>(&first) {
-                Ok(found) if found == *header => {}
-                Ok(found) => {
-                    return refuse(format!(
-                        "{} ({}, data: {}, version {}), not of {} ({}, data: {}, version {})",
-                        found.experiment,
-                        found.size,
-                        found.data,
-                        found.version,
-                        header.experiment,
-                        header.size,
-                        header.data,
-                        header.version
-                    ));
-                }
-                Err(_) => return refuse("something else".to_owned()),
-            }
-        }
     }
-    let mut entries = Vec::new();
-    for line in lines {
-        match serde_json::from_str(&line.map_err(Failure::io(path))?) {
-            Ok(entry) => entries.push(entry),
-            Err(_) => break,
-        }
+    let found = serde_json::from_slice::<Header>(first);
+    if found.as_ref().ok() != Some(header) {
+        let what = found.map_or("something else".to_owned(), |found| found.in_words());
+        return Err(Failure::Request(format!(
+            "{} is the record of {what}, not of {}: give --out another folder, or remove this one",
+            path.display(),
+            header.in_words()
+        )));
     }
-    Ok(entries)
+    Ok(lines
+        .map_while(|line| serde_json::from_slice(line).ok())
+        .collect())
 }
 
 /// The record, written anew with what was read of it.

@@ -106,7 +106,10 @@ impl Verdict {
                 }
                 _ => format!("There is {things} to know before believing this."),
             },
-            Level::Caution => "The run has not ended: what there is may change.".to_owned(),
+            Level::Caution if summary.draws < summary.draws_planned => {
+                "The run has not ended: what there is may change.".to_owned()
+            }
+            Level::Caution => "Believe these draws with the numbers below in mind.".to_owned(),
             _ if run.nature == Nature::ClosedForm => {
                 "A closed form: there are no draws that could be wrong.".to_owned()
             }

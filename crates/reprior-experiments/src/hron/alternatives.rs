@@ -112,7 +112,7 @@ impl Experiment for Tangent {
         let steps = ratio("standard", "ess of weights per step");
         vec![
             Finding::new(
-                "repriorisation of the readout is preferable to that of all weights",
+                "repriorisation of the readout is preferable to that of all weights (whose exact determinant takes a dense matrix a step)",
                 !seconds.is_empty() && seconds.iter().all(|&ratio| ratio > 1.0),
                 format!(
                     "effective draws per second, NNGP over NTK: {}",
@@ -200,6 +200,7 @@ impl Experiment for Categorical {
         };
         let mut plan = langevin(coordinates(cell.text("coordinates")), schedule);
         plan.settings.target_acceptance = Some(0.9);
+        plan.settings.arrival = Some(40);
         let sampled = sample(&Arc::new(model), &plan, bench)?;
         Ok(vec![
             Row::new()
@@ -207,6 +208,7 @@ impl Experiment for Categorical {
                 .with("width", cell.count("width"))
                 .with("step size", sampled.step_size)
                 .with("acceptance", sampled.acceptance)
+                .with("R-hat", sampled.rhat(&sampled.weights).mean)
                 .with("ess weights", sampled.ess_per_draw(&sampled.weights).mean)
                 .with(
                     "ess predictions",

@@ -21,7 +21,7 @@ const LIMIT: &str = "NNGP";
 
 pub(super) struct Widths;
 
-/// Five points of a curve, and the grid on [−2, 2]; inputs have a second column of ones, as on a circle.
+/// Five points of a curve, and the grid on [−2, 2].
 fn problem() -> ([f64; 5], [f64; 5], Vec<f64>) {
     let x = [-1.5, -0.9, 0.0, 0.6, 1.4];
     let y = x.map(|x: f64| (2.0 * x).sin());

@@ -13,7 +13,7 @@ use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
 
 use super::{COORDINATES, NOISE, coordinates, langevin};
 use crate::chains::sample;
-use crate::experiment::results;
+use crate::experiment::{listed, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Figure 2.
@@ -111,7 +111,8 @@ impl Experiment for Map {
         let of = |name: &str, column: &str| table.number(column, &[("coordinates", name.into())]);
         let [before, after, exact] =
             ["standard", "repriorised", "standard, exact"].map(|name| of(name, "condition number"));
-        let sd = ["standard", "standard, exact"].map(|name| of(name, "sd of 1st"));
+        let both = |column| ["standard", "standard, exact"].map(|name| of(name, column));
+        let [sd, correlation] = ["sd of 1st", "correlation"].map(both);
         vec![
             Finding::new(
                 "repriorised weights are N(0, I): round, where the posterior itself is narrow",
@@ -119,8 +120,10 @@ impl Experiment for Map {
                 format!("condition number {before:.1} before, {after:.3} after"),
             ),
             Finding::new(
-                "the map takes N(0, I) to the exact posterior",
-                (before / exact - 1.0).abs() < 0.15 && (sd[0] / sd[1] - 1.0).abs() < 0.1,
+                "the map takes N(0, I) to the exact posterior's covariance",
+                (before / exact - 1.0).abs() < 0.15
+                    && (sd[0] / sd[1] - 1.0).abs() < 0.1
+                    && (correlation[0] - correlation[1]).abs() < 0.02,
                 format!(
                     "condition number {before:.1}, exactly {exact:.1}; sd of the slope {:.4}, exactly {:.4}",
                     sd[0], sd[1]
@@ -236,18 +239,31 @@ impl Experiment for StepSizes {
             .map(|(a, b)| a / b)
             .collect();
         let wanted = [("coordinates", "standard".into())];
+        let roots = table.numbers("√n/σ", &wanted);
+        let growth: Vec<f64> = gains
+            .windows(2)
+            .zip(roots.windows(2))
+            .map(|(gain, root)| gain[1] / gain[0] * root[0] / root[1])
+            .collect();
         let predicted = table.numbers("√(1 + s²/σ²)", &wanted);
         let ratios: Vec<f64> = gains.iter().zip(&predicted).map(|(a, b)| a / b).collect();
         vec![
             Finding::new(
-                "steps may be longer the more data there are, about as √n/σ",
-                crate::experiment::rises(&gains, 0.0),
-                format!("gains: {}", crate::experiment::listed(&gains)),
+                "steps may be longer the more data there are, as √n (within a factor of 1.5 from one n to the next)",
+                growth.len() > 1
+                    && growth
+                        .iter()
+                        .all(|growth| (1.0 / 1.5..1.5).contains(growth)),
+                format!(
+                    "gains: {}; growth over that of √n: {}",
+                    listed(&gains),
+                    listed(&growth)
+                ),
             ),
             Finding::new(
                 "the gain is of the order of √(1 + s²/σ²), where stability alone would have it: a third of it at least",
                 !ratios.is_empty() && ratios.iter().all(|ratio| (0.33..1.1).contains(ratio)),
-                format!("gains over it: {}", crate::experiment::listed(&ratios)),
+                format!("gains over it: {}", listed(&ratios)),
             ),
         ]
     }

@@ -36,13 +36,8 @@ impl Experiment for Mixing {
         let by_rows = rows.iter().map(|&n| ("n", n, size.pick(64, 128, 512)));
         let cell = |(varied, n, width): (&'static str, usize, usize)| {
             COORDINATES.map(|name| {
-                // the widest are the costliest, and the soonest at rest
-                let steps: u64 = match size {
-                    Size::Quick => 1500,
-                    Size::Default if width >= 1024 || n >= 1024 => 2000,
-                    Size::Default => 5000,
-                    Size::Full => 3_000_000,
-                };
+                // as many of each: chains that stand still have a few effective draws whatever their length
+                let steps: u64 = size.pick(1500, 2000, 3_000_000);
                 Cell::new()
                     .with("varied", varied)
                     .with("n", n)
@@ -77,22 +72,25 @@ impl Experiment for Mixing {
         let sampled = sample(&model, &plan, bench)?;
         let weights = sampled.ess_per_draw(&sampled.weights);
         let predictions = sampled.ess_per_draw(&sampled.predictions);
+        let row = Row::new()
+            .with("varied", cell.text("varied"))
+            .with("coordinates", cell.text("coordinates"))
+            .with("n", images.rows())
+            .with("width", width)
+            .with("step size", sampled.step_size)
+            .with("acceptance", sampled.acceptance)
+            .with("R-hat", sampled.rhat(&sampled.weights).mean)
+            .with("ess weights", weights.mean)
+            .with("least", weights.min)
+            .with("greatest", weights.max)
+            .with("ess predictions", predictions.mean)
+            .with(
+                "steps per second",
+                sampled.transitions as f64 / sampled.seconds,
+            );
         Ok(vec![
-            Row::new()
-                .with("varied", cell.text("varied"))
-                .with("coordinates", cell.text("coordinates"))
-                .with("n", images.rows())
-                .with("width", width)
-                .with("step size", sampled.step_size)
-                .with("acceptance", sampled.acceptance)
-                .with("ess weights", weights.mean)
-                .with("least", weights.min)
-                .with("greatest", weights.max)
-                .with("ess predictions", predictions.mean)
-                .with(
-                    "steps per second",
-                    sampled.transitions as f64 / sampled.seconds,
-                ),
+            row.in_table(&format!("by {}", cell.text("varied"))),
+            row,
         ])
     }
 
@@ -151,7 +149,8 @@ impl Experiment for Mixing {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let figure = |name, title, x, y: (&'static str, &'static str)| Figure {
+        let figure = |name, table, title, x, y: (&'static str, &'static str)| Figure {
+            table,
             logarithmic: [true, true],
             ..Figure::lines(
                 name,
@@ -162,31 +161,24 @@ impl Experiment for Mixing {
                 &["coordinates"],
             )
         };
+        let (width, n) = (("width", "width"), ("n", "training images"));
+        let ess = ("ess weights", "effective draws per draw");
         vec![
+            figure(
+                "ess-by-width",
+                "by width",
+                "Effective draws of weights",
+                width,
+                ess,
+            ),
+            figure("ess-by-n", "by n", "Effective draws of weights", n, ess),
             Figure {
-                panel: Some("varied"),
-                ..figure(
-                    "ess-weights",
-                    "Effective draws of weights",
-                    ("width", "width"),
-                    ("ess weights", "effective draws per draw"),
-                )
-            },
-            Figure {
-                panel: Some("varied"),
-                ..figure(
-                    "ess-by-n",
-                    "Effective draws of weights",
-                    ("n", "training images"),
-                    ("ess weights", "effective draws per draw"),
-                )
-            },
-            Figure {
-                panel: Some("varied"),
+                guide: "Higher is better: longer steps at the same acceptance.",
                 ..figure(
                     "step-size",
+                    "by width",
                     "Tuned step size",
-                    ("width", "width"),
+                    width,
                     ("step size", "step size"),
                 )
             },

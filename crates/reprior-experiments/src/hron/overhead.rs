@@ -68,7 +68,7 @@ impl Experiment for Overhead {
         }
         Ok(vec![
             Row::new()
-                .with("n", n)
+                .with("n", images.rows())
                 .with("width", width)
                 .with("standard, ms", 1e3 * best[0])
                 .with("repriorised, ms", 1e3 * best[1])

@@ -4,10 +4,9 @@
 //! from that parabola: the spread of ℓ, the log density less the prior's, over t in [−3, 3].
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reprior::chain::{Chain, Collect, Control, Schedule, run};
+use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
 use reprior::compute::{Purpose, Stream, norm_squared};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
@@ -199,14 +198,15 @@ fn stationary(model: &Arc<Model<f64>>, bench: &Bench<'_>) -> Result<(Vec<f64>, V
     let target = NetworkPosterior::new(Arc::clone(model), Coordinates::Marginal, None);
     let chain = Chain::start(0, schedule, &SamplerSettings::default(), target);
     let walks = vec![(chain.map_err(Failure::failed)?, Collect::default())];
-    let never = AtomicBool::new(false);
     let control = Control {
         threads: 1,
         checkpoint_every: Duration::from_secs(3600),
-        stop: &never,
+        stop: bench.stop,
     };
     let (mut walks, outcome) = run(walks, control, &|_| {});
-    outcome.map_err(Failure::failed)?;
+    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
+        return Err(Failure::Stopped);
+    }
     let mut phi = walks.swap_remove(0).1.positions.swap_remove(0);
     let inner = phi.len();
     phi.resize(inner + model.architecture.readout_parameters(), 0.0);

@@ -12,6 +12,7 @@ use crate::chains::{Sampled, sample};
 use crate::experiment::{listed, results};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
+    Value,
 };
 
 /// Figure 8.
@@ -52,7 +53,7 @@ impl Experiment for FullyConnected {
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
-        findings(tables)
+        findings(tables, f64::INFINITY)
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -88,7 +89,7 @@ impl Experiment for Residual {
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
-        findings(tables)
+        findings(tables, 1000.0)
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -156,7 +157,7 @@ fn by_steps(cell: &Cell, model: &Arc<Model<f32>>, bench: &Bench<'_>) -> Result<V
         let weights = sampled.rhat_squared(&sampled.weights, end);
         let mut row = Row::new()
             .with("coordinates", cell.text("coordinates"))
-            .with("n", cell.count("n"))
+            .with("n", model.rows())
             .with("step", end as u64 * thin)
             .with("R̂² − 1, predictions", rhat.mean - 1.0)
             .with("R̂² − 1, weights", weights.mean - 1.0);
@@ -175,32 +176,44 @@ fn by_steps(cell: &Cell, model: &Arc<Model<f32>>, bench: &Bench<'_>) -> Result<V
     Ok((1..=10).map(row).collect())
 }
 
-fn findings(tables: &[Table]) -> Vec<Finding> {
+fn findings(tables: &[Table], largest: f64) -> Vec<Finding> {
     let table = results(tables);
-    let last = |name: &str, column: &str| {
-        let values = table.numbers(column, &[("coordinates", name.into())]);
-        values.last().copied().unwrap_or(f64::NAN)
-    };
-    let rhat = COORDINATES.map(|name| last(name, "R̂² − 1, predictions"));
-    let ess = COORDINATES.map(|name| last(name, "ess weights"));
-    vec![
-        Finding::new(
-            "repriorised chains agree sooner: R̂² − 1 is lower after the same steps",
+    let mut findings = Vec::new();
+    for n in table.distinct("n") {
+        // the paper has no gain of residual networks beyond some number of data
+        if matches!(n, Value::Number(n) if n > largest) {
+            continue;
+        }
+        let last = |name: &str, column: &str| {
+            let wanted = [("coordinates", name.into()), ("n", n.clone())];
+            table
+                .numbers(column, &wanted)
+                .last()
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
+        let rhat = COORDINATES.map(|name| last(name, "R̂² − 1, predictions"));
+        let ess = COORDINATES.map(|name| last(name, "ess weights"));
+        findings.push(Finding::new(
+            format!(
+                "n = {n}: repriorised chains agree sooner: R̂² − 1 is lower after the same steps"
+            ),
             rhat[1] < rhat[0],
             format!(
                 "R̂² − 1 of predictions, standard and repriorised: {}",
                 listed(&rhat)
             ),
-        ),
-        Finding::new(
-            "and have more effective draws of weights",
+        ));
+        findings.push(Finding::new(
+            format!("n = {n}: and have more effective draws of weights"),
             ess[1] > ess[0],
             format!(
                 "effective draws per draw, standard and repriorised: {}",
                 listed(&ess)
             ),
-        ),
-    ]
+        ));
+    }
+    findings
 }
 
 fn figures() -> Vec<Figure> {

@@ -97,6 +97,7 @@ impl Experiment for EffectiveSamples {
         let memory = (1.0 - beta * beta).powf(r);
         let row = begin(cell, Row::RESULTS)
             .with("acceptance", sampled.acceptance)
+            .with("R-hat", sampled.rhat(&sampled.weights).mean)
             .with("ess weights", weights.mean)
             .with("least", weights.min)
             .with("greatest", weights.max)

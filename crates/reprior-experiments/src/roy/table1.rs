@@ -49,20 +49,18 @@ impl Experiment for Table1 {
         }
     }
 
-    fn cells(&self, size: Size, as_published: bool) -> Vec<Cell> {
-        let sets: &[&str] = size.pick(&["mnist"], &["mnist"], &["mnist", "fashion-mnist"]);
+    fn data(&self, size: Size) -> Vec<&'static str> {
+        size.pick(vec!["mnist"], vec!["mnist"], vec!["mnist", "fashion-mnist"])
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let seeds = size.pick(1, 1, 3);
         let mut cells = Vec::new();
-        for data in sets {
+        for data in self.data(size) {
             for seed in 0..seeds {
-                for method in METHODS {
-                    let cell = settings(size, data, seed).with("method", method);
-                    cells.push(if as_published {
-                        cell.with("calibration", "as published too")
-                    } else {
-                        cell
-                    });
-                }
+                cells.extend(
+                    METHODS.map(|method| settings(size, data, seed).with("method", method)),
+                );
             }
         }
         cells
@@ -79,16 +77,21 @@ impl Experiment for Table1 {
             .with("data", bench.data.shown(data))
             .with("seed", cell.count("seed"))
             .with("method", method);
-        let mut row = scores.onto(row);
-        if cell.get("calibration").is_some() {
-            let [expected, maximum] = scores.published_calibration;
-            row = row
-                .with("ece as published", expected)
-                .with("mce as published", maximum);
-        }
+        let [expected, maximum] = scores.published_calibration;
+        let mut row = scores
+            .onto(row)
+            .with("ece, faulty bins", expected)
+            .with("mce, faulty bins", maximum);
         // what stands for the data is no match for what is published
         let published = published(data, method).filter(|_| bench.data.path.is_some());
-        let names = ["confidence", "nll", "accuracy", "brier", "ece", "mce"];
+        let names = [
+            "confidence",
+            "nll",
+            "accuracy",
+            "brier",
+            "ece, faulty bins",
+            "mce, faulty bins",
+        ];
         for (at, name) in names.into_iter().enumerate() {
             let value = published.map_or(f64::NAN, |values| values[at]);
             row = row.with(&format!("published {name}"), value);
@@ -146,14 +149,12 @@ impl Experiment for Table1 {
                 (own - mode).abs() < 0.1 * mode,
                 words("nll", &["diffusion", "map"]),
             ));
-            let [all, theirs] = ["ece", "ece as published"].map(|name| mean("map", name));
-            if theirs.is_finite() {
-                findings.push(Finding::new(
-                    format!("{data}: without the fullest bin, as published, the mode's calibration error comes out over 1.3 times as large"),
-                    theirs > 1.3 * all,
-                    format!("{} and {}", Value::from(theirs), Value::from(all)),
-                ));
-            }
+            let [all, theirs] = ["ece", "ece, faulty bins"].map(|name| mean("map", name));
+            findings.push(Finding::new(
+                format!("{data}: in the published code's bins (100, the fullest left out) the mode's calibration error comes out over 1.3 times that of 15 whole bins"),
+                theirs > 1.3 * all,
+                format!("{} and {}", Value::from(theirs), Value::from(all)),
+            ));
         }
         findings
     }

@@ -93,10 +93,13 @@ impl Experiment for Table2 {
         }
     }
 
+    fn data(&self, size: Size) -> Vec<&'static str> {
+        size.pick(vec!["mnist"], vec!["mnist"], vec!["mnist", "fashion-mnist"])
+    }
+
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let sets: &[&str] = size.pick(&["mnist"], &["mnist"], &["mnist", "fashion-mnist"]);
         let mut cells = Vec::new();
-        for data in sets {
+        for data in self.data(size) {
             for seed in 0..size.pick(1, 1, 3) {
                 cells.extend(
                     METHODS.map(|method| settings(size, data, seed).with("method", method)),

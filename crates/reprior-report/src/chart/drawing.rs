@@ -397,7 +397,9 @@ pub(super) fn has_numbers(values: &[Vec<f64>]) -> bool {
     let width = values.first().map_or(0, Vec::len);
     let mut rows = values.iter();
     width <= MOST_NUMBERED
-        && rows.all(|row| row.len() == width && row.iter().all(|value| value.abs() < 10.0))
+        && rows.all(|row| {
+            row.len() == width && row.iter().all(|value| value.abs() < 10.0 || value.is_nan())
+        })
 }
 
 fn prefix(name: &str) -> String {

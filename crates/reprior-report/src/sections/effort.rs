@@ -28,7 +28,9 @@ pub(super) fn section(run: &Run) -> Section {
         rows.push(row("other evaluations", summary.n_evaluations.to_string()));
     }
     // an earlier report is no part of the run
-    let all = size(&run.folder) - size(&run.folder.join("report.html"));
+    // the run folder itself may be a link
+    let folder = fs::canonicalize(&run.folder).unwrap_or_else(|_| run.folder.clone());
+    let all = size(&folder).saturating_sub(size(&folder.join("report.html")));
     rows.push(row("run folder", bytes(all as f64)));
     for (name, part) in [
         ("of it, draws", "draws.zarr"),

@@ -50,10 +50,11 @@ struct Repriorised<R> {
     likelihood_alone: Option<LeftOut<R>>,
 }
 
-/// What [`Repriorised`] leaves out on request: the cotangents of log|det|.
+/// What [`Repriorised`] leaves out on request: the cotangent of log|det|, a function of the features alone.
 struct LeftOut<R> {
     of_features: Vec<R>,
-    of_phi: Vec<R>,
+    /// p × C zeros: the cotangent of θ of nothing.
+    nothing: Vec<f64>,
 }
 
 impl<R: Real> NetworkPosterior<R> {
@@ -128,7 +129,7 @@ impl<R: Real> NetworkPosterior<R> {
             let architecture = &posterior.model.architecture;
             density.likelihood_alone = Some(LeftOut {
                 of_features: vec![R::ZERO; parts * (architecture.readout_rows() - 1)],
-                of_phi: vec![R::ZERO; architecture.readout_parameters()],
+                nothing: vec![0.0; architecture.readout_parameters()],
             });
         }
         posterior
@@ -345,15 +346,14 @@ impl<R: Real> Target for NetworkPosterior<R> {
                 features.backward(model, inner, inner_gradient, |mut out, h| {
                     if let Some(LeftOut {
                         of_features,
-                        of_phi,
+                        nothing,
                     }) = likelihood_alone
                     {
                         let (left, right) = map.own_term();
                         left.fill(R::ZERO);
                         right.fill(R::ZERO);
-                        let none = vec![0.0; theta_cotangent.len()];
                         let of_features = matrix_mut(of_features, out.nrows(), out.ncols());
-                        map.pull_back(of_features, h, readout_weights, &none, of_phi);
+                        map.pull_back(of_features, h, readout_weights, nothing, readout_gradient);
                     }
                     let (left, right) = map.own_term();
                     left.copy_from_slice(fit.output_cotangent());
@@ -369,10 +369,11 @@ impl<R: Real> Target for NetworkPosterior<R> {
                         }
                     }
                 });
-                match likelihood_alone {
+                if likelihood_alone.is_none() {
                     // and of ½‖φ‖²
-                    None => add(readout_gradient, readout_weights, R::ONE),
-                    Some(LeftOut { of_phi, .. }) => add(readout_gradient, of_phi, -R::ONE),
+                    for (out, phi) in readout_gradient.iter_mut().zip(readout_weights) {
+                        *out += *phi;
+                    }
                 }
                 value
             }
@@ -391,12 +392,5 @@ impl<R: Real> Target for NetworkPosterior<R> {
             _ => 0,
         };
         map + self.readout.as_ref().map_or(0, Readout::jitter_count)
-    }
-}
-
-/// `out` += `factor`·`values`.
-fn add<R: Real>(out: &mut [R], values: &[R], factor: R) {
-    for (out, value) in out.iter_mut().zip(values) {
-        *out += factor * *value;
     }
 }

@@ -16,6 +16,8 @@ use crate::model::Model;
 pub struct DrawRecord<R> {
     /// Column-major n* × C means of the outputs at the test inputs, in the likelihood's (standardised) units.
     pub mean: Vec<f64>,
+    /// The outputs themselves at this draw's weights, n* × C: what the means are of, readout included.
+    pub outputs: Vec<f64>,
     /// Their variances given what was conditioned on (no noise), n* × C; zero unless the likelihood is Gaussian.
     pub variance: Vec<f64>,
     /// Scale σ of the noise of every output, in the likelihood's (standardised) units.
@@ -54,6 +56,7 @@ impl<R: Real> Recorder<R> {
             outputs: vec![R::ZERO; rows * architecture.outputs],
             record: DrawRecord {
                 mean: vec![0.0; rows * architecture.outputs],
+                outputs: vec![0.0; rows * architecture.outputs],
                 variance: vec![0.0; rows * architecture.outputs],
                 noise: vec![0.0; architecture.outputs],
                 projections: vec![0.0; projection.count()],
@@ -99,6 +102,17 @@ impl<R: Real> Recorder<R> {
             self.test.evaluate_test(model, inner, &self.noise);
         }
         let test = self.test.test_features(model);
+        let (p, c) = (
+            model.architecture.readout_rows(),
+            model.architecture.outputs,
+        );
+        let factor = model.architecture.readout_scale.factor(p - 1);
+        let weights = matrix(readout_weights, p, c);
+        let outputs = matrix_mut(&mut self.outputs, test.nrows(), c);
+        multiply(outputs, false, factor, test, weights);
+        for (output, f) in self.record.outputs.iter_mut().zip(&self.outputs) {
+            *output = f.to_f64();
+        }
         let (mean, variance) = (&mut self.record.mean, &mut self.record.variance);
         if let Some(readout) = &mut posterior.readout {
             let features = posterior.features.features(model);
@@ -106,17 +120,7 @@ impl<R: Real> Recorder<R> {
             readout.predict(test, features, mean, variance);
             self.record.clamped = readout.clamp_count() - clamped;
         } else {
-            let (p, c) = (
-                model.architecture.readout_rows(),
-                model.architecture.outputs,
-            );
-            let factor = model.architecture.readout_scale.factor(p - 1);
-            let weights = matrix(readout_weights, p, c);
-            let outputs = matrix_mut(&mut self.outputs, test.nrows(), c);
-            multiply(outputs, false, factor, test, weights);
-            for (mean, f) in mean.iter_mut().zip(&self.outputs) {
-                *mean = f.to_f64();
-            }
+            mean.copy_from_slice(&self.record.outputs);
         }
         let DrawRecord {
             weights,

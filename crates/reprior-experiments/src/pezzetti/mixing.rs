@@ -73,14 +73,14 @@ impl Experiment for EffectiveSamples {
             figure: "Figure 2",
             what: "effective draws per thinned draw (every 25th step) of weights and predictions against width, n = 256; at quick and default size chains start where hmc-infinite arrived",
             data: Some("cifar10"),
-            cost: ["20 s", "20 min", "weeks"],
+            cost: ["20 s", "10 min", "weeks"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         match size {
             Size::Quick => cells(&[64, 256, 1024], &[0.2], [60, 1000]),
-            Size::Default => cells(&[128, 512, 1024], &[0.2, 0.1], [30, 1000]),
+            Size::Default => cells(&[128, 512, 1024], &[0.2], [30, 1000]),
             Size::Full => cells(
                 &[512, 1024, 2048, 4096],
                 &[0.2, 0.1, 0.01],
@@ -285,7 +285,7 @@ impl Experiment for Traces {
             name: "pezzetti2024-fig4",
             paper: Paper::Pezzetti,
             figure: "Figures 4-6",
-            what: "traces of the first two principal components of the weights' projections, three chains of each method at β = 0.1",
+            what: "traces of the first two principal components of the weights' projections, three chains of each method at β = 0.1 (quick: 0.2)",
             data: Some("cifar10"),
             cost: ["10 s", "15 min", "5 h"],
         }
@@ -293,7 +293,7 @@ impl Experiment for Traces {
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         match size {
-            Size::Quick => cells(&[64, 256], &[0.1], [0, 5000]),
+            Size::Quick => cells(&[64, 256], &[0.2], [0, 4000]),
             Size::Default => cells(&[128, 512], &[0.1], [0, 5000]),
             Size::Full => cells(&[512, 4096], &[0.1], [0, 20_000]),
         }

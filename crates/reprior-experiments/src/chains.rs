@@ -1,6 +1,7 @@
 //! Chains over a network's posterior, and what papers read off them: acceptance, effective draws, R-hat, traces.
 
 use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -350,7 +351,7 @@ impl Sampled {
     /// Effective draws per draw of every direction, chain by chain, as the papers have it: TFP's estimator of one chain.
     pub fn ess_per_draw(&self, directions: &[Vec<f64>]) -> Spread {
         let mut estimator = Estimator::new();
-        let length = self.length();
+        let length = self.length().max(1);
         let one = |values: &Vec<f64>| {
             let chains = values.chunks_exact(length);
             let sum: f64 = chains
@@ -374,48 +375,30 @@ impl Sampled {
     /// Rank-normalised R-hat of every direction.
     pub fn rhat(&self, directions: &[Vec<f64>]) -> Spread {
         let mut estimator = Estimator::new();
-        self.over_first(directions, self.length(), |draws| {
+        self.over(directions, 0..self.length(), |draws| {
             estimator.rhat_rank(draws)
         })
     }
 
     /// Hron's R̂² (their eq. 6) over the first `length` draws of every chain.
     pub fn rhat_squared(&self, directions: &[Vec<f64>], length: usize) -> Spread {
-        self.over_first(directions, length, rhat_squared_hron)
+        self.over(directions, 0..length, rhat_squared_hron)
     }
 
-    /// A statistic of the first `length` draws of every chain, over the directions.
-    pub fn over_first(
+    /// A statistic of some draws of every chain, counted from its first, over the directions.
+    pub fn over(
         &self,
         directions: &[Vec<f64>],
-        length: usize,
+        draws: Range<usize>,
         mut statistic: impl FnMut(Draws<'_>) -> f64,
     ) -> Spread {
         let one = |values: &Vec<f64>| {
-            let chains = values.chunks_exact(self.length());
-            let first: Vec<f64> = chains.flat_map(|chain| &chain[..length]).copied().collect();
-            match Draws::new(&first, self.chains) {
-                Ok(draws) => statistic(draws),
-                Err(_) => f64::NAN,
-            }
-        };
-        spread(directions.iter().map(one))
-    }
-
-    /// A statistic of the second half of the first `length` draws of every chain, over the directions.
-    pub fn over_last_half(
-        &self,
-        directions: &[Vec<f64>],
-        length: usize,
-        mut statistic: impl FnMut(Draws<'_>) -> f64,
-    ) -> Spread {
-        let one = |values: &Vec<f64>| {
-            let chains = values.chunks_exact(self.length());
-            let half: Vec<f64> = chains
-                .flat_map(|chain| &chain[length / 2..length])
+            let chains = values.chunks_exact(self.length().max(1));
+            let some: Vec<f64> = chains
+                .flat_map(|chain| &chain[draws.clone()])
                 .copied()
                 .collect();
-            match Draws::new(&half, self.chains) {
+            match Draws::new(&some, self.chains) {
                 Ok(draws) => statistic(draws),
                 Err(_) => f64::NAN,
             }

@@ -1,7 +1,7 @@
 //! Figures 2 to 6: effective draws against width, R-hat against steps, traces of the first two principal components.
 
 use reprior::chain::Schedule;
-use reprior::diagnostics::{Draws, potential_scale_reduction};
+use reprior::diagnostics::potential_scale_reduction;
 use reprior::model::InputReduction;
 use reprior::posterior::{Coordinates, Regulariser};
 
@@ -217,9 +217,11 @@ impl Experiment for ShrinkFactors {
         let row = |part: usize| {
             let end = length * part / parts;
             // the second half of what was drawn: the first holds the way from the prior
-            let rhat = sampled.over_last_half(&sampled.predictions, end, |draws: Draws<'_>| {
-                potential_scale_reduction(draws)
-            });
+            let rhat = sampled.over(
+                &sampled.predictions,
+                end / 2..end,
+                potential_scale_reduction,
+            );
             begin(cell, Row::RESULTS)
                 .with("steps", end as u64 * THIN)
                 .with("R-hat", rhat.mean)
@@ -306,9 +308,11 @@ impl Experiment for Traces {
         // how far chains are apart, and how much each moves, in the second half
         let [first, second] = [0, 1].map(|index| {
             sampled
-                .over_last_half(&components[index..=index], length, |draws| {
-                    potential_scale_reduction(draws)
-                })
+                .over(
+                    &components[index..=index],
+                    length / 2..length,
+                    potential_scale_reduction,
+                )
                 .mean
         });
         rows.push(

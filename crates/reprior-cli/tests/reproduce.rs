@@ -80,7 +80,7 @@ fn what_was_measured_is_written_and_not_measured_again() {
     // another experiment, or another size, is not mixed with it
     for other in ["hron2022-fig3 --quick", "hron2022-fig2"] {
         place
-            .run(&format!("reproduce {other} --out {folder}"))
+            .run(&format!("reproduce {other} --quiet --out {folder}"))
             .assert_error(2, &["record.jsonl", "--out"]);
     }
 }

@@ -89,7 +89,7 @@ impl Experiment for Mixing {
                 sampled.transitions as f64 / sampled.seconds,
             );
         Ok(vec![
-            row.in_table(&format!("by {}", cell.text("varied"))),
+            row.in_table(&format!("by-{}", cell.text("varied"))),
             row,
         ])
     }
@@ -166,17 +166,17 @@ impl Experiment for Mixing {
         vec![
             figure(
                 "ess-by-width",
-                "by width",
+                "by-width",
                 "Effective draws of weights",
                 width,
                 ess,
             ),
-            figure("ess-by-n", "by n", "Effective draws of weights", n, ess),
+            figure("ess-by-n", "by-n", "Effective draws of weights", n, ess),
             Figure {
                 guide: "Higher is better: longer steps at the same acceptance.",
                 ..figure(
                     "step-size",
-                    "by width",
+                    "by-width",
                     "Tuned step size",
                     width,
                     ("step size", "step size"),

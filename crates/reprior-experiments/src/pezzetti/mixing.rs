@@ -117,13 +117,22 @@ impl Experiment for EffectiveSamples {
             table.numbers(column, &[("method", method.into()), ("beta", beta.into())])
         };
         // chains that never moved have no number of effective draws
-        let moved = of("pcn", 0.2, "ess weights");
-        let weights: Vec<f64> = moved.into_iter().filter(|ess| ess.is_finite()).collect();
-        let mut findings = vec![Finding::new(
-            "pCN's effective draws grow with width (where chains move at all)",
-            rises(&weights, 0.02),
-            format!("weights, β = 0.2: {}", listed(&weights)),
-        )];
+        let moved = |beta: f64| -> Vec<f64> {
+            let ess = of("pcn", beta, "ess weights");
+            ess.into_iter().filter(|ess| ess.is_finite()).collect()
+        };
+        let weights = moved(0.2);
+        let mut findings = Vec::new();
+        for beta in [0.2, 0.1] {
+            let ess = moved(beta);
+            if ess.len() > 1 {
+                findings.push(Finding::new(
+                    format!("β = {beta}: pCN's effective draws grow with width"),
+                    rises(&ess, 0.02),
+                    format!("weights: {}", listed(&ess)),
+                ));
+            }
+        }
         let (last, limit) = (weights.last(), of("pcn", 0.2, "wide limit"));
         if let (Some(&last), Some(&limit)) = (last, limit.last()) {
             findings.push(Finding::new(

@@ -73,14 +73,14 @@ impl Experiment for EffectiveSamples {
             figure: "Figure 2",
             what: "effective draws per thinned draw (every 25th step) of weights and predictions against width, n = 256; at quick and default size chains start where hmc-infinite arrived",
             data: Some("cifar10"),
-            cost: ["20 s", "20 min", "weeks"],
+            cost: ["20 s", "10 min", "weeks"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         match size {
             Size::Quick => cells(&[64, 256, 1024], &[0.2], [60, 1000]),
-            Size::Default => cells(&[512, 1024, 2048], &[0.2, 0.1], [30, 1000]),
+            Size::Default => cells(&[512, 1024], &[0.2, 0.1], [30, 1000]),
             Size::Full => cells(
                 &[512, 1024, 2048, 4096],
                 &[0.2, 0.1, 0.01],

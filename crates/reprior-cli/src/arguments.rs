@@ -441,6 +441,9 @@ pub struct ResumeArguments {
 pub struct SummaryArguments {
     /// The run folder
     pub run: PathBuf,
+    /// Print every number: the sampler's, and effective draws per draw, step, gradient and second
+    #[arg(long, short, conflicts_with = "json")]
+    pub verbose: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -347,23 +347,26 @@ pub fn summarise(
         evaluations: 1.0,
         seconds: 1.0,
     };
-    let (_, metrics) = predictions(reader, settings, description, 1, &rates)?;
+    let found = predictions(reader, settings, description, 1, &rates)?;
     let mut summary = Summary::bare(settings, seconds.unwrap_or(f64::NAN));
     summary.coordinates = "function".to_owned();
     summary.log_marginal_likelihood = Some(evidence);
-    summary.metrics = metrics;
+    summary.metrics = found.metrics;
+    summary.fit = found.fit;
+    let mut warnings = Vec::new();
     summary.n_jitter = jitter as u64;
     let clamped = one("n_clamped")?.unwrap_or(0.0);
     summary.n_clamped = clamped as u64;
     if clamped > 0.0 {
-        summary.warnings.push(format!(
+        warnings.push(format!(
             "{clamped} predictive variances came out below 0 by rounding and were set to 0: raise --noise"
         ));
     }
     if jitter > 0.0 {
-        summary.warnings.push(format!(
+        warnings.push(format!(
             "the kernel is nearly singular: its diagonal was raised {jitter} times before it could be factorised; raise --noise"
         ));
     }
+    summary.conclude(settings, warnings);
     Ok(summary)
 }

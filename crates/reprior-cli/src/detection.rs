@@ -69,7 +69,7 @@ impl Detector {
     ) -> Result<String, Failure> {
         let mut like = Vec::new();
         let draws = complete_draws(reader);
-        for_each_block(reader, settings, description, draws, |_, block| {
+        for_each_block(reader, settings, description, draws, |_, block, _| {
             like.extend(scores(self.score, block)?);
             Ok(())
         })?;

@@ -1,8 +1,7 @@
 //! Diagnostics and metrics of what a run recorded, read block by block.
 
 use reprior::diagnostics::{
-    Draws, Estimator, Summaries, Truncation, map_variables, rhat_by_chance, rhat_squared_hron,
-    spread,
+    Convergence, Draws, Estimator, Summaries, Truncation, map_variables, rhat_squared_hron, spread,
 };
 use reprior::metrics::Family;
 use reprior::model::Targets;
@@ -10,6 +9,7 @@ use reprior_io::run::{DrawReader, Selection};
 use serde::Serialize;
 
 use crate::error::Failure;
+use crate::fit::{Fit, FitSummary};
 use crate::predictive::{Block, Gatherer, Kind, Metrics};
 use crate::problem::DataDescription;
 use crate::schema::NOISE;
@@ -47,8 +47,14 @@ pub struct Ess {
     /// As Hron et al. 2022: mean over variables and chains of TFP's single-chain ESS over draws.
     pub tfp_per_draw: f64,
     pub rhat_max: f64,
-    /// Variables whose R-hat is more than 1.01 and more than chance explains.
+    /// Variables about which the chains disagree (see [`Convergence`]).
     pub disagreeing: usize,
+    /// Of the others, those with fewer than 100 effective draws, in the bulk or in a tail.
+    pub too_short: usize,
+    /// Of the others, those with fewer than 100 effective draws of every chain.
+    pub short: usize,
+    /// Of the others, those of which nothing can be said.
+    pub unknown: usize,
     /// Hron et al. 2022, eq. 6.
     pub rhat_squared_max: f64,
 }
@@ -68,11 +74,6 @@ pub struct Rates {
     pub gradients: f64,
     pub evaluations: f64,
     pub seconds: f64,
-}
-
-/// Whether chains disagree about a variable: R-hat above 1.01, and more than chance explains.
-pub fn disagrees(chains: usize, rhat: f64, ess: f64) -> bool {
-    rhat > rhat_by_chance(chains, ess).max(1.01)
 }
 
 /// Diagnostics of variables whose draws `read(variable, buffer)` writes chain by chain.
@@ -103,6 +104,11 @@ fn diagnose(
         variables: all.into_iter().map(|(summary, ..)| summary).collect(),
     };
     let bulk = summaries.over(|s| s.ess_bulk);
+    let count = |finding: Convergence| {
+        let all = summaries.variables.iter();
+        all.filter(|s| Convergence::of(s, chains) == finding)
+            .count()
+    };
     Ok(Some(Ess {
         variables,
         mean: bulk.mean,
@@ -116,11 +122,10 @@ fn diagnose(
         per_second: bulk.mean / rates.seconds,
         tfp_per_draw,
         rhat_max: summaries.over(|s| s.rhat).max,
-        disagreeing: summaries
-            .variables
-            .iter()
-            .filter(|s| disagrees(chains, s.rhat, s.ess_bulk))
-            .count(),
+        disagreeing: count(Convergence::Disagreeing),
+        too_short: count(Convergence::TooShort),
+        short: count(Convergence::Short),
+        unknown: count(Convergence::Unknown),
         rhat_squared_max,
     }))
 }
@@ -150,6 +155,14 @@ pub fn projections(
     })
 }
 
+/// What is found of a run's predictions for the test rows.
+#[derive(Default)]
+pub struct Predicted {
+    pub ess: Option<Ess>,
+    pub metrics: Option<Metrics>,
+    pub fit: Option<FitSummary>,
+}
+
 /// Reads predictions block by block: diagnostics of some, metrics of all.
 pub fn predictions(
     reader: &DrawReader,
@@ -157,27 +170,40 @@ pub fn predictions(
     description: &DataDescription,
     draws: u64,
     rates: &Rates,
-) -> Result<(Option<Ess>, Option<Metrics>), Failure> {
+) -> Result<Predicted, Failure> {
     let (rows, outputs) = (description.test_rows, description.output_names.len());
     if draws == 0 || rows == 0 {
-        return Ok((None, None));
+        return Ok(Predicted::default());
     }
     let truth = read_truth(reader, description)?;
+    let kind = Kind::new(&settings.model, description.is_classification);
+    let mut fit = Fit::new(
+        kind,
+        rows,
+        &read_targets(reader, description, "observed_data")?,
+    );
     let variables = (rows * outputs).min(MOST_VARIABLES);
     let chosen: Vec<usize> = (0..variables)
         .map(|k| k * rows * outputs / variables)
         .collect();
     let mut traces: Vec<Vec<f64>> = Vec::with_capacity(variables);
     let mut gatherer = Gatherer::default();
-    for_each_block(reader, settings, description, draws, |start, block| {
-        let width = block.rows * outputs;
-        let own = start * outputs..start * outputs + width;
-        for &at in chosen.iter().filter(|at| own.contains(at)) {
-            let trace = block.mean.iter().skip(at - own.start).step_by(width);
-            traces.push(trace.copied().collect());
-        }
-        gatherer.add(block, &truth, start)
-    })?;
+    for_each_block(
+        reader,
+        settings,
+        description,
+        draws,
+        |start, block, noise| {
+            let width = block.rows * outputs;
+            let own = start * outputs..start * outputs + width;
+            for &at in chosen.iter().filter(|at| own.contains(at)) {
+                let trace = block.mean.iter().skip(at - own.start).step_by(width);
+                traces.push(trace.copied().collect());
+            }
+            gatherer.add(block, &truth, start)?;
+            fit.add(block, noise, &truth, start)
+        },
+    )?;
     let ess = diagnose(
         traces.len(),
         reader.chains() as usize,
@@ -187,10 +213,15 @@ pub fn predictions(
             out.copy_from_slice(&traces[variable]);
         },
     )?;
-    Ok((ess, gatherer.finish()?))
+    Ok(Predicted {
+        ess,
+        metrics: gatherer.finish()?,
+        fit: fit.finish(),
+    })
 }
 
-/// The first draws' predictions for the test rows, noise included, block by block with the first row of each.
+/// The first draws' predictions for the test rows, noise included, block by block: the first row, the block, and every draw's
+/// [`noise_variances`].
 ///
 /// # Errors
 /// A run folder that cannot be read; what `each` says.
@@ -199,7 +230,7 @@ pub fn for_each_block(
     settings: &Settings,
     description: &DataDescription,
     draws: u64,
-    mut each: impl FnMut(usize, &Block) -> Result<(), Failure>,
+    mut each: impl FnMut(usize, &Block, &[f64]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (rows, outputs) = (description.test_rows, description.output_names.len());
     let total = reader.chains() as usize * draws as usize;
@@ -231,7 +262,7 @@ pub fn for_each_block(
             variance,
         };
         block.add_noise(&noise);
-        each(start, &block)?;
+        each(start, &block, &noise)?;
     }
     Ok(())
 }
@@ -278,11 +309,15 @@ pub fn noise_variances(
 /// # Errors
 /// A run folder that cannot be read.
 pub fn read_truth(reader: &DrawReader, description: &DataDescription) -> Result<Targets, Failure> {
-    let (group, all, names) = (
-        "predictions_constant_data",
-        Selection::all(),
-        description.output_names.clone(),
-    );
+    read_targets(reader, description, "predictions_constant_data")
+}
+
+fn read_targets(
+    reader: &DrawReader,
+    description: &DataDescription,
+    group: &str,
+) -> Result<Targets, Failure> {
+    let (all, names) = (Selection::all(), description.output_names.clone());
     if description.is_classification {
         let labels = reader
             .read::<f64>(group, "y", &all)

@@ -85,11 +85,21 @@ pub struct Block {
 }
 
 /// Variances below this would divide by zero.
-const SMALLEST_VARIANCE: f64 = 1e-12;
+pub const SMALLEST_VARIANCE: f64 = 1e-12;
 
 impl Block {
-    fn draws(&self) -> usize {
+    pub fn draws(&self) -> usize {
         self.mean.len() / (self.rows * self.outputs).max(1)
+    }
+
+    /// Means of one draw for one row, and its variance (1 where it has none).
+    pub fn of_draw(&self, draw: usize, row: usize) -> (&[f64], f64) {
+        let at = draw * self.rows + row;
+        let variance = self.variance.get(at * self.kind.spread(self.outputs));
+        (
+            &self.mean[at * self.outputs..(at + 1) * self.outputs],
+            variance.map_or(1.0, |v| v.max(SMALLEST_VARIANCE)),
+        )
     }
 
     /// Adds the squared noise scales of each draw (draws × [`Kind::spread`]) to the variances of all its rows.

@@ -6,7 +6,7 @@ use reprior::metrics::Mixture;
 use reprior::model::{InputKind, Targets};
 use reprior_io::data::load;
 use reprior_io::run::{DrawReader, atomic};
-use reprior_report::{Images, Nature, Others, Predictions, Run, page};
+use reprior_report::{Images, Others, Predictions, Run, page};
 
 use crate::arguments::ReportArguments;
 use crate::effective::{for_each_block, read_truth};
@@ -59,20 +59,13 @@ fn gather(folder: &Path, ood: &[PathBuf]) -> Result<Run, Failure> {
     let configuration = std::fs::read_to_string(&config).map_err(|error| {
         Failure::request(format!("`{}` cannot be read: {error}", config.display()))
     })?;
-    let method = settings.sampler.method;
-    let nature = match (method.covariance(), method.minibatch()) {
-        (Some(_), _) => Nature::ClosedForm,
-        (None, None) => Nature::Chains,
-        (None, Some(method)) if method.is_sampler() => Nature::ApproximateChains,
-        (None, Some(_)) => Nature::Draws,
-    };
     let predictions = predictions(folder, &settings, &description, summary.draws)?;
     let others = ood.iter().map(|path| others(path, &description));
     Ok(Run {
         others: others.collect::<Result<_, _>>()?,
         images: images(&settings, &description),
         folder: folder.to_path_buf(),
-        nature,
+        nature: settings.nature(),
         summary,
         data: description.in_words(),
         notes: description.notes(),
@@ -97,7 +90,7 @@ fn predictions(
     let mut probabilities = Vec::new();
     let truth = read_truth(&reader, description)?;
     let every = description.test_rows.div_ceil(MOST_ROWS);
-    for_each_block(&reader, settings, description, draws, |start, block| {
+    for_each_block(&reader, settings, description, draws, |start, block, _| {
         let Targets::Real { values, .. } = &truth else {
             probabilities.extend(block.class_probabilities());
             return Ok(());

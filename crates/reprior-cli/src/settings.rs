@@ -8,6 +8,7 @@ use reprior::model::{InputReduction, PixelScaling};
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
 use reprior_io::data::{BUILT_INS, Request, Task};
+use reprior_report::Nature;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::SettingsArguments;
@@ -274,6 +275,17 @@ impl Settings {
                 Coordinates::Tangent => Some(0),
                 _ => self.sampler.arrival,
             },
+        }
+    }
+
+    /// What the method's draws are.
+    pub fn nature(&self) -> Nature {
+        let method = self.sampler.method;
+        match (method.covariance(), method.minibatch()) {
+            (Some(_), _) => Nature::ClosedForm,
+            (None, None) => Nature::Chains,
+            (None, Some(method)) if method.is_sampler() => Nature::ApproximateChains,
+            (None, Some(_)) => Nature::Draws,
         }
     }
 

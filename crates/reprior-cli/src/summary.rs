@@ -5,13 +5,16 @@ use std::path::Path;
 use reprior::chain::Statistics;
 use reprior::diagnostics::spread;
 use reprior_io::run::{DrawReader, RunFolder, checkpoint};
+use reprior_report::{Level, Verdict};
 use serde::Serialize;
 
 use crate::arguments::SummaryArguments;
 use crate::chain_state::read_document;
 use crate::closed_form;
-use crate::effective::{EssSummary, Rates, first, predictions, projections};
+use crate::effective::{EssSummary, Predicted, Rates, first, predictions, projections};
 use crate::error::Failure;
+use crate::fit::FitSummary;
+use crate::judgement::in_words;
 use crate::minibatch::{self, MinibatchSummary};
 use crate::predictive::Metrics;
 use crate::problem::DataDescription;
@@ -61,7 +64,11 @@ pub struct Summary {
     pub metrics: Option<Metrics>,
     /// Of methods by minibatches.
     pub minibatch: Option<MinibatchSummary>,
+    /// Whether the test rows are as predicted; null without test rows or draws.
+    pub fit: Option<FitSummary>,
     pub warnings: Vec<String>,
+    /// Whether the run can be believed, with every finding that says so.
+    pub verdict: Verdict,
 }
 
 /// Runs the command.
@@ -70,7 +77,7 @@ pub struct Summary {
 /// A wrong request: not a run; a run without draws yet.
 pub fn command(arguments: &SummaryArguments) -> Result<(), Failure> {
     let summary = summarise_run(&arguments.run)?;
-    print(&arguments.run, &summary, arguments.json)
+    print(&arguments.run, &summary, arguments.json, arguments.verbose)
 }
 
 /// Computes, writes `summary.json` and prints.
@@ -83,15 +90,15 @@ pub fn write_summary(folder: &RunFolder, json: bool) -> Result<(), Failure> {
     folder
         .write_text("summary.json", &text)
         .map_err(Failure::run)?;
-    print(folder.path(), &summary, json)
+    print(folder.path(), &summary, json, false)
 }
 
-fn print(run: &Path, summary: &Summary, json: bool) -> Result<(), Failure> {
+fn print(run: &Path, summary: &Summary, json: bool, verbose: bool) -> Result<(), Failure> {
     if json {
         to_stdout(&serde_json::to_string(summary).map_err(Failure::run)?);
     } else {
         let description = read_description(run)?;
-        to_stdout(&summary.in_words(run, description.as_ref()));
+        to_stdout(&summary.in_words(run, description.as_ref(), verbose));
     }
     Ok(())
 }
@@ -162,7 +169,11 @@ pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     };
     let chains = schedule.chains;
     let weights = projections(&reader, chains, draws, &rates)?;
-    let (prediction, metrics) = predictions(&reader, &settings, &description, draws, &rates)?;
+    let Predicted {
+        ess: prediction,
+        metrics,
+        fit,
+    } = predictions(&reader, &settings, &description, draws, &rates)?;
     let rhats = [&weights, &prediction]
         .into_iter()
         .flatten()
@@ -215,13 +226,26 @@ pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         },
         metrics,
         minibatch: None,
+        fit,
         warnings: Vec::new(),
+        verdict: Verdict::default(),
     };
-    summary.warnings = summary.warnings_for(&settings, &sampling);
+    let others = summary.warnings_for(&settings, &sampling);
+    summary.conclude(&settings, others);
     Ok(summary)
 }
 
 impl Summary {
+    /// Judges, and puts what speaks against belief among the warnings, before `others` that stand beside it.
+    pub fn conclude(&mut self, settings: &Settings, others: Vec<String>) {
+        self.verdict = self.judge(settings, &others);
+        let against = self.verdict.checks.iter();
+        // what else there is to say of acceptance and divergences is among the others
+        let against =
+            against.filter(|check| check.level >= Level::Caution && !check.advice.is_empty());
+        self.warnings = against.map(in_words).chain(others).collect();
+    }
+
     /// One draw, no transitions, nothing measured.
     pub fn bare(settings: &Settings, seconds: f64) -> Self {
         Self {
@@ -256,7 +280,9 @@ impl Summary {
             },
             metrics: None,
             minibatch: None,
+            fit: None,
             warnings: Vec::new(),
+            verdict: Verdict::default(),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Diagnostics of the sampler's own numbers: ℓ, energy errors, learned noise scales.
 
-use reprior::diagnostics::{Draws, Estimator};
+use reprior::diagnostics::{Draws, Estimator, rhat_disagrees};
 use reprior_io::run::DrawReader;
 use serde::Serialize;
 
-use crate::effective::{disagrees, first};
+use crate::effective::first;
 use crate::error::Failure;
 use crate::problem::DataDescription;
 use crate::schema::NOISE;
@@ -20,6 +20,8 @@ pub struct Stationarity {
     pub rhat: f64,
     /// Second halves of the chains against the first, in standard errors.
     pub drift: f64,
+    /// Whether the drift is more than chance explains.
+    pub is_drifting: bool,
     /// Whether neither says that the chains are still on their way.
     pub is_reached: bool,
 }
@@ -46,6 +48,8 @@ pub struct NoiseScale {
     pub q95: f64,
     pub rhat: f64,
     pub ess: f64,
+    /// Whether the chains disagree about it.
+    pub disagrees: bool,
 }
 
 fn read(reader: &DrawReader, group: &str, name: &str, draws: u64) -> Result<Vec<f64>, Failure> {
@@ -75,15 +79,17 @@ pub fn stationarity(reader: &DrawReader, draws: u64) -> Result<Option<Stationari
     let chains = reader.chains() as usize;
     let all = Draws::new(&values, chains).map_err(Failure::run)?;
     let mut estimator = Estimator::new();
-    let (rhat, drift) = (estimator.rhat_rank(all), estimator.drift(all));
-    let disagrees = disagrees(chains, rhat, estimator.ess_bulk(all));
+    let drift = estimator.drift(all);
+    let found = estimator.summary(all);
+    let is_drifting = drift.abs() > MOST_DRIFT;
     Ok(Some(Stationarity {
         log_ratio_mean,
         log_ratio_sd,
-        rhat,
+        rhat: found.rhat,
         drift,
+        is_drifting,
         // one chain has no R-hat, and does not disagree
-        is_reached: !disagrees && drift.abs() <= MOST_DRIFT,
+        is_reached: !rhat_disagrees(chains, found.rhat, found.ess_within) && !is_drifting,
     }))
 }
 
@@ -138,7 +144,7 @@ pub fn noise_scales(
             .collect();
         let (mean, sd) = mean_and_sd(&own);
         let all = Draws::new(&own, reader.chains() as usize).map_err(Failure::run)?;
-        let (rhat, ess) = (estimator.rhat_rank(all), estimator.ess_bulk(all));
+        let found = estimator.summary(all);
         let mut sorted = own.clone();
         sorted.sort_by(f64::total_cmp);
         let quantile = |p: f64| sorted[((sorted.len() - 1) as f64 * p).round() as usize];
@@ -152,8 +158,9 @@ pub fn noise_scales(
             sd,
             q05: quantile(0.05),
             q95: quantile(0.95),
-            rhat,
-            ess,
+            rhat: found.rhat,
+            ess: found.ess_bulk,
+            disagrees: rhat_disagrees(all.chains(), found.rhat, found.ess_within),
         });
     }
     Ok(scales)

@@ -1,15 +1,27 @@
-//! A summary in words and tables.
+//! A summary in words and tables: few numbers and the verdict, or with `--verbose` all of them.
 
 use std::path::Path;
-
-use reprior_report::words::NOTHING_AGAINST;
 
 use crate::problem::DataDescription;
 use crate::summary::Summary;
 use crate::table::{align, duration, number};
 
+/// Metrics that a newcomer needs.
+const SHORT: &[&str] = &[
+    "rmse",
+    "accuracy",
+    "mean confidence",
+    "negative log-likelihood",
+    "coverage of 90 % intervals",
+];
+
 impl Summary {
-    pub fn in_words(&self, run: &Path, description: Option<&DataDescription>) -> String {
+    pub fn in_words(
+        &self,
+        run: &Path,
+        description: Option<&DataDescription>,
+        verbose: bool,
+    ) -> String {
         let mut text = String::new();
         if let Some(description) = description {
             text += &format!("{}\n", description.in_words());
@@ -20,19 +32,73 @@ impl Summary {
                     .map(|note| format!("note: {note}\n")),
             );
         }
+        text += &match verbose {
+            true => self.at_length(),
+            false => self.in_short(),
+        };
+        for warning in &self.warnings {
+            text += &format!("warning: {warning}\n");
+        }
+        text += &format!("Verdict: {}.\n", self.verdict.sentence);
+        text + &format!("Run folder: {}", run.display())
+    }
+
+    /// At most six numbers: what was run, how good its predictions are, and what the verdict rests on.
+    fn in_short(&self) -> String {
+        let time = duration(self.seconds);
+        let mut text = match self.draws_planned {
+            1 => format!("{} in {time}\n\n", self.method),
+            _ => format!(
+                "{}: {} chains x {} draws in {time}\n\n",
+                self.method, self.chains, self.draws
+            ),
+        };
+        text += &self.metrics_in_words(SHORT);
+        let mut rows = Vec::new();
+        let mut row = |name: &str, value: f64| {
+            if value.is_finite() {
+                rows.push(vec![name.to_owned(), number(value)]);
+            }
+        };
+        if let [noise] = self.noise.as_slice() {
+            row("learned noise", noise.mean);
+        }
+        let of = [
+            ("predictions", &self.ess.prediction),
+            ("weights", &self.ess.weights),
+        ];
+        // predictions are what counts, where there are any
+        if let Some((name, ess)) = of
+            .iter()
+            .find_map(|(name, ess)| Some((name, ess.as_ref()?)))
+        {
+            row(&format!("R-hat of {name}, maximum"), ess.rhat_max);
+            row(
+                &format!("effective draws of {name}, minimum"),
+                ess.min.min(ess.tail_min),
+            );
+        }
         if let Some(evidence) = self.log_marginal_likelihood {
+            row("log marginal likelihood", evidence);
+        }
+        if !rows.is_empty() {
+            text += &format!("can it be believed\n{}\n\n", align(&rows));
+        }
+        text
+    }
+
+    /// Every number.
+    fn at_length(&self) -> String {
+        let mut text = String::new();
+        if let (Some(evidence), None) = (self.log_marginal_likelihood, &self.minibatch) {
             text += &format!(
                 "{} likelihood, {} in closed form, in {}\n\n",
                 self.likelihood,
                 self.method,
                 duration(self.seconds)
             );
-            text += &self.metrics_in_words();
-            text += &format!("log marginal likelihood {} nats\n", number(evidence));
-            for warning in &self.warnings {
-                text += &format!("warning: {warning}\n");
-            }
-            return text + &format!("Run folder: {}", run.display());
+            text += &self.metrics_in_words(&[]);
+            return text + &format!("log marginal likelihood {} nats\n\n", number(evidence));
         }
         text += &match &self.minibatch {
             Some(minibatch) => minibatch.in_words(self),
@@ -45,7 +111,8 @@ impl Summary {
                 "has not settled"
             };
             text += &format!(
-                "the log-density {verdict}: R-hat {}, second halves {:+.1} standard errors from the first\n\n",
+                "the log-density {verdict}: R-hat {}, its mean over the second halves of the chains {:+.1} Monte Carlo standard errors \
+                 from that over the first\n\n",
                 number(stationarity.rhat),
                 stationarity.drift
             );
@@ -54,7 +121,8 @@ impl Summary {
             [
                 "effective draws of",
                 "mean",
-                "least",
+                "minimum",
+                "of tails",
                 "per draw",
                 "per step",
                 "per gradient",
@@ -69,7 +137,7 @@ impl Summary {
         ];
         for (name, ess) in blocks {
             if let Some(ess) = ess {
-                let values = [ess.mean, ess.min, ess.per_draw, ess.per_step];
+                let values = [ess.mean, ess.min, ess.tail_min, ess.per_draw, ess.per_step];
                 let mut cells = vec![name.to_owned()];
                 cells.extend(values.map(number));
                 cells.push(ess.per_gradient.map_or_else(|| "-".to_owned(), number));
@@ -80,13 +148,7 @@ impl Summary {
         if rows.len() > 1 {
             text += &format!("{}\n\n", align(&rows));
         }
-        for warning in &self.warnings {
-            text += &format!("warning: {warning}\n");
-        }
-        if self.warnings.is_empty() {
-            text += &format!("{NOTHING_AGAINST}\n");
-        }
-        text + &format!("Run folder: {}", run.display())
+        text
     }
 
     /// Of a method that uses all data at once: what was run, its metrics, learned noise, how the sampler fared.
@@ -113,7 +175,7 @@ impl Summary {
             duration(self.seconds),
             number(self.steps_per_second),
         );
-        text += &self.metrics_in_words();
+        text += &self.metrics_in_words(&[]);
         if !self.noise.is_empty() {
             let mut rows = vec![
                 ["learned noise of", "mean", "sd", "5 %", "95 %", "R-hat"]
@@ -159,12 +221,14 @@ impl Summary {
         text
     }
 
-    fn metrics_in_words(&self) -> String {
+    /// Those of these names; all, if none is named.
+    fn metrics_in_words(&self, names: &[&str]) -> String {
         let Some(metrics) = &self.metrics else {
             return String::new();
         };
         let named = metrics.named().into_iter();
         let rows: Vec<_> = named
+            .filter(|(name, _)| names.is_empty() || names.contains(name))
             .map(|(name, value)| vec![name.to_owned(), number(value)])
             .collect();
         format!("predictions on the test rows\n{}\n\n", align(&rows))

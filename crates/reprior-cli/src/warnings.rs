@@ -1,10 +1,10 @@
-//! What a user should know before believing the draws, and what to try.
+//! What a user should know before believing the draws of chains besides what [`crate::judgement`] finds: acceptance, divergences,
+//! corrections, approximations.
 
 use reprior::chain::Statistics;
 use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
 
-use crate::effective::disagrees;
 use crate::settings::Settings;
 use crate::summary::Summary;
 use crate::tangent::Determinant;
@@ -12,69 +12,13 @@ use crate::tangent::Determinant;
 /// Acceptance rate from which on the Metropolis correction may be left out (Hron et al. 2022, Section 4).
 const LEAST_UNCORRECTED: f64 = 0.98;
 
-/// Gradient-free methods, which crawl where networks are not very wide.
-fn is_gradient_free(method: Method) -> bool {
-    !method.needs_gradients()
-}
-
 impl Summary {
-    /// What a user should know before believing the draws.
+    /// Warnings that stand beside the verdict's checks.
     pub fn warnings_for(&self, settings: &Settings, sampling: &Statistics) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |text: String| warnings.push(text);
-        let method = settings.sampler.method.chain();
         if self.draws == 0 {
-            warn("there are no draws yet".to_owned());
             return warnings;
-        }
-        if self.draws < 4 {
-            warn("too few draws for effective sample sizes and R-hat: at least 4 of each chain are needed".to_owned());
-        }
-        if self.chains == 1 {
-            warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
-        }
-        let other = if settings.coordinates() == Coordinates::Tangent {
-            ", or try marginal coordinates"
-        } else if is_gradient_free(method) {
-            ", or try --method hmc-infinite"
-        } else if method == Method::HmcInfinite {
-            ""
-        } else {
-            ", or try the default --method"
-        };
-        if let Some(stationarity) = &self.stationarity
-            && !stationarity.is_reached
-        {
-            warn(format!(
-                "the log-density has not settled (R-hat {:.3}, second halves of the chains {:+.1} standard errors from the first): \
-                 raise --warmup{other}",
-                stationarity.rhat, stationarity.drift
-            ));
-        }
-        let blocks = [&self.ess.prediction, &self.ess.weights]
-            .into_iter()
-            .flatten();
-        let noises = self.noise.iter();
-        let noises = noises.filter(|noise| disagrees(self.chains, noise.rhat, noise.ess));
-        let (variables, disagreeing) = blocks.fold((0, 0), |(all, some), ess| {
-            (all + ess.variables, some + ess.disagreeing)
-        });
-        let disagreeing = disagreeing + noises.count();
-        if disagreeing > 0 {
-            warn(format!(
-                "R-hat reaches {:.3}, more than chance explains, and does for {disagreeing} of {} variables: \
-                 the chains do not agree yet; raise --warmup and --draws (or --thin){other}",
-                self.rhat_max,
-                variables + self.noise.len()
-            ));
-        }
-        if let Some(ess) = &self.ess.prediction
-            && ess.min < 100.0
-        {
-            warn(format!(
-                "only {:.0} effective draws of some predictions (below 100): raise --draws or --thin{other}",
-                ess.min
-            ));
         }
         self.warn_of_acceptance(settings, &mut warn);
         if settings.coordinates() == Coordinates::Tangent {

@@ -68,6 +68,8 @@ pub struct Summary {
     pub minibatch: Option<Minibatch>,
     /// What a user should know before believing the draws.
     pub warnings: Vec<String>,
+    /// Whether the run can be believed.
+    pub verdict: crate::Verdict,
 }
 
 /// Effective sample sizes over variables.
@@ -78,7 +80,7 @@ pub struct Ess {
     /// Mean over variables.
     #[serde(deserialize_with = "number")]
     pub mean: f64,
-    /// Least of the variables.
+    /// Minimum over variables.
     #[serde(deserialize_with = "number")]
     pub min: f64,
     /// Mean over draws of all chains.

@@ -1,8 +1,5 @@
 //! Numbers, sizes and times in words.
 
-/// What is said of draws that nothing speaks against.
-pub const NOTHING_AGAINST: &str = "No sign that these draws should not be believed.";
-
 /// A number with about four significant digits.
 pub fn number(value: f64) -> String {
     if value.is_nan() {

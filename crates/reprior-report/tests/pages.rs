@@ -8,7 +8,7 @@ use std::path::Path;
 
 use reprior::model::InputValues;
 use reprior_io::run::{DataType, DrawStore, Draws, Group, RunFolder, Schema, Values, Variable};
-use reprior_report::{Images, Level, Nature, Others, Predictions, Run, Summary, Verdict, page};
+use reprior_report::{Images, Level, Nature, Others, Predictions, Run, Summary, page};
 use serde_json::{Map, Value, json};
 
 /// Chains of so many draws whose log-density and projections `value(chain, draw)` gives.
@@ -249,8 +249,9 @@ fn several_runs_are_compared_first() {
     for path in &paths {
         folder(path, 2, 30, noise);
     }
-    let bad =
-        json!({"divergences": 70, "method": "pcn", "warnings": ["the chains do not agree yet"]});
+    let bad = json!({"divergences": 70, "method": "pcn", "warnings": ["the chains do not agree yet"],
+            "verdict": {"level": "bad", "sentence": "do not believe the predictions yet", "checks": [
+                {"name": "predictions", "value": "R-hat 2", "meaning": "the chains disagree", "advice": "", "level": "bad"}]}});
     let runs = [
         run(&paths[0], summary(2, 30, &json!({}))),
         run(&paths[1], summary(2, 30, &bad)),
@@ -258,7 +259,7 @@ fn several_runs_are_compared_first() {
     let html = page(&runs).unwrap();
     check(&html);
     let table = html.find("class=\"comparison\"").unwrap();
-    assert!(table < html.find("Do not believe these draws yet.").unwrap());
+    assert!(table < html.find("Do not believe the predictions yet.").unwrap());
     assert!(html.contains("href=\"#run-1\"") && html.contains("id=\"run-1\""));
     // of charts that are alike no clipping path is another's
     let mut names: Vec<&str> = html.split(" id=\"").skip(1).collect();
@@ -270,34 +271,6 @@ fn several_runs_are_compared_first() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-}
-
-#[test]
-fn verdicts_follow_the_worst_sign() {
-    let level = |change: Value| {
-        let path = Path::new("nowhere");
-        let verdict = Verdict::of(&run(path, summary(2, 30, &change)));
-        (verdict.level, verdict.sentence)
-    };
-    assert_eq!(level(json!({})).0, Level::Good);
-    let warned = level(json!({"warnings": ["something"]}));
-    assert_eq!(warned.0, Level::Caution);
-    assert_eq!(warned.1, "Believe these draws with one thing in mind.");
-    assert_eq!(level(json!({"draws": 0})).1, "There are no draws yet.");
-    assert_eq!(level(json!({"draws_planned": 60})).0, Level::Caution);
-    assert_eq!(level(json!({"rhat_max": 3.0})).0, Level::Caution);
-    let ess = |mean: f64, disagreeing: u64| {
-        let ess = json!({"variables": 9, "mean": mean, "min": mean, "per_draw": 0.1, "per_step": 0.1, "per_gradient": null,
-            "per_second": 1.0, "disagreeing": disagreeing});
-        json!({"rhat_max": 1.2, "ess": {"prediction": ess}})
-    };
-    assert_eq!(level(ess(300.0, 2)).0, Level::Bad);
-    assert_eq!(level(ess(300.0, 0)).0, Level::Caution);
-    assert_eq!(level(ess(3.0, 0)).0, Level::Bad);
-    assert_eq!(level(json!({"divergences": 70})).0, Level::Bad);
-    assert_eq!(level(json!({"acceptance_rate": 0.01})).0, Level::Caution);
-    let moving = json!({"stationarity": {"rhat": 1.3, "drift": 9.0, "is_reached": false}});
-    assert_eq!(level(moving).0, Level::Bad);
 }
 
 #[test]

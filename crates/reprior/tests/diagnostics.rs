@@ -240,9 +240,10 @@ fn everything(e: &mut Estimator, draws: Draws<'_>) -> Vec<f64> {
         mcse_mean,
         ess_bulk,
         ess_tail,
+        ess_within,
         rhat,
     } = e.summary(draws);
-    let mut all = vec![mean, sd, mcse_mean, ess_bulk, ess_tail, rhat];
+    let mut all = vec![mean, sd, mcse_mean, ess_bulk, ess_tail, ess_within, rhat];
     all.extend([
         e.ess_bulk(draws),
         e.ess_tail(draws),

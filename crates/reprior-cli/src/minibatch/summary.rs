@@ -93,7 +93,9 @@ pub fn summarise(
         seconds,
     };
     let mut summary = Summary::bare(settings, seconds);
-    let (prediction, metrics) = predictions(reader, settings, description, draws, &rates)?;
+    let found = predictions(reader, settings, description, draws, &rates)?;
+    let (prediction, metrics) = (found.ess, found.metrics);
+    summary.fit = found.fit;
     if method.is_sampler() {
         let weights = projections(reader, schedule.chains, draws, &rates)?;
         let rhats = [&weights, &prediction].into_iter().flatten();
@@ -179,8 +181,9 @@ pub fn summarise(
         minibatch.configurational_temperature = f64::NAN;
         minibatch.kinetic_temperature = f64::NAN;
     }
-    summary.warnings = warnings(&summary, &minibatch, settings, method);
+    let warnings = warnings(&summary, &minibatch, settings, method);
     summary.minibatch = Some(minibatch);
+    summary.conclude(settings, warnings);
     Ok(summary)
 }
 
@@ -218,7 +221,7 @@ fn static_metrics(
     gatherer.finish()
 }
 
-/// What a user should know before believing the draws.
+/// Warnings that stand beside the verdict's checks.
 fn warnings(
     summary: &Summary,
     minibatch: &MinibatchSummary,
@@ -228,7 +231,6 @@ fn warnings(
     let mut warnings = Vec::new();
     let mut warn = |text: String| warnings.push(text);
     if summary.draws == 0 {
-        warn("there are no draws yet".to_owned());
         return warnings;
     }
     if minibatch.n_corrections > 0 && method.is_around_mode() {
@@ -293,31 +295,6 @@ fn warnings(
             "the configurational temperature is {}, not {asked}: the chains are not at the posterior; lower --step-size, raise --epochs or \
              --warmup, or take larger minibatches",
             number(found)
-        ));
-    }
-    if summary.chains == 1 {
-        warn("one chain cannot show whether different starts agree: use --chains 4".to_owned());
-    }
-    let blocks = [&summary.ess.prediction, &summary.ess.weights];
-    let (variables, disagreeing) = blocks
-        .into_iter()
-        .flatten()
-        .fold((0, 0), |(all, some), ess| {
-            (all + ess.variables, some + ess.disagreeing)
-        });
-    if disagreeing > 0 {
-        warn(format!(
-            "R-hat reaches {:.3}, more than chance explains, and does for {disagreeing} of {variables} variables: the chains do not agree; \
-             raise --epochs",
-            summary.rhat_max
-        ));
-    }
-    if let Some(ess) = &summary.ess.prediction
-        && ess.min < 100.0
-    {
-        warn(format!(
-            "only {:.0} effective draws of some predictions (below 100): raise --epochs and --draws",
-            ess.min
         ));
     }
     warn("minibatches without a Metropolis correction have a bias that is proportional to the step size: halve --step-size and compare".to_owned());

@@ -17,9 +17,9 @@ use crate::{ReportError, Run, Verdict};
 pub fn page(runs: &[Run]) -> Result<String, ReportError> {
     let mut bodies = Vec::new();
     for (index, run) in runs.iter().enumerate() {
-        bodies.push((index, run, Verdict::of(run), sections::of(run)?));
+        bodies.push((index, run, &run.summary.verdict, sections::of(run)?));
     }
-    let verdicts: Vec<&Verdict> = bodies.iter().map(|(_, _, verdict, _)| verdict).collect();
+    let verdicts: Vec<&Verdict> = bodies.iter().map(|(_, _, verdict, _)| *verdict).collect();
     let is_comparison = runs.len() > 1;
     let title = match runs {
         [one] => format!("{} - reprior", name(one)),

@@ -26,7 +26,7 @@ pub(super) fn first_screen(run: &Run, verdict: &Verdict) -> Markup {
             p.quiet { "Note: " (note) }
         }
         div class=(format!("verdict {}", verdict.level.class())) {
-            h2 { (sign(verdict.level)) (verdict.sentence) }
+            h2 { (sign(verdict.level)) (capital(&verdict.sentence)) "." }
             @if !summary.warnings.is_empty() {
                 ul { @for warning in &summary.warnings { li { (capital(warning)) "." } } }
             }
@@ -67,7 +67,7 @@ fn checks(verdict: &Verdict) -> Markup {
                     @for check in &verdict.checks {
                         tr {
                             td { (sign(check.level)) }
-                            th scope="row" { (capital(check.name)) }
+                            th scope="row" { (capital(&check.name)) }
                             td { strong { (check.value) } ": " span.meaning { (check.meaning) } }
                         }
                     }

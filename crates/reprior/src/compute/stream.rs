@@ -35,6 +35,8 @@ pub enum Purpose {
     Dropout = 9,
     /// Vectors that a decomposition of a curvature begins with; indexed by decomposition.
     Curvature = 10,
+    /// Data sets simulated to check predictions with; indexed by value.
+    Check = 12,
 }
 
 /// A stream of random numbers.

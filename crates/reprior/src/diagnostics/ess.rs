@@ -24,27 +24,54 @@ pub enum Truncation {
     NegativePair,
 }
 
+/// What [`geyer`] finds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EffectiveSize {
+    /// Of all chains together, the differences between their means counted as slow motion.
+    pub pooled: f64,
+    /// The sum of the chains' own, their means taken as they are: it does not fall where chains disagree.
+    pub within: f64,
+}
+
 /// ESS of chains of `length` ≥ 2 draws each, with `autocorrelations` as scratch. NaN where it is not defined; the number of draws
-/// where they are all the same (to 15 digits).
+/// where they are all the same (to 15 digits). The one within chains has ρ_t = 1 − (W − a_t)/W, the same summation.
 pub(super) fn geyer<'c>(
     autocovariance: &mut Autocovariance,
     autocorrelations: &mut Vec<f64>,
     chains: impl Iterator<Item = &'c [f64]> + Clone,
     length: usize,
-) -> f64 {
+) -> EffectiveSize {
     let constant = is_constant(chains.clone());
     let covariances = autocovariance.of(chains, length);
     let draws = (covariances.chains * length) as f64;
     if constant {
-        return draws;
+        return EffectiveSize {
+            pooled: draws,
+            within: draws,
+        };
     }
     let lags = covariances.lags;
     let n = length as f64;
     // W = a_0 n/(n − 1), var⁺ = a_0 + B/n.
     let within = lags[0] * n / (n - 1.0);
     let total = lags[0] + between(covariances.chains, covariances.means);
-    let autocorrelation = |t: usize| 1.0 - (within - lags[t]) / total;
+    let mut size = |total: f64| {
+        let autocorrelation = |t: usize| 1.0 - (within - lags[t]) / total;
+        initial_monotone(autocorrelations, autocorrelation, length, draws)
+    };
+    EffectiveSize {
+        within: size(within),
+        pooled: size(total),
+    }
+}
 
+/// S/(−1 + 2 Σ ρ_t) over Geyer's (1992) initial positive, then monotone sequence, as Stan and ArviZ have it.
+fn initial_monotone(
+    autocorrelations: &mut Vec<f64>,
+    autocorrelation: impl Fn(usize) -> f64,
+    length: usize,
+    draws: f64,
+) -> f64 {
     let rho = autocorrelations;
     rho.clear();
     rho.resize(length, 0.0);

@@ -7,7 +7,7 @@
 use super::{
     autocovariance::Autocovariance,
     draws::Draws,
-    ess::{self, Truncation},
+    ess::{self, EffectiveSize, Truncation},
     moments::mean,
     ranks::Ranks,
     rhat,
@@ -58,7 +58,7 @@ impl Estimator {
             return f64::NAN;
         }
         self.ranks.sort(draws);
-        self.sorted_bulk(draws).0
+        self.sorted_bulk(draws).0.pooled
     }
 
     /// ESS for the tails: the smaller of those for the 5 % and the 95 % quantile (ArviZ's `tail`).
@@ -81,6 +81,7 @@ impl Estimator {
             draws.halves(),
             draws.length() / 2,
         )
+        .pooled
     }
 
     /// ESS for the standard deviation: for the mean of (x − x̄)², x̄ over all chains (ArviZ's `sd` since version 0.20).
@@ -92,7 +93,7 @@ impl Estimator {
         self.transformed.clear();
         self.transformed
             .extend(draws.halves().flatten().map(|x| (x - centre).powi(2)));
-        self.transformed_ess(draws)
+        self.transformed_ess(draws).pooled
     }
 
     /// ESS for the quantile at `probability`: for the mean of the indicator x ≤ quantile (ArviZ's `quantile`).
@@ -153,7 +154,7 @@ impl Estimator {
     }
 
     /// Bulk ESS and the R̂ of the same scores, of draws already sorted.
-    pub(super) fn sorted_bulk(&mut self, draws: Draws<'_>) -> (f64, f64) {
+    pub(super) fn sorted_bulk(&mut self, draws: Draws<'_>) -> (EffectiveSize, f64) {
         self.ranks.scores(&mut self.transformed);
         (self.transformed_ess(draws), self.transformed_rhat(draws))
     }
@@ -181,10 +182,10 @@ impl Estimator {
                 .flatten()
                 .map(|&x| f64::from(u8::from(x <= quantile))),
         );
-        self.transformed_ess(draws)
+        self.transformed_ess(draws).pooled
     }
 
-    fn transformed_ess(&mut self, draws: Draws<'_>) -> f64 {
+    pub(super) fn transformed_ess(&mut self, draws: Draws<'_>) -> EffectiveSize {
         let half = draws.length() / 2;
         ess::geyer(
             &mut self.autocovariance,

@@ -5,6 +5,7 @@
 //! | how many independent draws are these worth? | [`Estimator::ess_bulk`], [`Estimator::ess_tail`], [`Estimator::ess_mean`], …, [`Estimator::ess_tfp`] |
 //! | do the chains agree with one another? | [`Estimator::rhat_rank`], [`rhat_split`], [`rhat_gelman_rubin`], [`rhat_squared_hron`], [`potential_scale_reduction`] |
 //! | how far off is this estimate? | [`Estimator::mcse_mean`], [`Estimator::mcse_sd`], [`Estimator::mcse_quantile`] |
+//! | can they be believed? | [`Convergence::of`], with known error rates |
 //! | do they still move one way? | [`Estimator::drift`] |
 //! | how long does a chain remember? | [`Estimator::autocorrelation`] |
 //! | does the momentum explore the energies? | [`bfmi`] |
@@ -27,6 +28,7 @@
 mod autocorrelation;
 mod autocovariance;
 pub(crate) mod beta;
+mod convergence;
 mod draws;
 mod drift;
 mod energy;
@@ -39,12 +41,16 @@ mod ranks;
 mod rhat;
 mod summary;
 
+pub use convergence::{
+    Convergence, ESS_NEEDED, ESS_RECOMMENDED_PER_CHAIN, RHAT_APART, RHAT_TOGETHER, rhat_by_chance,
+    rhat_disagrees,
+};
 pub use draws::{DiagnosticsError, Draws};
 pub use energy::bfmi;
 pub use ess::Truncation;
 pub use estimator::Estimator;
 pub use rhat::{
-    potential_scale_reduction, potential_scale_reduction_split, rhat_by_chance, rhat_gelman_rubin,
-    rhat_split, rhat_squared_hron,
+    potential_scale_reduction, potential_scale_reduction_split, rhat_gelman_rubin, rhat_split,
+    rhat_squared_hron,
 };
 pub use summary::{Spread, Summaries, Summary, map_variables, spread, summarise};

@@ -60,18 +60,6 @@ pub fn rhat_split(draws: Draws<'_>) -> f64 {
     gelman_rubin(draws.halves(), draws.length() / 2)
 }
 
-/// A value that R̂ of one variable exceeds by chance alone with probability 5·10⁻⁵, for stationary chains with `ess`
-/// effective draws in all: (R̂² − 1)·(ess per half chain) + 1 is then about F-distributed with 2·`chains` − 1 degrees of
-/// freedom, whose quantile is taken from Wilson & Hilferty (1931). Of a thousand variables one in twenty sets exceeds it;
-/// a larger largest R̂ says that the chains disagree, a smaller one does not.
-pub fn rhat_by_chance(chains: usize, ess: f64) -> f64 {
-    const NORMAL_QUANTILE: f64 = 3.89;
-    let freedom = 2.0 * chains as f64 - 1.0;
-    let spread = 2.0 / (9.0 * freedom);
-    let ratio = (1.0 - spread + NORMAL_QUANTILE * spread.sqrt()).powi(3);
-    (1.0 + (ratio - 1.0) * 2.0 * chains as f64 / ess).sqrt()
-}
-
 /// R̂² of Hron et al. (2022), eq. 6: (mean of the chains' variances + variance of the chains' means)/(mean of the
 /// chains' variances), normalised by the number of draws and the number of chains, no root taken.
 /// At least 1, and exactly 1 for one chain; they report it less 1. NaN for a NaN among the draws and where every chain is constant with
@@ -111,36 +99,4 @@ fn scale_reduction<'c>(
     let within = found.squares / (n - 1.0);
     let total = (n - 1.0) / n * within + found.means.variance();
     (m + 1.0) / m * total / within - (n - 1.0) / (m * n)
-}
-
-#[cfg(test)]
-mod chance_tests {
-    use super::*;
-    use crate::compute::{Purpose, Stream};
-    use crate::diagnostics::Estimator;
-
-    /// Of 4,000 sets of independent draws about 0.2 should exceed the value; more than 5 has probability 1e-7.
-    #[test]
-    fn independent_draws_rarely_exceed_what_chance_allows() {
-        let (chains, draws) = (4, 100);
-        let mut values = vec![0.0; chains * draws];
-        let mut estimator = Estimator::new();
-        let mut beyond = 0;
-        let mut largest: f64 = 0.0;
-        for set in 0..4000 {
-            Stream::new(1, 0, Purpose::Initial, set).fill_normal(&mut values);
-            let Ok(view) = Draws::new(&values, chains) else {
-                panic!("four chains of 100 draws")
-            };
-            let rhat = estimator.rhat_rank(view);
-            largest = largest.max(rhat);
-            beyond += usize::from(rhat > rhat_by_chance(chains, (chains * draws) as f64));
-        }
-        assert!(beyond <= 5, "{beyond}");
-        // and the value is no looser than it need be
-        assert!(
-            largest > 1.0 + 0.5 * (rhat_by_chance(chains, 400.0) - 1.0),
-            "{largest}"
-        );
-    }
 }

@@ -32,8 +32,8 @@ impl Family {
         }
     }
 
-    /// log of the density, or of the probability of a count.
-    pub(super) fn log_density(self, y: f64, m: f64, v: f64) -> f64 {
+    /// log of the density, or of the probability of a count, under the member with location m and squared scale v.
+    pub fn log_density(self, y: f64, m: f64, v: f64) -> f64 {
         let deviation = y - m;
         match self {
             Self::Gaussian => -0.5 * ((TAU * v).ln() + deviation * deviation / v),
@@ -47,8 +47,8 @@ impl Family {
         }
     }
 
-    /// Probability of at most y.
-    pub(super) fn cdf(self, y: f64, m: f64, v: f64) -> f64 {
+    /// Probability of at most y under the member with location m and squared scale v.
+    pub fn cdf(self, y: f64, m: f64, v: f64) -> f64 {
         let x = (y - m) / v.sqrt();
         match self {
             Self::Gaussian => normal::cdf(x),

@@ -24,6 +24,20 @@ pub fn mixture_nll<'a>(
     targets: &[f64],
     outputs: usize,
 ) -> Result<f64, MetricsError> {
+    let rows = mixture_nlls(family, draws, targets, outputs)?;
+    Ok(rows.iter().sum::<f64>() / rows.len() as f64)
+}
+
+/// −log p(y_i) of every row, in nats; otherwise as [`mixture_nll`], their mean.
+///
+/// # Errors
+/// As [`mixture_nll`].
+pub fn mixture_nlls<'a>(
+    family: Family,
+    draws: impl IntoIterator<Item = (&'a [f64], &'a [f64])>,
+    targets: &[f64],
+    outputs: usize,
+) -> Result<Vec<f64>, MetricsError> {
     let rows = rows(targets, outputs)?;
     let mut densities = vec![LogSum::default(); rows];
     let mut count = 0usize;
@@ -46,8 +60,8 @@ pub fn mixture_nll<'a>(
     if count == 0 {
         return Err(MetricsError::Empty("draw"));
     }
-    let total: f64 = densities.iter().map(LogSum::value).sum();
-    Ok((count as f64).ln() - total / rows as f64)
+    let count = (count as f64).ln();
+    Ok(densities.iter().map(|sum| count - sum.value()).collect())
 }
 
 /// log Σ exp(x) of what was added: exp(x − greatest) summed, and the greatest.

@@ -6,6 +6,7 @@
 //! | a member of a [`Family`] (Gaussian, Student-t, Poisson) per draw, mixed over draws | [`mixture_nll`]; of one output, [`Mixture`]'s distribution function and quantiles |
 //! | class probabilities | [`ClassPredictions`]: accuracy, Brier score, negative log-likelihood, mean confidence, reliability |
 //! | uncertainties ([`UncertaintyScore`]) of inputs like the training data and of others | [`Detection`]: AUROC, average precision, FPR95 |
+//! | whether as many rows are hit as the model expects | [`PredictiveCheck`], with a known error rate |
 //! | reliability of class probabilities | [`expected_calibration_error`], [`maximum_calibration_error`] |
 //!
 //! Logarithms are natural; likelihoods are in nats. None of the metrics depends on the order of the rows, up to rounding.
@@ -17,6 +18,7 @@ mod error;
 mod family;
 mod mixture;
 mod mixture_nll;
+mod predictive_check;
 mod regression;
 
 pub use calibration::{ReliabilityBin, expected_calibration_error, maximum_calibration_error};
@@ -25,5 +27,6 @@ pub use detection::{Detection, UncertaintyScore};
 pub use error::MetricsError;
 pub use family::Family;
 pub use mixture::Mixture;
-pub use mixture_nll::mixture_nll;
+pub use mixture_nll::{mixture_nll, mixture_nlls};
+pub use predictive_check::{Expectation, PredictiveCheck};
 pub use regression::rmse;

@@ -74,7 +74,7 @@ fn a_regression_by_chains() {
         &html,
         &[
             "2 chains of hmc-infinite in marginal coordinates",
-            "Effective draws, predictions",
+            "Can it be believed?",
             "Predictions of y and the truth",
             "Trace of the log-density",
             "Trace of the learned noise",

@@ -64,12 +64,19 @@ fn regression() {
     for part in [
         "rmse",
         "negative log-likelihood",
-        "acceptance rate",
-        "R-hat",
-        "effective draws",
+        "R-hat of predictions, maximum",
+        "effective draws of predictions, minimum",
+        "Verdict: ",
         "Run folder: run",
     ] {
         assert!(run.stdout.contains(part), "`{part}`: {run:?}");
+    }
+    // a newcomer's numbers: rows of a name and a number
+    let rows = run.stdout.lines().filter(|line| line.starts_with("  "));
+    assert!(rows.count() <= 6, "{run:?}");
+    let verbose = place.succeed("summary run --verbose").stdout;
+    for part in ["acceptance rate", "per gradient", "of tails", "Verdict: "] {
+        assert!(verbose.contains(part), "`{part}`: {verbose}");
     }
     let summary = place.summary("run");
     assert_summary(&summary, &["nll", "rmse"]);

@@ -1,6 +1,6 @@
-"""Opens a run's draws with xarray and ArviZ and compares the run's own diagnostics with ArviZ's.
+"""Opens runs' draws with xarray and ArviZ, 1.x or 0.23, and compares the runs' own diagnostics with ArviZ's.
 
-usage: check_arviz.py RUN
+usage: check_arviz.py RUN...
 """
 
 import json
@@ -33,12 +33,19 @@ def flat(array: xr.DataArray) -> xr.DataArray:
     return xr.DataArray(values, dims=("chain", "draw", "variable"))
 
 
+def values_of(result: xr.DataArray | xr.Dataset) -> np.ndarray:
+    """What ArviZ says of every variable: an array since 1.0, one in a dataset before."""
+    return (result if isinstance(result, xr.DataArray) else result.to_array()).values
+
+
 def check_diagnostics(name: str, ours: dict, values: xr.DataArray) -> None:
     """What the summary says of some variables is what ArviZ says of them."""
-    bulk, tail = (az.ess(values, method=method).to_array().values for method in ("bulk", "tail"))
+    bulk = values_of(az.ess(values, method="bulk"))
+    # said, because the default is another one since 1.0: the bounds of an interval of 89 %
+    tail = values_of(az.ess(values, method="tail", prob=(0.05, 0.95)))
     theirs = {"mean": bulk.mean(), "min": bulk.min(), "max": bulk.max(), "tail_min": tail.min()}
     if values.sizes["chain"] > 1:  # ArviZ has no R-hat of one chain
-        theirs["rhat_max"] = az.rhat(values).to_array().values.max()
+        theirs["rhat_max"] = values_of(az.rhat(values)).max()
     for key, value in theirs.items():
         assert np.isfinite(value), f"ArviZ's {key} of {name} is {value}"
         assert abs(ours[key] / value - 1) < TOLERANCE, f"{key} of {name} is {ours[key]}, ArviZ's {value}"
@@ -46,13 +53,13 @@ def check_diagnostics(name: str, ours: dict, values: xr.DataArray) -> None:
     print(f"{name}, {values.sizes['variable']} variables, as ArviZ: {words}")
 
 
-def check_summary(summary: dict, idata: az.InferenceData) -> None:
+def check_summary(summary: dict, tree: xr.DataTree) -> None:
     """Compares `summary.json` with ArviZ, over the variables that it is of."""
     ess = summary["ess"]
     if ess["weights"] is not None:
-        check_diagnostics("projections", ess["weights"], flat(idata["posterior"]["projection"]))
+        check_diagnostics("projections", ess["weights"], flat(tree["posterior"]["projection"]))
     if ess["prediction"] is not None:
-        values, count = flat(idata["predictions"]["mean"]), ess["prediction"]["variables"]
+        values, count = flat(tree["predictions"]["mean"]), ess["prediction"]["variables"]
         chosen = [k * values.sizes["variable"] // count for k in range(count)]
         check_diagnostics("predictions", ess["prediction"], values.isel(variable=chosen))
     parts = [part["rhat_max"] for part in (ess["weights"], ess["prediction"]) if part is not None]
@@ -68,17 +75,18 @@ def check_summary(summary: dict, idata: az.InferenceData) -> None:
 def main(run: Path) -> None:
     print(run)
     tree = xr.open_datatree(run / "draws.zarr", engine="zarr")
-    idata = az.InferenceData.from_datatree(tree)
     for group in ("posterior", "predictions"):
-        if group in idata.groups():
-            check_values(group, idata[group])
+        if group in tree.children:
+            check_values(group, tree[group].to_dataset())
 
-    if "posterior" not in idata.groups():
-        assert idata["predictions"].sizes["draw"] == 1, "many draws, and no group for their weights"
+    if "posterior" not in tree.children:
+        assert tree["predictions"].sizes["draw"] == 1, "many draws, and no group for their weights"
         print("a posterior in closed form")
         return
-    table = az.summary(idata, group="posterior", round_to="none")
-    chains, draws = (idata["posterior"].sizes[dim] for dim in ("chain", "draw"))
+    # as the README has it: ArviZ takes trees since 1.0
+    is_old = az.__version__.startswith("0.")
+    table = az.summary(az.InferenceData.from_datatree(tree) if is_old else tree, group="posterior", round_to="none")
+    chains, draws = (tree["posterior"].sizes[dim] for dim in ("chain", "draw"))
     columns = ["mean", "sd", "ess_bulk", "ess_tail"] + (["r_hat"] if chains > 1 else [])
     assert np.isfinite(table[columns].to_numpy(float)).all(), f"not finite:\n{table[columns]}"
     print(table.tail(5).to_string(float_format=lambda value: f"{value:.4g}"))
@@ -86,10 +94,12 @@ def main(run: Path) -> None:
 
     path = run / "summary.json"
     if path.exists():
-        check_summary(json.loads(path.read_text()), idata)
+        check_summary(json.loads(path.read_text()), tree)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]))
+    print(f"ArviZ {az.__version__}")
+    for run in sys.argv[1:]:
+        main(Path(run))

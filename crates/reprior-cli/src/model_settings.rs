@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use reprior::model::likelihood::LikelihoodName;
 use reprior::model::{Noise, NoisePrior, Targets};
-use reprior::network::Activation;
 use reprior::network::layer::Layer;
+use reprior::network::{Activation, Named};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
@@ -274,8 +274,11 @@ impl ModelSettings {
         Ok(())
     }
 
-    /// Writes out what the likelihood's defaults are.
+    /// Writes out the defaults of the network's name and of the likelihood.
     pub fn resolve(&mut self) {
+        if let Ok(named @ Named::Resnet { .. }) = self.network.parse() {
+            self.network = named.to_string();
+        }
         if self.likelihood.has_scale() && self.noise.is_none() {
             self.noise = Some(NoiseSetting::One(0.1));
         }

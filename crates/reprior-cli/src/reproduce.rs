@@ -28,7 +28,7 @@ pub struct ReproduceArguments {
     /// A minute: shrunk
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
-    /// The paper's own size; its cost is said first
+    /// The paper's networks, near its own size; its cost is said first
     #[arg(long)]
     pub full: bool,
     /// A folder with mnist/, cifar10/, ... [default: built-in images, which the results say]

@@ -414,6 +414,11 @@ fn networks_by_name_and_to_composition() {
     place.succeed(&format!(
         "sample {flags} --out resnet --network resnet:8,width=2 --likelihood categorical --method elliptical"
     ));
+    let config = place.read("resnet/config.toml");
+    assert!(
+        config.contains(r#"network = "resnet:8,width=2,scaling=progressive-one""#),
+        "{config}"
+    );
     place.succeed("bench --data strokes --train 30 --network resnet:8,width=2 --seconds 0.01");
     for (network, reason) in [
         ("network.toml", "not understood"),

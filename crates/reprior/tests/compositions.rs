@@ -9,7 +9,9 @@ use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::layer::Shape;
 use reprior::network::{Activation, Architecture, LayerScale, Named};
-use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder, Space, Target};
+use reprior::posterior::{
+    Coordinates, NetworkPosterior, Projection, Recorder, Regulariser, Space, Target,
+};
 use reprior::sampler::{Method, SamplerSettings};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
@@ -103,12 +105,20 @@ fn gradients_agree_with_central_differences() {
     ];
     for architecture in &networks {
         let model = model(architecture, 3, 0, Arc::new(Gaussian));
-        for (coordinates, space) in [
-            (Coordinates::Marginal, Space::Data),
-            (Coordinates::Repriorised, Space::Data),
-            (Coordinates::Standard, Space::Data),
+        let matched = Regulariser::Matched;
+        for (coordinates, regulariser) in [
+            (Coordinates::Marginal, matched),
+            (Coordinates::Repriorised, matched),
+            // n·σ², as published for residual networks
+            (Coordinates::Repriorised, Regulariser::PerRow(1.0)),
+            (Coordinates::Standard, matched),
         ] {
-            let mut target = NetworkPosterior::new(Arc::clone(&model), coordinates, Some(space));
+            let mut target = NetworkPosterior::with_regulariser(
+                Arc::clone(&model),
+                coordinates,
+                Some(Space::Data),
+                regulariser,
+            );
             let z = noise(target.dim(), 3);
             let mut gradient = vec![f64::NAN; z.len()];
             target.log_ratio_and_gradient(&z, &mut gradient).unwrap();
@@ -126,7 +136,7 @@ fn gradients_agree_with_central_differences() {
                 let exact = dot(&gradient, &direction);
                 assert!(
                     (exact - difference).abs() < 1e-5 * (1.0 + exact.abs()),
-                    "{coordinates}: {exact} {difference}"
+                    "{coordinates}, {regulariser}: {exact} {difference}"
                 );
             }
         }

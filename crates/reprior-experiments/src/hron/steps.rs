@@ -1,23 +1,32 @@
 //! Figures 8 and 9: effective draws and R̂² against the number of steps, fully connected and residual networks.
+//!
+//! The residual network is Section 4.2.2's: blocks scaled as by Shao et al. (2020) with c = 1, σ_w² = 2.2 and σ_b = 0 below
+//! the readout, and repriorised with λ = n·σ², where the fully connected one has λ = σ².
 
 use std::sync::Arc;
 
 use reprior::chain::Schedule;
 use reprior::model::{InputReduction, Model};
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Architecture, LayerScale, Named};
+use reprior::network::{Activation, Architecture, LayerScale, Named, Scaling};
+use reprior::posterior::Regulariser;
 
 use super::{COORDINATES, NOISE, coordinates, langevin, model};
-use crate::chains::{Sampled, sample};
+use crate::chains::{Plan, Sampled, sample};
 use crate::experiment::{listed, results};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
     Value,
 };
 
-/// Figure 8.
+/// How the residual network's branches are scaled: c = 1.
+const SCALING: Scaling = Scaling::ProgressiveOne;
+/// λ of the residual network in repriorised coordinates: n·σ².
+const LAMBDA: Regulariser = Regulariser::PerRow(1.0);
+
+/// Figures 8, left, and 9.
 pub(super) struct FullyConnected;
-/// Figure 9.
+/// Figure 8, right.
 pub(super) struct Residual;
 
 impl Experiment for FullyConnected {
@@ -25,7 +34,7 @@ impl Experiment for FullyConnected {
         About {
             name: "hron2022-fig8",
             paper: Paper::Hron,
-            figure: "Figure 8",
+            figure: "Figures 8, left, and 9",
             what: "R̂² − 1 (their eq. 6, three chains from the prior) and effective draws against steps, a fully connected network of three hidden layers, many data",
             data: Some("cifar10"),
             cost: ["10 s", "25 min", "weeks"],
@@ -49,7 +58,7 @@ impl Experiment for FullyConnected {
             InputReduction::Off,
         );
         let model = model(&images, &[cell.count("width"); 3], reduction)?;
-        by_steps(cell, &model, bench)
+        by_steps(cell, &model, Regulariser::Matched, bench)
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
@@ -66,8 +75,8 @@ impl Experiment for Residual {
         About {
             name: "hron2022-fig9",
             paper: Paper::Hron,
-            figure: "Figure 9",
-            what: "R̂² − 1 and effective draws against steps of a normaliser-free wide residual network (quick and default: depth 8; full: depth 20)",
+            figure: "Figure 8, right",
+            what: "R̂² − 1 and effective draws against steps of a wide residual network without normalisation, λ = n·σ² (quick and default: depth 8; full: depth 20)",
             data: Some("cifar10"),
             cost: ["30 s", "25 min", "weeks"],
         }
@@ -79,13 +88,19 @@ impl Experiment for Residual {
             (&[64], 8, 1500),
             (&[1000, 10_000], 128, 300_000),
         );
-        cells(rows, width, steps)
+        // what decides the law and its coordinates is part of the record
+        let published = |cell: Cell| {
+            cell.with("scaling", SCALING.to_string())
+                .with("λ", LAMBDA.to_string())
+        };
+        let cells = cells(rows, width, steps);
+        cells.into_iter().map(published).collect()
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let images = bench.data.images("cifar10", cell.count("n"), 0)?;
         let model = residual(&images, bench.size.pick(8, 8, 20), cell.count("width"))?;
-        by_steps(cell, &model, bench)
+        by_steps(cell, &model, LAMBDA, bench)
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
@@ -112,9 +127,11 @@ fn cells(rows: &[usize], width: usize, steps: u64) -> Vec<Cell> {
 
 /// σ_w² = 2.2, σ_b = 0 within, as published.
 fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32>>, Failure> {
-    let named: Named = format!("resnet:{depth},width={width}")
-        .parse()
-        .map_err(Failure::Failed)?;
+    let named = Named::Resnet {
+        depth,
+        width,
+        scaling: SCALING,
+    };
     let scale = LayerScale {
         weight: 2.2_f64.sqrt(),
         bias: 0.0,
@@ -138,7 +155,12 @@ fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32
 }
 
 /// Three chains, looked at after each tenth of their steps.
-fn by_steps(cell: &Cell, model: &Arc<Model<f32>>, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+fn by_steps(
+    cell: &Cell,
+    model: &Arc<Model<f32>>,
+    regulariser: Regulariser,
+    bench: &Bench<'_>,
+) -> Result<Vec<Row>, Failure> {
     let steps = cell.count("steps") as u64;
     let thin = bench.size.pick(5, 25, 100);
     let schedule = Schedule {
@@ -148,7 +170,10 @@ fn by_steps(cell: &Cell, model: &Arc<Model<f32>>, bench: &Bench<'_>) -> Result<V
         thin,
         seed: 6,
     };
-    let plan = langevin(coordinates(cell.text("coordinates")), schedule);
+    let plan = Plan {
+        regulariser,
+        ..langevin(coordinates(cell.text("coordinates")), schedule)
+    };
     let sampled: Sampled = sample(model, &plan, bench)?;
     let length = sampled.length();
     let row = |tenth: usize| {

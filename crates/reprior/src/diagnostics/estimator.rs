@@ -61,7 +61,8 @@ impl Estimator {
         self.sorted_bulk(draws).0.pooled
     }
 
-    /// ESS for the tails: the smaller of those for the 5 % and the 95 % quantile (ArviZ's `tail`).
+    /// ESS for the tails: the smaller of those for the 5 % and the 95 % quantile (ArviZ's `tail`,
+    /// since ArviZ 1.0 with `prob=(0.05, 0.95)`).
     pub fn ess_tail(&mut self, draws: Draws<'_>) -> f64 {
         if !draws.usable(1) {
             return f64::NAN;

@@ -1,15 +1,17 @@
-//! Networks by name: `fcn:256,256`, `lenet`, `resnet:20,width=128,scaling=progressive-one`, `resnet-small`.
+//! Networks by name: `fcn:256,256`, `lenet`, `resnet:20,width=128`, `resnet-small`.
 //!
 //! - `fcn:W1,W2,…`: the input flattened, then dense layers with the activation that is asked for.
 //! - `lenet`: as in Roy et al. (2024), two 5 × 5 convolutions of 6 and 16 channels, each with tanh and a 2 × 2 maximum, then
 //!   dense layers of 120 and 84 with tanh.
 //! - `resnet:DEPTH,width=W`: the wide ResNet without normalisation of Hron et al. (2022), three groups of (DEPTH − 2)/6 blocks
-//!   with W, 2W and 4W channels. Block k = 1, 2, … is h ← b_k·shortcut(h) + a_k·branch(h) with a_k² + b_k² = 1: for `scaling`
-//!   `uniform` a_k² = 1/2, `progressive-one` a_k² = 1/(k + 1), `progressive-depth` a_k² = 1/(k + c) with c half the number
-//!   of all blocks. The first block of every group has a convolution on its shortcut.
+//!   with W, 2W and 4W channels. Block k = 1, 2, … is h ← b_k·shortcut(h) + a_k·branch(h) with a_k² + b_k² = 1 and
+//!   a_k² = 1/(k + c) (Shao et al. 2020). `scaling=progressive-one`, the default, has c = 1 as published; `progressive-depth`
+//!   has c half the number of all blocks, and `uniform` a_k² = 1/2. The first block of every group has a convolution on its
+//!   shortcut.
 //! - `resnet-small`: three groups of three blocks with 16, 32 and 64 channels, ReLU and batch normalisation with frozen
 //!   statistics, as trained networks of that size are.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::layer::{
@@ -44,10 +46,10 @@ pub enum Named {
 /// How the residual branches of [`Named::Resnet`] are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scaling {
-    /// All alike.
-    #[default]
+    /// All alike: a_k² = 1/2.
     Uniform,
-    /// a_k² = 1/(k + 1).
+    /// a_k² = 1/(k + 1), that of Hron et al. (2022).
+    #[default]
     ProgressiveOne,
     /// a_k² = 1/(k + half the number of blocks).
     ProgressiveDepth,
@@ -62,6 +64,35 @@ impl Scaling {
             Self::ProgressiveDepth => 1.0 / (k as f64 + 0.5 * blocks as f64),
         };
         [square.sqrt(), (1.0 - square).sqrt()]
+    }
+}
+
+impl fmt::Display for Scaling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Uniform => "uniform",
+            Self::ProgressiveOne => "progressive-one",
+            Self::ProgressiveDepth => "progressive-depth",
+        })
+    }
+}
+
+/// The name with every default written out, which [`FromStr`] reads back.
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FullyConnected(widths) => {
+                let widths: Vec<String> = widths.iter().map(usize::to_string).collect();
+                write!(f, "fcn:{}", widths.join(","))
+            }
+            Self::Lenet => f.write_str("lenet"),
+            Self::Resnet {
+                depth,
+                width,
+                scaling,
+            } => write!(f, "resnet:{depth},width={width},scaling={scaling}"),
+            Self::ResnetSmall => f.write_str("resnet-small"),
+        }
     }
 }
 
@@ -361,6 +392,31 @@ mod tests {
                 let [a, b] = scaling.factors(k, 9);
                 assert!((a * a - square).abs() < 1e-15 && (a * a + b * b - 1.0).abs() < 1e-15);
             }
+        }
+    }
+
+    #[test]
+    fn the_published_scaling_is_the_default_and_names_read_back() {
+        let published = "resnet:20,width=128,scaling=progressive-one";
+        for (name, written) in [
+            ("resnet:20,width=128", published),
+            (published, published),
+            (
+                "resnet:8,width=2,scaling=uniform",
+                "resnet:8,width=2,scaling=uniform",
+            ),
+            (
+                "resnet:8,scaling=progressive-depth,width=2",
+                "resnet:8,width=2,scaling=progressive-depth",
+            ),
+            ("fcn:4, 5", "fcn:4,5"),
+            ("fcn:", "fcn:"),
+            ("lenet", "lenet"),
+            ("resnet-small", "resnet-small"),
+        ] {
+            let named: Named = name.parse().unwrap();
+            assert_eq!(named.to_string(), written);
+            assert_eq!(written.parse::<Named>().unwrap(), named);
         }
     }
 

@@ -18,7 +18,7 @@ pub enum Distortion {
     NoDeterminant,
     /// The densities of the targets lack their factor 1/σ.
     NoNormalisation,
-    /// The log-likelihood of T(φ) alone (the code published with Hron et al. 2022): the data count twice.
+    /// The log-likelihood of T(φ) alone (pCNL in the code published with Pezzetti et al. 2025): the data count twice.
     LikelihoodAlone,
 }
 

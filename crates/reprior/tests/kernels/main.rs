@@ -7,3 +7,4 @@ mod networks;
 mod plain;
 mod process;
 mod properties;
+mod residual;

@@ -20,7 +20,7 @@ impl Summary {
                     .map(|note| format!("note: {note}\n")),
             );
         }
-        if let Some(evidence) = self.log_marginal_likelihood {
+        if let (Some(evidence), None) = (self.log_marginal_likelihood, &self.minibatch) {
             text += &format!(
                 "{} likelihood, {} in closed form, in {}\n\n",
                 self.likelihood,

@@ -84,6 +84,7 @@ fn preconditioners<R: Real>(epsilon: f64) -> Vec<Box<dyn Preconditioner<R>>> {
         Box::new(Kfac {
             regularisation,
             every: 1,
+            shrinkage: false,
         }),
     ]
 }

@@ -85,8 +85,18 @@ names!(
 );
 names!(
     /// Of the curvature of a Laplace approximation.
-    StructureName, "Hessian structure" { Kron = "kron", Full = "full", Diag = "diag", LowRank = "lowrank" }
+    StructureName, "Hessian structure" {
+        Kron = "kron", KronSeparate = "kron-separate", Full = "full", Diag = "diag", LowRank = "lowrank"
+    }
 );
+
+impl StructureName {
+    /// Whether a layer has one prior precision.
+    pub fn is_kronecker(self) -> bool {
+        matches!(self, Self::Kron | Self::KronSeparate)
+    }
+}
+
 names!(
     /// Of which network a Laplace approximation's predictions are: the linearised one, or the network itself.
     PredictionType, "prediction type" { Glm = "glm", Nn = "nn" }

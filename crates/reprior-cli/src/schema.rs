@@ -71,11 +71,11 @@ fn statistics() -> Vec<Variable> {
     vec![
         f(
             "lp",
-            "logarithm of the posterior density up to a constant: log_ratio - |z|^2/2",
+            "logarithm of the posterior density of the position z in the chain's coordinates, up to a constant that is the same for all draws of all chains: log_ratio - |z|^2/2",
         ),
         f(
             "log_ratio",
-            "logarithm of the density against the standard normal prior",
+            "logarithm of the density against the standard normal prior, up to the same constant",
         ),
         f(
             "acceptance_rate",

@@ -57,7 +57,7 @@ pub struct Summary {
     pub stationarity: Option<Stationarity>,
     /// Learned noise scales; empty if they are known.
     pub noise: Vec<NoiseScale>,
-    /// Of a closed form, in nats.
+    /// Of a closed form, or of a Laplace approximation (that of its best mode), in nats, of standardised targets.
     pub log_marginal_likelihood: Option<f64>,
     pub rhat_max: f64,
     pub ess: EssSummary,

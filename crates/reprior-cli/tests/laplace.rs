@@ -11,8 +11,9 @@ use common::{Place, assert_same};
 const CLASSES: &str = "--data two-moons --train 200 --test 100 --likelihood categorical --network fcn:10 --epochs 60 --batch 50";
 
 /// Structures, subsets, precisions, links and diffusions.
-const METHODS: [&str; 10] = [
+const METHODS: [&str; 11] = [
     "laplace",
+    "laplace --hessian-structure kron-separate --draws 5",
     "laplace --hessian-structure diag --pred-type nn --prior-precision 5",
     "laplace --hessian-structure full --prior-precision marglik --link-approx bridge",
     "laplace --hessian-structure lowrank --rank 10 --link-approx mc --draws 5",
@@ -86,6 +87,65 @@ fn regression_in_closed_form() {
     }
 }
 
+/// Where a Laplace approximation is exact its evidence is that of the closed form, every constant included, however short training
+/// was: the way from its end to the mode is gone.
+#[test]
+fn the_evidence_of_a_linear_network_is_exact() {
+    let place = Place::new();
+    let data = "--data friedman --train 60 --test 20 --network linear --noise 0.3";
+    place.succeed(&format!("sample {data} --method nngp --out exact"));
+    place.succeed(&format!(
+        "sample {data} --method laplace --hessian-structure full --epochs 3 --draws 2 --out laplace"
+    ));
+    let evidence = |run: &str| {
+        let summary = place.summary(run);
+        summary["log_marginal_likelihood"].as_f64().unwrap()
+    };
+    let [exact, laplace] = ["exact", "laplace"].map(evidence);
+    assert!((exact - laplace).abs() < 0.01, "{exact} {laplace}");
+    let fit = &place.summary("laplace")["minibatch"]["laplace"][0];
+    assert_eq!(fit["log_marginal_likelihood"].as_f64(), Some(laplace));
+    assert!(fit["nats_to_mode"].as_f64().unwrap() < 0.01, "{fit}");
+    assert!(fit["nats_climbed"].as_f64().unwrap() > 10.0, "{fit}");
+}
+
+/// What eigenpairs leave out is said, and that there are fewer than were asked for.
+#[test]
+fn eigenpairs_that_are_left_out_are_reported() {
+    let place = Place::new();
+    let warnings = |flags: &str| {
+        let run = format!(
+            "sample {CLASSES} --method laplace --hessian-structure lowrank {flags} --draws 2 --overwrite --out run"
+        );
+        place.succeed(&run);
+        let summary = place.summary("run");
+        let fit = summary["minibatch"]["laplace"][0].clone();
+        (fit, summary["warnings"].to_string())
+    };
+    let (fit, text) = warnings("--rank 3");
+    assert_eq!(fit["eigenpairs"], 3);
+    assert_eq!(fit["left_out"]["directions"], 49);
+    assert!(
+        fit["left_out"]["log_determinant"].as_f64().unwrap() > 1.0,
+        "{fit}"
+    );
+    assert!(
+        text.contains("raise --rank") && !text.contains("asks for"),
+        "{text}"
+    );
+    // eigenvalues below a part of the prior precision count as none
+    let (fit, text) = warnings("--rank 50 --prior-precision 1000 --eigenvalue-threshold 0.01");
+    let pairs = fit["eigenpairs"].as_u64().unwrap();
+    assert!((1..40).contains(&pairs), "{pairs}");
+    assert!(
+        text.contains("of the 50 eigenpairs that --rank 50 asks for"),
+        "{text}"
+    );
+    let (fit, _) =
+        warnings("--rank 50 --prior-precision 0.001 --eigenvalue-threshold 0.01 --precision f64");
+    assert!(fit["eigenpairs"].as_u64().unwrap() > pairs + 5, "{fit}");
+}
+
 /// Killed during training and among its draws, a run goes on and ends with the same bytes.
 #[test]
 fn killed_runs_end_with_the_same_bytes() {
@@ -127,7 +187,7 @@ fn wrong_requests_are_refused_before_any_work() {
     for (arguments, expected) in [
         (
             "laplace --hessian-structure dense",
-            "unknown Hessian structure `dense`: use one of kron, full, diag, lowrank",
+            "unknown Hessian structure `dense`: use one of kron, kron-separate, full, diag, lowrank",
         ),
         (
             "laplace --subset-of-weights some",

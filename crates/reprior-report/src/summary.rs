@@ -55,7 +55,7 @@ pub struct Summary {
     pub stationarity: Option<Stationarity>,
     /// Learned noise scales.
     pub noise: Vec<Noise>,
-    /// Of a closed form, in nats.
+    /// Of a closed form, or of a Laplace approximation (that of its best mode), in nats, of standardised targets.
     pub log_marginal_likelihood: Option<f64>,
     /// Over all variables.
     #[serde(deserialize_with = "number")]

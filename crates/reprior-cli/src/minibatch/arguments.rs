@@ -40,7 +40,7 @@ pub struct MinibatchArguments {
     /// identity]
     #[arg(long, value_name = "NAME")]
     pub preconditioner: Option<String>,
-    /// ε of the preconditioner [default: 0.0001]
+    /// ε of the preconditioner [default: 0.0001; for full and kfac the prior's precision over the training rows]
     #[arg(long, value_name = "EPS", allow_negative_numbers = true)]
     pub epsilon: Option<f64>,
     /// Where ε is added: average (to each minibatch's statistics) or inversion (to their averages, when they are inverted)
@@ -51,7 +51,7 @@ pub struct MinibatchArguments {
     /// harmonic(1)]
     #[arg(long, value_name = "HOW")]
     pub decay: Option<WrittenDecay>,
-    /// Labels that a preconditioner's statistics are of: data, or model (drawn from it) [default: data]
+    /// Labels that a preconditioner's statistics are of: data, or model (drawn from it) [default: data; model for full and kfac]
     #[arg(long, value_name = "WHOSE")]
     pub labels: Option<String>,
     /// Part of the momentum that an update of sghmc and sgnht loses, in (0, 1] [default: 0.1]

@@ -32,6 +32,15 @@ pub struct Fit {
     pub log_marginal_likelihood: f64,
     /// log det(I + P⁻¹G): how much the data say, in nats.
     pub log_determinant_ratio: f64,
+    /// What the log-posterior of training can still rise by, as far as the curvature says: ½·gᵀ(G + P)⁻¹g in nats, half the
+    /// square of Newton's decrement. Of weights that were given with the prior precision here.
+    #[serde(default, deserialize_with = "number")]
+    pub nats_to_mode: f64,
+    /// What it rose by between the end of training and the weights here, and the gradients of all rows that this took.
+    #[serde(default)]
+    pub nats_climbed: f64,
+    #[serde(default)]
+    pub climb_gradients: usize,
     /// Weights that are random.
     pub parameters: usize,
     /// The smallest and the largest prior precision.
@@ -39,6 +48,10 @@ pub struct Fit {
     /// Of full and lowrank structures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eigenpairs: Option<usize>,
+    /// Of lowrank: the eigenvalues that may be other than zero beyond those pairs, their sum, and the most nats that these would
+    /// add to `log_determinant_ratio`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
     /// Eigenpairs that were wanted and had not converged.
     #[serde(default)]
     pub unconverged: usize,
@@ -48,6 +61,19 @@ pub struct Fit {
     /// Layers without Kronecker factors, whose diagonal was taken.
     #[serde(default)]
     pub diagonal_layers: usize,
+}
+
+/// What a curvature of low rank has not.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    pub directions: usize,
+    pub trace: f64,
+    pub log_determinant: f64,
+}
+
+/// A number, or null where it is not finite.
+fn number<'de, D: serde::Deserializer<'de>>(value: D) -> Result<f64, D::Error> {
+    Option::<f64>::deserialize(value).map(|value| value.unwrap_or(f64::NAN))
 }
 
 /// Whether predictions of such targets have a closed form.
@@ -73,10 +99,10 @@ pub fn finish<R: Stored>(
     let (mut means, mut variances) = (Vec::new(), Vec::new());
     let (mut modes, mut fits) = (Vec::<R>::new(), Vec::new());
     for (chain, recording) in chains.iter_mut() {
-        let Some((around, mode)) = chain.around_mode() else {
+        let found = chain.around_mode().map_err(Failure::run)?;
+        let Some((around, mode)) = found else {
             continue;
         };
-        let mode = mode.to_vec();
         let Some(fit) = fit(around, &mode)? else {
             continue;
         };
@@ -90,7 +116,7 @@ pub fn finish<R: Stored>(
                 &mut means,
                 &mut variances,
             )?;
-            modes.extend(mode);
+            modes.extend_from_slice(&mode);
         }
     }
     if fits.is_empty() {
@@ -121,6 +147,10 @@ pub fn read(run: &Path) -> Vec<Fit> {
 }
 
 fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<Fit>, Failure> {
+    if around.fit(mode).map_err(Failure::run)?.is_none() {
+        return Ok(None);
+    }
+    let (ascent, nats_to_mode) = (around.ascent(), around.nats_to_mode());
     let Some(laplace) = around.fit(mode).map_err(Failure::run)? else {
         return Ok(None);
     };
@@ -138,6 +168,14 @@ fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<Fit>,
         log_likelihood: laplace.log_likelihood(),
         log_marginal_likelihood: laplace.log_marginal_likelihood(),
         log_determinant_ratio: laplace.log_determinant_ratio(),
+        nats_to_mode,
+        nats_climbed: ascent.rise,
+        climb_gradients: ascent.evaluations,
+        left_out: laplace.left_out().map(|left| LeftOut {
+            directions: left.directions,
+            trace: left.trace,
+            log_determinant: left.log_determinant,
+        }),
         parameters: laplace.precisions().len(),
         prior_precision: range,
         eigenpairs,

@@ -112,7 +112,7 @@ impl Settings {
             batch,
             dynamics: own.dynamics(method),
             decay: own.decay.map_or_else(Decay::default, |decay| decay.0),
-            labels: match own.labels.unwrap_or_default() {
+            labels: match own.labels() {
                 LabelsName::Data => Labels::Data,
                 LabelsName::Model => Labels::Model,
             },
@@ -278,10 +278,9 @@ impl Settings {
             PreconditionerName::Identity => scale,
             PreconditionerName::RmsProp if is_standard => 0.001,
             PreconditionerName::RmsProp => 0.02,
-            PreconditionerName::Kfac => 0.005,
-            PreconditionerName::Diagonal
-            | PreconditionerName::QuasiDiagonal
-            | PreconditionerName::Full => 0.0005,
+            // parts of the posterior: C is about N times its covariance
+            PreconditionerName::Kfac | PreconditionerName::Full => 0.05,
+            PreconditionerName::Diagonal | PreconditionerName::QuasiDiagonal => 0.0005,
         };
         match dynamics {
             Dynamics::Hamiltonian { friction } | Dynamics::NoseHoover { friction } => {
@@ -316,14 +315,15 @@ impl Settings {
         own.preconditioner = Some(own.preconditioner());
         own.averaging.get_or_insert_default();
         if own.preconditioner() != PreconditionerName::Identity {
-            let regularisation = own.regularisation();
-            own.epsilon = Some(regularisation.epsilon);
+            let priors = &resolved.settings.priors;
+            let epsilon = own.default_epsilon(priors, resolved.train);
+            own.epsilon.get_or_insert(epsilon);
             if own.preconditioner() != PreconditionerName::Kfac {
                 own.epsilon_at.get_or_insert_default();
             }
             own.decay.get_or_insert(WrittenDecay(Decay::default()));
             if own.preconditioner() != PreconditionerName::RmsProp {
-                own.labels.get_or_insert_default();
+                own.labels = Some(own.labels());
             }
         }
         match method {

@@ -28,6 +28,9 @@ use crate::session::{drive_walks, open_store, write_moments};
 use crate::stored::Stored;
 use crate::summary;
 
+/// The least and the most gradients of all rows between the end of training and the mode of a Laplace approximation.
+const EVALUATIONS: [usize; 2] = [5, 300];
+
 /// The network in the parametrisation that was asked for.
 ///
 /// # Errors
@@ -211,7 +214,12 @@ fn make_chains<R: Stored>(
             let around = AroundMode::new(
                 draws, &network, data, held_out, curvature, rows, key, threads,
             );
-            chain.with_draws_around_mode(around.map_err(Failure::request)?)
+            let around = around.map_err(Failure::request)?;
+            chain.with_draws_around_mode(match resolved.updates {
+                // weights that were given stay where they are
+                0 => around,
+                _ => around.with_training(priors.clone(), evaluations(resolved.epochs)),
+            })
         } else {
             chain
         };
@@ -232,6 +240,13 @@ fn make_chains<R: Stored>(
         chains.push((chain, recording));
     }
     Ok(chains)
+}
+
+/// Gradients of all rows that the way from the end of a training of so many epochs to the mode may take: a quarter of the
+/// training's work.
+fn evaluations(epochs: u64) -> usize {
+    let [least, most] = EVALUATIONS;
+    usize::try_from(epochs / 4).map_or(most, |count| count.clamp(least, most))
 }
 
 /// Moments, and predictions at the running means.

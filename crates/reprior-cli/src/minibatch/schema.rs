@@ -24,7 +24,7 @@ fn tally() -> Vec<Variable> {
     vec![
         f(
             "train_nll",
-            "mean over updates of -log p of a minibatch's rows, at the position before the update",
+            "mean over updates of -log p of a minibatch's rows (targets standardised, every constant included), at the position before the update",
         ),
         f("step_size", "step size of the last update"),
         f(

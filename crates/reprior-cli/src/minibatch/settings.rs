@@ -6,7 +6,7 @@ use reprior::compute::Real;
 use reprior::stochastic::preconditioner::{
     Diagonal, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation, RmsProp,
 };
-use reprior::stochastic::{Averaging, Dynamics, StepSize};
+use reprior::stochastic::{Averaging, Dynamics, Prior, StepSize};
 use serde::{Deserialize, Serialize};
 
 use super::arguments::MinibatchArguments;
@@ -218,6 +218,36 @@ impl MinibatchSettings {
         }
     }
 
+    /// Whether C is to be the inverse of the whole curvature, or nearly: of the model's own labels, with the prior's part for ε.
+    fn has_matrices(&self) -> bool {
+        matches!(
+            self.preconditioner(),
+            PreconditionerName::Full | PreconditionerName::Kfac
+        )
+    }
+
+    /// Whose labels statistics are of. Those of the data make a Fisher matrix that is too large by the misfit, and too small
+    /// where the network fits too well: updates are then too short, or too long.
+    pub(super) fn labels(&self) -> LabelsName {
+        self.labels.unwrap_or(match self.has_matrices() {
+            true => LabelsName::Model,
+            false => LabelsName::Data,
+        })
+    }
+
+    /// ε unless it is given, with the priors of so many rows: of matrices the prior's part of the curvature of the mean loss.
+    pub(super) fn default_epsilon(&self, priors: &[Prior], rows: usize) -> f64 {
+        if !self.has_matrices() {
+            return Regularisation::default().epsilon;
+        }
+        let least = |prior: &Prior| match *prior {
+            Prior::Gaussian { weights, biases } => (1.0 / weights).min(1.0 / biases),
+            Prior::NormalInverseGamma { .. } => 1.0,
+        };
+        let precision = priors.iter().map(least).fold(f64::INFINITY, f64::min);
+        precision / rows as f64
+    }
+
     /// The running mean of draws.
     pub fn averaging(&self) -> Averaging {
         match self.averaging.unwrap_or_default() {
@@ -234,9 +264,13 @@ impl MinibatchSettings {
             PreconditionerName::RmsProp => Box::new(RmsProp { regularisation }),
             PreconditionerName::Diagonal => Box::new(Diagonal { regularisation }),
             PreconditionerName::QuasiDiagonal => Box::new(QuasiDiagonal { regularisation }),
-            PreconditionerName::Full => Box::new(Full { regularisation }),
+            PreconditionerName::Full => Box::new(Full {
+                regularisation,
+                shrinkage: true,
+            }),
             PreconditionerName::Kfac => Box::new(Kfac {
                 regularisation,
+                shrinkage: true,
                 ..Kfac::default()
             }),
         }

@@ -25,6 +25,9 @@ use crate::table::{align, duration, number};
 /// Configurational temperatures further from that of the sampler are worth a warning.
 const MOST_TEMPERATURE: f64 = 0.1;
 
+/// More nats than that are worth a warning.
+const MOST_NATS: f64 = 1.0;
+
 /// What minibatch methods say besides the rest.
 #[derive(Debug, Serialize)]
 pub struct MinibatchSummary {
@@ -181,6 +184,9 @@ pub fn summarise(
         minibatch.configurational_temperature = f64::NAN;
         minibatch.kinetic_temperature = f64::NAN;
     }
+    let evidences = minibatch.laplace.iter();
+    let evidences = evidences.map(|fit| fit.log_marginal_likelihood);
+    summary.log_marginal_likelihood = evidences.reduce(f64::max);
     let warnings = warnings(&summary, &minibatch, settings, method);
     summary.minibatch = Some(minibatch);
     summary.conclude(settings, warnings);
@@ -261,6 +267,9 @@ fn warnings(
                 "{layers} layers have no Kronecker factors (batch normalisation): their diagonal was taken"
             ));
         }
+        for (index, fit) in minibatch.laplace.iter().enumerate() {
+            laplace_warnings(index, fit, settings, &mut warn);
+        }
         warn(format!(
             "{method} draws independently around one mode of each chain: it says nothing of other modes, and its draws have no R-hat"
         ));
@@ -299,6 +308,39 @@ fn warnings(
     }
     warn("minibatches without a Metropolis correction have a bias that is proportional to the step size: halve --step-size and compare".to_owned());
     warnings
+}
+
+/// What a user should know of the fit of one chain's Laplace approximation.
+fn laplace_warnings(index: usize, fit: &Fit, settings: &Settings, warn: &mut dyn FnMut(String)) {
+    let is_at_mode = fit.nats_to_mode <= MOST_NATS;
+    if !is_at_mode && fit.climb_gradients == 0 {
+        warn(format!(
+            "the weights that were given are not at a mode of the posterior with this prior precision: its logarithm can rise by about {} nats, and the log marginal likelihood is as much too low or more; train them on with --epochs, or give the --prior-precision that they were trained with",
+            number(fit.nats_to_mode)
+        ));
+    } else if !is_at_mode {
+        warn(format!(
+            "training of chain {index} did not reach a mode: the logarithm of the posterior can rise by about {} nats, and the log marginal likelihood is as much too low or more; raise --epochs",
+            number(fit.nats_to_mode)
+        ));
+    }
+    let (Some(pairs), Some(left)) = (fit.eigenpairs, fit.left_out) else {
+        return;
+    };
+    let rank = settings.laplace.rank.unwrap_or(0);
+    let possible = rank.min(pairs + left.directions);
+    if pairs + fit.unconverged < possible {
+        warn(format!(
+            "chain {index} has {pairs} of the {possible} eigenpairs that --rank {rank} asks for: the others are below --eigenvalue-threshold times the prior precision, or rounding (below 3e-6 of the largest eigenvalue with --precision f32, 3e-13 with f64)"
+        ));
+    }
+    if left.log_determinant > MOST_NATS {
+        warn(format!(
+            "the {pairs} eigenpairs of chain {index} leave out {} of the curvature's trace, up to {} nats of its log det: variances are too large there, and the log marginal likelihood is too high by up to half of that; raise --rank, or use another --hessian-structure",
+            number(left.trace),
+            number(left.log_determinant)
+        ));
+    }
 }
 
 impl MinibatchSummary {
@@ -382,9 +424,29 @@ impl MinibatchSummary {
             if fit.products > 0 {
                 text += &format!(" from {} products", fit.products);
             }
+            if let Some(left) = fit.left_out.filter(|left| left.directions > 0) {
+                text += &format!(
+                    "; at most {} nats of log det in {} directions left out",
+                    number(left.log_determinant),
+                    left.directions
+                );
+            }
             let name = match self.laplace.len() {
                 1 => "log marginal likelihood".to_owned(),
                 _ => format!("log marginal likelihood, chain {index}"),
+            };
+            rows.push(row(&name, text));
+            let mut text = number(fit.nats_to_mode);
+            if fit.climb_gradients > 0 {
+                text += &format!(
+                    ", after rising by {} in {} gradients of all rows",
+                    number(fit.nats_climbed),
+                    fit.climb_gradients
+                );
+            }
+            let name = match self.laplace.len() {
+                1 => "nats below the mode".to_owned(),
+                _ => format!("nats below the mode, chain {index}"),
             };
             rows.push(row(&name, text));
         }

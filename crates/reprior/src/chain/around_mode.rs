@@ -1,9 +1,12 @@
 //! Draws around the mode that a training ended at: of a Laplace approximation, or where Laplace diffusions end.
 
+use std::sync::Arc;
+
 use crate::compute::{Matrix, NotPositiveDefinite, Purpose, Real, Stream, matrix};
 use crate::laplace::{
-    Diffusion, DiffusionData, DiffusionPath, HessianStructure, Laplace, LaplaceData, LaplaceError,
-    Linearised, Link, OutputCurvature, PrecisionPer, PriorPrecision, Subset, probabilities,
+    Ascent, Diffusion, DiffusionData, DiffusionPath, HessianStructure, Laplace, LaplaceData,
+    LaplaceError, Linearised, Link, LogPosterior, LogPrior, OutputCurvature, PrecisionPer,
+    PriorPrecision, Subset, probabilities,
 };
 use crate::network::layer::ShapeError;
 use crate::network::{Composition, Executor};
@@ -55,6 +58,9 @@ pub enum PrecisionChoice {
 /// Precisions that are tried on held-out rows.
 const GRID: ([f64; 2], usize) = ([1e-3, 1e5], 25);
 
+/// Nats from the mode at which the ascent to it is over.
+const CLOSE: f64 = 1e-3;
+
 /// What draws around a mode take.
 #[derive(Debug)]
 pub struct AroundMode<R> {
@@ -69,6 +75,12 @@ pub struct AroundMode<R> {
     /// Rows that the curvature is of, and those that they stand for.
     rows: [usize; 2],
     key: [u64; 2],
+    /// The prior of training, and how many gradients of all rows the way from its end to the mode may take.
+    training: Option<(Vec<Prior>, usize)>,
+    /// The weights that draws are around.
+    mode: Option<Arc<[R]>>,
+    ascent: Ascent,
+    nats_to_mode: f64,
     fitted: Option<Laplace<R>>,
     path: Option<DiffusionPath<R>>,
 }
@@ -106,9 +118,132 @@ impl<R: Real> AroundMode<R> {
             curvature,
             rows: [rows, all],
             key: [seed, chain],
+            training: None,
+            mode: None,
+            ascent: Ascent::default(),
+            nats_to_mode: f64::NAN,
             fitted: None,
             path: None,
         })
+    }
+
+    /// Weights that were trained here with `priors`, one for all layers or one each: a Laplace approximation goes on from where
+    /// training ended to the mode, with at most so many gradients of all rows. Without this weights stay where they are.
+    #[must_use]
+    pub fn with_training(mut self, priors: Vec<Prior>, evaluations: usize) -> Self {
+        self.training = Some((priors, evaluations));
+        self
+    }
+
+    /// The weights that draws are around, of training that ended at `position`: found when they are first asked for.
+    ///
+    /// # Errors
+    /// [`LaplaceError`].
+    pub fn settle(&mut self, position: &[R]) -> Result<Arc<[R]>, LaplaceError> {
+        if let Some(mode) = &self.mode {
+            return Ok(Arc::clone(mode));
+        }
+        let mut weights = position.to_vec();
+        if let (
+            ModeDraws::Laplace {
+                structure, subset, ..
+            },
+            Some((priors, most)),
+        ) = (&self.draws, self.training.clone())
+        {
+            let structure = match subset {
+                SubsetChoice::All => *structure,
+                _ => HessianStructure::Diag,
+            };
+            let precisions = self.precisions_of_training(&priors, &weights, structure);
+            let prior = PriorPrecision::PerParameter(precisions);
+            let curvature = self.laplace(&weights, structure, Subset::All, &prior)?;
+            self.ascent = self.log_posterior(LogPrior::Layers(&priors)).ascend(
+                &mut weights,
+                &curvature,
+                most,
+                CLOSE,
+            );
+        }
+        let mode: Arc<[R]> = weights.into();
+        self.mode = Some(Arc::clone(&mode));
+        Ok(mode)
+    }
+
+    /// The way from where training ended to the mode.
+    pub fn ascent(&self) -> Ascent {
+        self.ascent
+    }
+
+    /// What the log-posterior of training can still rise by, in nats, as far as the curvature that was fitted says
+    /// ([`Laplace::nats_to_mode`]); of weights that were given that with the prior precision of the approximation. NaN before a fit.
+    pub fn nats_to_mode(&self) -> f64 {
+        self.nats_to_mode
+    }
+
+    fn log_posterior<'a>(&'a mut self, prior: LogPrior<'a>) -> LogPosterior<'a, R> {
+        LogPosterior {
+            executor: &mut self.executor,
+            layout: &self.layout,
+            data: &self.data,
+            prior,
+        }
+    }
+
+    /// The curvature of the prior of training at `weights`; for Kronecker factors its mean over each layer.
+    fn precisions_of_training(
+        &self,
+        priors: &[Prior],
+        weights: &[R],
+        structure: HessianStructure,
+    ) -> Vec<f64> {
+        let mut all = Vec::with_capacity(weights.len());
+        for (layer, prior) in self.layout.layers.iter().zip(priors.iter().cycle()) {
+            let own = &weights[layer.range.clone()];
+            let spread = prior.spread(own, layer.rows, layer.has_bias);
+            let [weight, bias] = prior.pull(spread).precision;
+            let biases = layer.rows - layer.fan_in();
+            let mean =
+                (layer.fan_in() as f64 * weight + biases as f64 * bias) / layer.rows.max(1) as f64;
+            let [weight, bias] = match structure {
+                HessianStructure::Kron | HessianStructure::KronSeparate => [mean; 2],
+                _ => [weight, bias],
+            };
+            for _ in 0..layer.units {
+                all.extend(std::iter::repeat_n(weight, layer.fan_in()));
+                all.extend(std::iter::repeat_n(bias, biases));
+            }
+        }
+        all
+    }
+
+    /// How far `mode` is from one.
+    fn distance(
+        &mut self,
+        laplace: &mut Laplace<R>,
+        mode: &[R],
+        structure: HessianStructure,
+    ) -> Result<f64, LaplaceError> {
+        let mut gradient = vec![R::ZERO; mode.len()];
+        let readout = self.executor.readout_parameters();
+        let Some((priors, _)) = self.training.clone() else {
+            let mut own = vec![0.0; mode.len()];
+            laplace
+                .subset()
+                .scatter(laplace.precisions(), &mut own, readout);
+            self.log_posterior(LogPrior::Precisions(&own))
+                .evaluate(mode, &mut gradient);
+            return Ok(laplace.nats_to_mode(&gradient));
+        };
+        self.log_posterior(LogPrior::Layers(&priors))
+            .evaluate(mode, &mut gradient);
+        let precisions = self.precisions_of_training(&priors, mode, structure);
+        let own = laplace.subset().gather(&precisions, readout);
+        let before = laplace.precisions().to_vec();
+        laplace.set_prior_precision(&PriorPrecision::PerParameter(own))?;
+        let nats = laplace.nats_to_mode(&gradient);
+        laplace.set_prior_precision(&PriorPrecision::PerParameter(before))?;
+        Ok(nats)
     }
 
     /// The Gaussian around `mode`, fitted when it is first asked for; none for diffusions.
@@ -147,6 +282,7 @@ impl<R: Real> AroundMode<R> {
                 }
                 PrecisionChoice::Validation => self.validate(&mut laplace)?,
             }
+            self.nats_to_mode = self.distance(&mut laplace, mode, structure)?;
             self.fitted = Some(laplace);
         }
         Ok(self.fitted.as_ref())

@@ -1,9 +1,12 @@
 //! One chain of a minibatch method: updates, epochs, and the draws made of them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::{AroundMode, News, Progress, RunError, Schedule, Walk};
 use crate::compute::{Purpose, Real, Stream};
+use crate::laplace::LaplaceError;
 use crate::stochastic::{Langevin, Swag, Update, Validation, leave_units_out};
 
 /// What draws are made of.
@@ -140,6 +143,9 @@ pub trait MinibatchObserver<R: Real>: Send {
     fn checkpoint(&mut self, chain: &MinibatchChain<R>) -> Result<(), Self::Error>;
 }
 
+/// What draws around a mode are made of, and the mode.
+pub type ModeAndDraws<'a, R> = (&'a mut AroundMode<R>, Arc<[R]>);
+
 /// A chain of a minibatch method.
 #[derive(Debug)]
 pub struct MinibatchChain<R> {
@@ -210,10 +216,16 @@ impl<R: Real> MinibatchChain<R> {
         self
     }
 
-    /// What draws around the mode are made of, and where training ended.
-    pub fn around_mode(&mut self) -> Option<(&mut AroundMode<R>, &[R])> {
-        let mode = &self.langevin.state().position[..];
-        self.around.as_mut().map(|around| (around, mode))
+    /// What draws around the mode are made of, and the mode.
+    ///
+    /// # Errors
+    /// [`LaplaceError`].
+    pub fn around_mode(&mut self) -> Result<Option<ModeAndDraws<'_, R>>, LaplaceError> {
+        let Some(around) = &mut self.around else {
+            return Ok(None);
+        };
+        let mode = around.settle(&self.langevin.state().position)?;
+        Ok(Some((around, mode)))
     }
 
     /// Which chain.
@@ -288,7 +300,13 @@ impl<R: Real> MinibatchChain<R> {
         let Some(around) = &mut self.around else {
             return Ok(true);
         };
-        let mode = &self.langevin.state().position;
+        let failed = |error: LaplaceError| RunError::Target {
+            chain,
+            transition,
+            reason: error.to_string(),
+        };
+        let mode = around.settle(&self.langevin.state().position);
+        let mode = mode.map_err(failed)?;
         if !self.is_told {
             self.is_told = true;
             if self.counters.counted == 0 {
@@ -296,14 +314,10 @@ impl<R: Real> MinibatchChain<R> {
                 self.counters.since_draw.corrections = 0;
             }
             let told = |error| RunError::Observer { chain, error };
-            observer.trained(mode).map_err(told)?;
+            observer.trained(&mode).map_err(told)?;
         }
-        let found = around.advance(mode, self.counters.counted, &mut self.drawn);
-        let (is_over, unconverged) = found.map_err(|error| RunError::Target {
-            chain,
-            transition,
-            reason: error.to_string(),
-        })?;
+        let found = around.advance(&mode, self.counters.counted, &mut self.drawn);
+        let (is_over, unconverged) = found.map_err(failed)?;
         self.counters.since_draw.corrections += unconverged;
         Ok(is_over)
     }

@@ -18,7 +18,8 @@ mod statistics;
 
 pub use around_mode::{AroundMode, ModeDraws, PrecisionChoice, SubsetChoice, prior_precisions};
 pub use minibatch::{
-    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan, Tally,
+    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan,
+    ModeAndDraws, Tally,
 };
 pub use moments::Moments;
 pub use observer::{Collect, Observer};

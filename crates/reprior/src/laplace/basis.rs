@@ -25,9 +25,10 @@ pub(super) struct Ritz {
 }
 
 impl Ritz {
-    /// How many of the first pairs are wanted.
-    pub fn wanted(&self, rank: usize, threshold: f64) -> usize {
-        let least = threshold * self.values.first().copied().unwrap_or(0.0).max(0.0);
+    /// How many of the first pairs are wanted: those above `threshold`, and above `rounding` times the largest.
+    pub fn wanted(&self, rank: usize, threshold: f64, rounding: f64) -> usize {
+        let largest = self.values.first().copied().unwrap_or(0.0).max(0.0);
+        let least = threshold.max(rounding * largest);
         let count = self.values.iter().take_while(|&&value| value > least);
         count.count().min(rank)
     }

@@ -4,7 +4,7 @@
 //! Cost for p = d_L + 1: full n·C²p² and (C·p)² numbers, Kronecker factors n·(p² + C²), diagonal n·C·p. With thousands of classes
 //! the last two still fit.
 
-use super::posterior::finite;
+use super::posterior::{finite, separate_bias};
 use super::structure::{LayerCurvature, Precision};
 use super::{HessianStructure, KroneckerFactors, LaplaceData, LaplaceError, Spectrum, Structure};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
@@ -86,7 +86,7 @@ impl LastLayer {
                 }
                 size * size
             }
-            HessianStructure::Kron => p * p + outputs * outputs,
+            HessianStructure::Kron | HessianStructure::KronSeparate => p * p + outputs * outputs,
             HessianStructure::Diag => size,
             HessianStructure::LowRank(_) => {
                 return Err(LaplaceError::Structure {
@@ -110,15 +110,20 @@ impl LastLayer {
             };
             match structure {
                 HessianStructure::Full(_) => self.add_full(&data, &at, &mut sums),
-                HessianStructure::Kron => self.add_factors(&data, &at, &mut sums),
+                HessianStructure::Kron | HessianStructure::KronSeparate => {
+                    self.add_factors(&data, &at, &mut sums);
+                }
                 _ => self.add_diagonal(&data, &at, &mut sums),
             }
         }
         finite(&sums)?;
         let scale = data.scale / samples as f64;
         match structure {
-            HessianStructure::Kron => {
-                let (a, b) = sums.split_at(p * p);
+            HessianStructure::Kron | HessianStructure::KronSeparate => {
+                let (a, b) = sums.split_at_mut(p * p);
+                if structure == HessianStructure::KronSeparate {
+                    separate_bias(a, p);
+                }
                 let factors = KroneckerFactors::new(a, b, scale)?;
                 Ok(Structure::Kronecker(vec![LayerCurvature::Kronecker(
                     factors,

@@ -5,11 +5,13 @@
 //! of the weights all, the last layer or a subnetwork; predictions are sampled, or linearised with a link (mc, probit, bridge).
 //!
 //! * [`Laplace`]: fit, samples, prior precisions by marginal likelihood or a grid, linearised predictions;
+//! * [`LogPosterior`]: how far weights are from the mode, and the way there;
 //! * [`GaussNewton`]: G as an operator, its diagonal, Kronecker factors and parts, for the Fisher information of the outputs
 //!   ([`OutputCurvature`]) or the [`EmpiricalFisher`] matrix;
 //! * [`Spectrum`]: eigenpairs, exactly or by block Lanczos;
 //! * [`DiffusionPath`]: Laplace diffusions (Roy, Miani et al. 2024).
 
+mod ascent;
 mod basis;
 mod curvature;
 mod diffusion;
@@ -23,13 +25,14 @@ mod spectrum;
 mod structure;
 mod subset;
 
+pub use ascent::{Ascent, LogPosterior, LogPrior};
 pub use curvature::{GaussNewton, SymmetricOperator};
 pub use diffusion::{
     Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
 };
 pub use likelihood::{EmpiricalFisher, OutputCurvature, RowCurvature};
 pub use link::{Link, probabilities};
-pub use posterior::{HessianStructure, Laplace, LaplaceData, LaplaceError};
+pub use posterior::{HessianStructure, Laplace, LaplaceData, LaplaceError, LeftOut};
 pub use precision::{PrecisionPer, PriorPrecision};
 pub use predictive::Linearised;
 pub use spectrum::{Lanczos, Spectrum, SpectrumError};

@@ -11,10 +11,14 @@ use super::{
     GaussNewton, KroneckerFactors, Lanczos, PriorPrecision, RowCurvature, Spectrum, SpectrumError,
     Structure, Subset,
 };
-use crate::compute::{EigenFailed, Matrix, Real, Stream, matrix_mut};
+use crate::compute::{EigenFailed, Matrix, Real, Stream, dot, matrix_mut};
 use crate::model::likelihood::Likelihood;
 use crate::network::Executor;
 use crate::stochastic::Layout;
+
+/// Outputs up to which a trace is exact, and products that it is estimated with beyond.
+const MOST_EXACT: usize = 100;
+const PROBES: usize = 32;
 
 /// Why there is no approximation.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -74,8 +78,10 @@ pub enum LaplaceError {
 pub enum HessianStructure {
     /// All of it, with at most so many bytes.
     Full(u64),
-    /// Kronecker factors of each layer.
+    /// Kronecker factors of each layer, the bias as one more input of its units.
     Kron,
+    /// The same with each layer's biases as a block of their own: laplace-torch's, with its default backend.
+    KronSeparate,
     /// Its diagonal.
     Diag,
     /// Its leading eigenpairs.
@@ -99,6 +105,17 @@ pub struct LaplaceData<'a, R> {
     pub scale: f64,
 }
 
+/// What a curvature of low rank has not: eigenvalues beyond its pairs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeftOut {
+    /// How many may be other than zero.
+    pub directions: usize,
+    /// Their sum: the trace of G less the eigenvalues of the pairs.
+    pub trace: f64,
+    /// The most that they would add to log det(I + P^(−1)G), in nats: if they were all alike.
+    pub log_determinant: f64,
+}
+
 /// A Gaussian around trained weights.
 #[derive(Debug, Clone)]
 pub struct Laplace<R> {
@@ -114,6 +131,8 @@ pub struct Laplace<R> {
     log_ratio: f64,
     curvature_scale: f64,
     log_likelihood: f64,
+    /// Of a curvature of low rank: the trace and the largest rank of all of it.
+    whole: Option<(f64, usize)>,
 }
 
 impl<R: Real> Laplace<R> {
@@ -139,6 +158,10 @@ impl<R: Real> Laplace<R> {
             }
             _ => fit(executor, layout, weights, data, structure, &subset, stream)?,
         };
+        let whole = match structure {
+            HessianStructure::LowRank(_) => Some(trace(executor, weights, data)),
+            _ => None,
+        };
         let log_likelihood = data.scale * log_likelihood(executor, weights, data);
         let ranges: Vec<_> = layout
             .layers
@@ -157,6 +180,7 @@ impl<R: Real> Laplace<R> {
             log_ratio: 0.0,
             curvature_scale: 1.0,
             log_likelihood,
+            whole,
         };
         own.set_prior_precision(prior)?;
         Ok(own)
@@ -251,7 +275,7 @@ impl<R: Real> Laplace<R> {
         self.readout
     }
 
-    /// log p(y | ŵ) of the training data.
+    /// log p(y | ŵ) of the training data, with every constant.
     pub fn log_likelihood(&self) -> f64 {
         self.log_likelihood
     }
@@ -267,6 +291,41 @@ impl<R: Real> Laplace<R> {
         let pairs = mean.iter().zip(&self.precisions);
         let scatter: f64 = pairs.map(|(w, precision)| precision * w * w).sum();
         self.log_likelihood - 0.5 * (scatter + self.log_ratio)
+    }
+
+    /// ½·gᵀ(G + P)^(−1)g for the gradient g of a log-density in all weights, of which those of the random ones count: what the
+    /// density can rise by, in nats, if G + P is its curvature. Half the square of Newton's decrement, 0 at a mode.
+    pub fn nats_to_mode(&self, gradient: &[R]) -> f64 {
+        let own = self.subset.gather(gradient, self.readout);
+        let own: Vec<R> = own.into_iter().map(R::from_f64).collect();
+        let mut step = own.clone();
+        self.covariance_product(&mut step);
+        0.5 * dot(&own, &step)
+    }
+
+    /// What a curvature of low rank has left out; none of other structures.
+    pub fn left_out(&self) -> Option<LeftOut> {
+        let (trace, rank) = self.whole?;
+        let Structure::Spectral(found) = &self.structure else {
+            return None;
+        };
+        let directions = rank.saturating_sub(found.values.len());
+        let kept: f64 = found.values.iter().sum();
+        let trace = match directions {
+            0 => 0.0,
+            _ => self.curvature_scale * (trace - kept).max(0.0),
+        };
+        let least = self
+            .precisions
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
+        let each = trace / (directions.max(1) as f64 * least);
+        Some(LeftOut {
+            directions,
+            trace,
+            log_determinant: directions as f64 * each.ln_1p(),
+        })
     }
 
     /// Variances of the random parameters: the diagonal of (G + P)^(−1).
@@ -347,7 +406,8 @@ fn fit<R: Real>(
             let own = places.iter().map(|&at| diagonal[at]);
             Ok(Structure::Diagonal(own.collect()))
         }
-        HessianStructure::Kron if is_all => {
+        HessianStructure::Kron | HessianStructure::KronSeparate if is_all => {
+            let is_separate = structure == HessianStructure::KronSeparate;
             let matrices = operator.kronecker();
             finite(&matrices)?;
             let scale = data.scale / data.inputs.nrows() as f64;
@@ -366,14 +426,53 @@ fn fit<R: Real>(
                     let own = diagonal[layer.range.clone()].to_vec();
                     layers.push(LayerCurvature::Diagonal(own));
                 } else {
-                    let factors = KroneckerFactors::new(a, b, scale)?;
+                    let mut a = a.to_vec();
+                    if is_separate && layer.has_bias {
+                        separate_bias(&mut a, layer.rows);
+                    }
+                    let factors = KroneckerFactors::new(&a, b, scale)?;
                     layers.push(LayerCurvature::Kronecker(factors));
                 }
             }
             Ok(Structure::Kronecker(layers))
         }
-        HessianStructure::Kron => Err(refuse("kron", chosen, "full or diag")),
+        HessianStructure::Kron | HessianStructure::KronSeparate => {
+            Err(refuse("kron", chosen, "full or diag"))
+        }
     }
+}
+
+/// Takes the products of the bias, the last of `rows` inputs, with the others out of A: its block is then A_bb·B/n.
+pub(super) fn separate_bias(a: &mut [f64], rows: usize) {
+    let last = rows.saturating_sub(1);
+    for other in 0..last {
+        a[last * rows + other] = 0.0;
+        a[other * rows + last] = 0.0;
+    }
+}
+
+/// The trace of G, and the most eigenvalues of it that are not zero. With many outputs, whose diagonal takes a pass for each of
+/// them, the trace is an estimate.
+fn trace<R: Real>(
+    executor: &mut Executor<R>,
+    weights: &[R],
+    data: LaplaceData<'_, R>,
+) -> (f64, usize) {
+    let count = data.curvature.count(executor.outputs_count());
+    let mut operator = GaussNewton {
+        executor,
+        weights,
+        inputs: data.inputs,
+        curvature: data.curvature,
+        scale: data.scale,
+    };
+    let diagonal = if count <= MOST_EXACT {
+        operator.diagonal()
+    } else {
+        operator.estimated_diagonal(PROBES, 0)
+    };
+    let rank = weights.len().min(count * data.inputs.nrows());
+    (diagonal.iter().sum(), rank)
 }
 
 pub(super) fn finite(values: &[f64]) -> Result<(), LaplaceError> {
@@ -393,6 +492,7 @@ fn log_likelihood<R: Real>(
     let mut f = vec![R::ZERO; rows * outputs];
     executor.outputs(weights, data.inputs, matrix_mut(&mut f, rows, outputs));
     let f: Vec<f64> = f.iter().map(|value| value.to_f64()).collect();
-    data.likelihood
-        .log_density(data.targets, &f, data.scales, None)
+    let likelihood = data.likelihood;
+    let value = likelihood.log_density(data.targets, &f, data.scales, None);
+    value + likelihood.left_out(data.targets.len())
 }

@@ -60,8 +60,8 @@ pub struct Lanczos {
     /// A pair has converged if |A·u − θ·u| ≤ tolerance·θ, or is rounding: 1e-6 of the largest eigenvalue in single precision, 1e-14
     /// in double.
     pub tolerance: f64,
-    /// Pairs below this part of the largest eigenvalue are not wanted, nor those below 3e-6 (3e-13 in double precision), which
-    /// rounding makes.
+    /// Pairs with eigenvalues of at most this are not wanted, nor those below 3e-6 of the largest one (3e-13 in double precision),
+    /// which rounding makes.
     pub threshold: f64,
     /// The most vectors of the basis; what has not converged by then is left out.
     pub most: usize,
@@ -176,7 +176,7 @@ impl<R: Real> Spectrum<R> {
                 continue;
             }
             let ritz = basis.ritz()?;
-            let wanted = ritz.wanted(rank, settings.threshold.max(Basis::<R>::LEAST));
+            let wanted = ritz.wanted(rank, settings.threshold, Basis::<R>::LEAST);
             let residuals = basis.open(&ritz, wanted, block, &settings);
             let is_over = basis.count >= most;
             if !residuals.is_empty() && added > 0 && !is_over {

@@ -54,6 +54,14 @@ impl Subset {
         places.iter().map(|&at| all[at].to_f64()).collect()
     }
 
+    /// Writes `values` to `all` at these parameters.
+    pub(crate) fn scatter(&self, values: &[f64], all: &mut [f64], readout: usize) {
+        let places = self.places(all.len(), readout);
+        for (at, value) in places.into_iter().zip(values) {
+            all[at] = *value;
+        }
+    }
+
     /// Adds `values` to `all` at these parameters.
     pub(super) fn add<R: Real>(&self, values: &[R], all: &mut [R], readout: usize) {
         let first = all.len() - readout;

@@ -84,7 +84,7 @@ pub(super) fn simulate<R: Real>(
 }
 
 /// −log p of one row, and its derivative in the outputs.
-pub(super) fn row_loss<R: Real>(
+pub(crate) fn row_loss<R: Real>(
     data: &MinibatchData<R>,
     targets: &[f64],
     outputs: &[R],
@@ -114,5 +114,5 @@ pub(super) fn row_loss<R: Real>(
     for (to, from) in cotangent.iter_mut().zip(&*by_output) {
         *to = R::from_f64(-from);
     }
-    -value
+    -(value + data.likelihood.left_out(count))
 }

@@ -29,6 +29,7 @@ mod validation;
 pub use average::{Averaging, PosteriorMean};
 pub use batches::Batches;
 pub use data::MinibatchData;
+pub(crate) use data::row_loss;
 pub use dropout::leave_units_out;
 pub use ensemble::Ensemble;
 pub use langevin::Langevin;

@@ -57,6 +57,7 @@ impl<R: Real> Validation<R> {
                 }
                 let likelihood = &self.data.likelihood;
                 total -= likelihood.log_density(y, &wide, &self.data.scales, None);
+                total -= likelihood.left_out(count);
             }
         }
         total / (self.data.inputs.len() / columns) as f64

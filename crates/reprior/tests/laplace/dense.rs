@@ -355,14 +355,18 @@ fn predictions(case: &mut Case, laplace: &Laplace<f64>, covariance: &[f64], plac
     }
 }
 
-/// Kronecker factors: the posterior is that of the matrices A ⊗ B/n which the factors' eigenpairs make.
+/// Kronecker factors: the posterior is that of the matrices A ⊗ B/n which the factors' eigenpairs make; with separate biases that of
+/// A without the bias, and of blocks of biases, which are the exact ones in a dense layer.
 #[test]
 fn kronecker_posteriors_are_those_of_their_factors() {
-    for mut case in cases() {
+    let kinds = [HessianStructure::Kron, HessianStructure::KronSeparate];
+    for (mut case, structure) in kinds
+        .into_iter()
+        .flat_map(|kind| cases().into_iter().map(move |case| (case, kind)))
+    {
+        let is_separate = structure == HessianStructure::KronSeparate;
         let (size, prior) = (case.weights.len(), PriorPrecision::Scalar(0.4));
-        let laplace = case
-            .fit(HessianStructure::Kron, Subset::All, &prior)
-            .unwrap();
+        let laplace = case.fit(structure, Subset::All, &prior).unwrap();
         let Structure::Kronecker(layers) = laplace.structure() else {
             panic!("another structure");
         };
@@ -378,7 +382,10 @@ fn kronecker_posteriors_are_those_of_their_factors() {
                 for j in 0..number {
                     let [[row, unit], [other_row, other_unit]] =
                         [i, j].map(|at| [at % layer.rows, at / layer.rows]);
+                    let is_bias = [row, other_row].map(|at| layer.has_bias && at + 1 == layer.rows);
+                    let is_apart = is_separate && is_bias[0] != is_bias[1];
                     precision[(first + j) * size + first + i] = match own {
+                        LayerCurvature::Kronecker(_) if is_apart => 0.0,
                         LayerCurvature::Diagonal(values) if i == j => values[i],
                         LayerCurvature::Diagonal(_) => 0.0,
                         LayerCurvature::Kronecker(_) => {
@@ -387,6 +394,19 @@ fn kronecker_posteriors_are_those_of_their_factors() {
                         }
                     };
                 }
+            }
+            // every layer of images but the first one is dense
+            let is_dense =
+                case.network.layers.len() < 6 || layer.name != case.layout.layers[0].name;
+            if is_dense && is_separate && matches!(own, LayerCurvature::Kronecker(_)) {
+                let biases = |at: usize| first + at * layer.rows + layer.rows - 1;
+                for (i, j) in (0..layer.units.pow(2)).map(|at| (at % layer.units, at / layer.units))
+                {
+                    let at = biases(j) * size + biases(i);
+                    assert!((precision[at] - case.dense[at]).abs() < 1e-10);
+                }
+            }
+            for i in 0..number {
                 precision[(first + i) * (size + 1)] += 0.4;
             }
             first += number;
@@ -401,9 +421,7 @@ fn kronecker_posteriors_are_those_of_their_factors() {
         let all: Vec<usize> = (0..size).collect();
         predictions(&mut case, &laplace, &covariance, &all);
         // the last layer alone is the last layer of all
-        let last = case
-            .fit(HessianStructure::Kron, Subset::LastLayer, &prior)
-            .unwrap();
+        let last = case.fit(structure, Subset::LastLayer, &prior).unwrap();
         let readout = case.executor.readout_parameters();
         close(&last.variances(), &diagonal[size - readout..], 1e-9);
         let places: Vec<usize> = (size - readout..size).collect();

@@ -77,10 +77,14 @@ fn preconditioners<R: Real>(epsilon: f64) -> Vec<Box<dyn Preconditioner<R>>> {
         Box::new(RmsProp { regularisation }),
         Box::new(Diagonal { regularisation }),
         Box::new(QuasiDiagonal { regularisation }),
-        Box::new(Full { regularisation }),
+        Box::new(Full {
+            regularisation,
+            ..Full::default()
+        }),
         Box::new(Kfac {
             regularisation,
             every: 1,
+            shrinkage: false,
         }),
     ]
 }

@@ -262,8 +262,8 @@ fn dropout_keeps_means_and_is_the_same_on_any_number_of_threads() {
     let losses = run(1, 20_000);
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;
     let spread = losses.iter().map(|l| (l - mean).powi(2)).sum::<f64>() / losses.len() as f64;
-    // ½ E f² = ½ (Σ w h + b)² + ½ Σ w²h²·p/(1 − p); log 2π is left out
-    let mut expected = 0.0;
+    // ½ log 2π + ½ E f², E f² = (Σ w h + b)² + Σ w²h²·p/(1 − p)
+    let mut expected = 0.5 * std::f64::consts::TAU.ln();
     for row in 0..rows {
         let (mut f, mut variance) = (start[units * (d + 1) + units], 0.0);
         for unit in 0..units {

@@ -8,7 +8,9 @@ use super::written::{Precision, Subset};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Laplace approximations and diffusions (laplace, laplace-diffusion)")]
 pub struct LaplaceArguments {
-    /// Of laplace: kron (Kronecker factors of each layer), full, diag or lowrank (leading eigenpairs) [default: kron]
+    /// Of laplace: kron (Kronecker factors of each layer, with the bias as one more input), kron-separate (biases as blocks of
+    /// their own, as laplace-torch has them: other numbers, mostly further from full), full, diag or lowrank (leading eigenpairs)
+    /// [default: kron]
     #[arg(long, value_name = "NAME")]
     pub hessian_structure: Option<String>,
     /// Of laplace: the weights that are random: all, last-layer, or a subnetwork of N weights as last(N), largest-magnitude(N) or
@@ -26,10 +28,12 @@ pub struct LaplaceArguments {
     /// [default: probit]
     #[arg(long, value_name = "NAME")]
     pub link_approx: Option<String>,
-    /// Eigenpairs of lowrank and laplace-diffusion; those that have not converged are left out [default: 100]
+    /// Eigenpairs of lowrank and laplace-diffusion; those that have not converged are left out, and the summary says how much
+    /// is [default: 100]
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub rank: Option<usize>,
-    /// Eigenvalues below this part of the largest one count as none [default: 0.00001]
+    /// Eigenvalues below this part of the prior precision count as none; of lowrank with a prior precision that is looked for
+    /// none does [default: 0.01]
     #[arg(long, value_name = "PART", allow_negative_numbers = true)]
     pub eigenvalue_threshold: Option<f64>,
     /// Training rows, the first ones, that the curvature is of, standing for all [default: all]

@@ -71,7 +71,7 @@ impl LaplaceSettings {
             .subset_of_weights
             .map_or(SubsetChoice::All, |subset| subset.0);
         let is_part = !matches!(subset, SubsetChoice::All | SubsetChoice::LastLayer);
-        if is_part && matches!(structure, StructureName::Kron | StructureName::LowRank) {
+        if is_part && (structure.is_kronecker() || structure == StructureName::LowRank) {
             return refuse(format!(
                 "--hessian-structure {structure} is not available for a subnetwork: use full or diag"
             ));
@@ -83,9 +83,7 @@ impl LaplaceSettings {
             );
         }
         let precision = self.prior_precision.unwrap_or_default();
-        if precision == Precision::MarginalLikelihood(Per::Parameter)
-            && structure == StructureName::Kron
-        {
+        if precision == Precision::MarginalLikelihood(Per::Parameter) && structure.is_kronecker() {
             return refuse(
                 "Kronecker factors need one prior precision for each layer: use --prior-precision marglik-layer, or another --hessian-structure".to_owned(),
             );
@@ -130,10 +128,10 @@ impl LaplaceSettings {
             }
         }
         if let Some(part) = self.eigenvalue_threshold
-            && !(0.0..1.0).contains(&part)
+            && !(part >= 0.0 && part.is_finite())
         {
             return refuse(format!(
-                "--eigenvalue-threshold is {part}: it must be in [0, 1)"
+                "--eigenvalue-threshold is {part}: it must be zero or positive, and finite"
             ));
         }
         Ok(())

@@ -8,8 +8,8 @@ use reprior::laplace::{
 use reprior::model::likelihood::LikelihoodName;
 use reprior::stochastic::{Layout, Prior};
 
-use super::LaplaceSettings;
 use super::written::{Per, Precision};
+use super::{EIGENVALUE_THRESHOLD, LaplaceSettings};
 use crate::budget::available_memory;
 use crate::error::Failure;
 use crate::method::MinibatchMethod;
@@ -17,9 +17,10 @@ use crate::model_settings::ModelSettings;
 use crate::names::{DiffusionName, IntegratorName, StructureName};
 
 impl LaplaceSettings {
-    fn lanczos(&self) -> Lanczos {
+    /// With the least prior precision, 0 if that is found afterwards.
+    fn lanczos(&self, least: f64) -> Lanczos {
         Lanczos {
-            threshold: self.eigenvalue_threshold.unwrap_or(1e-5),
+            threshold: least * self.eigenvalue_threshold.unwrap_or(EIGENVALUE_THRESHOLD),
             ..Lanczos::of_rank(self.rank.unwrap_or(100))
         }
     }
@@ -66,7 +67,7 @@ impl LaplaceSettings {
                     IntegratorName::Euler => Integrator::Euler,
                     IntegratorName::Heun => Integrator::Heun,
                 },
-                decomposition: Decomposition::Lanczos(self.lanczos()),
+                decomposition: Decomposition::Lanczos(self.lanczos(first)),
             }));
         }
         Ok(ModeDraws::Laplace {
@@ -74,14 +75,24 @@ impl LaplaceSettings {
                 StructureName::Kron => HessianStructure::Kron,
                 StructureName::Diag => HessianStructure::Diag,
                 StructureName::Full => HessianStructure::Full(available_memory()),
-                StructureName::LowRank => HessianStructure::LowRank(self.lanczos()),
+                StructureName::KronSeparate => HessianStructure::KronSeparate,
+                StructureName::LowRank => {
+                    let least = match precision {
+                        Precision::Number(_) | Precision::Prior => {
+                            let all = given(precision)?.into_iter();
+                            all.fold(f64::INFINITY, f64::min)
+                        }
+                        _ => 0.0,
+                    };
+                    HessianStructure::LowRank(self.lanczos(least))
+                }
             },
             subset: self
                 .subset_of_weights
                 .map_or(SubsetChoice::All, |subset| subset.0),
             precision: match precision {
                 Precision::Number(_) | Precision::Prior
-                    if self.hessian_structure.unwrap_or_default() == StructureName::Kron =>
+                    if self.hessian_structure.unwrap_or_default().is_kronecker() =>
                 {
                     let all = given(precision)?;
                     let mut layers = layout.layers.iter().map(|layer| &all[layer.range.clone()]);
@@ -115,7 +126,7 @@ impl LaplaceSettings {
         [rows, outputs]: [usize; 2],
     ) -> (u64, u64) {
         let size = layout.len() as u64;
-        let most = (self.lanczos().most as u64).min(size);
+        let most = (self.lanczos(0.0).most as u64).min(size);
         let real = real as u64;
         let subset = self
             .subset_of_weights
@@ -141,11 +152,17 @@ impl LaplaceSettings {
         match self.hessian_structure.unwrap_or_default() {
             StructureName::LowRank => (lanczos, most),
             StructureName::Diag => (size * (16 * real + 32), 0),
-            StructureName::Kron if subset == SubsetChoice::LastLayer => (
-                factors(&layout.layers[layout.layers.len().saturating_sub(1)..]),
-                0,
-            ),
-            StructureName::Kron => (factors(&layout.layers) + size * 24, 0),
+            StructureName::Kron | StructureName::KronSeparate
+                if subset == SubsetChoice::LastLayer =>
+            {
+                (
+                    factors(&layout.layers[layout.layers.len().saturating_sub(1)..]),
+                    0,
+                )
+            }
+            StructureName::Kron | StructureName::KronSeparate => {
+                (factors(&layout.layers) + size * 24, 0)
+            }
             StructureName::Full => {
                 let jacobian = (rows * outputs) as u64;
                 if subset == SubsetChoice::All && jacobian < size {

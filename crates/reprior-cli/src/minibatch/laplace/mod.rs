@@ -23,6 +23,9 @@ use crate::names::{DiffusionName, IntegratorName, LinkName, PredictionType, Stru
 /// Draws of the logits that the link `mc` takes for each input.
 const LINK_DRAWS: usize = 1000;
 
+/// Part of the prior precision: eigenvalues below it change variances by less than 1 %.
+const EIGENVALUE_THRESHOLD: f64 = 0.01;
+
 /// As `[laplace]` in `config.toml`; what is absent has its default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -139,7 +142,8 @@ impl LaplaceSettings {
         }
         if has_rank {
             self.rank.get_or_insert(100);
-            self.eigenvalue_threshold.get_or_insert(1e-5);
+            self.eigenvalue_threshold
+                .get_or_insert(EIGENVALUE_THRESHOLD);
         }
     }
 

@@ -64,6 +64,8 @@ mod tests {
     fn is_consistent() {
         check::consistent(&Bernoulli, &[0.0, 1.0, 1.0, 0.0], 1);
         check::approximated(&Bernoulli, 1);
+        let mass = |y: f64| Bernoulli.log_density(&[y], &[0.4], &[1.0], None).exp();
+        assert!((mass(0.0) + mass(1.0) - 1.0).abs() < 1e-15);
         assert_eq!(
             Bernoulli.log_density(&[0.0], &[900.0], &[1.0], None),
             -900.0

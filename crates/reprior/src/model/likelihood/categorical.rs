@@ -82,6 +82,14 @@ mod tests {
         // rows of class 0, 2, 1
         let targets = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0];
         check::consistent(&Categorical, &targets, 3);
+        let mass = |class: usize| {
+            let mut y = [0.0; 3];
+            y[class] = 1.0;
+            Categorical
+                .log_density(&y, &[0.3, -1.0, 2.0], &[1.0; 3], None)
+                .exp()
+        };
+        assert!(((0..3).map(mass).sum::<f64>() - 1.0).abs() < 1e-15);
         let far = [800.0, -800.0];
         assert_eq!(
             Categorical.log_density(&[0.0, 1.0], &far, &[1.0; 2], None),

@@ -1,6 +1,6 @@
 //! y = f + σε, ε ~ N(0, 1), per output.
 //!
-//! log p = Σ −½(y − f)²/σ² − log σ; −½ log 2π is left out of each term.
+//! log p = Σ −½(y − f)²/σ² − log σ − ½ log 2π; the last is left out where samplers ask.
 
 use super::{Approximation, Derivatives, Likelihood};
 use crate::compute::Stream;
@@ -37,6 +37,11 @@ impl Likelihood for Gaussian {
             }
         }
         total
+    }
+
+    /// −½ log 2π of each.
+    fn left_out(&self, targets: usize) -> f64 {
+        -0.5 * targets as f64 * std::f64::consts::TAU.ln()
     }
 
     /// Exact: the targets themselves, with the mean of the σ².
@@ -76,5 +81,6 @@ mod tests {
     fn is_consistent() {
         check::consistent(&Gaussian, &[0.3, -1.0, 2.0, 0.1, 0.0, 0.7], 2);
         check::approximated(&Gaussian, 2);
+        check::normalised(&Gaussian, false);
     }
 }

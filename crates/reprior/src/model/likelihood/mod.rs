@@ -36,7 +36,7 @@ pub use student_t::StudentT;
 pub trait Likelihood: fmt::Debug + Send + Sync {
     /// log p(targets | outputs), summed over rows. Writes the derivatives where they are asked for.
     ///
-    /// What is not finite rejects the proposal; terms that depend on targets alone may be left out.
+    /// What is not finite rejects the proposal. [`left_out`](Self::left_out) says what is missing: samplers have no use for it.
     fn log_density(
         &self,
         targets: &[f64],
@@ -44,6 +44,12 @@ pub trait Likelihood: fmt::Debug + Send + Sync {
         scales: &[f64],
         derivatives: Option<Derivatives<'_>>,
     ) -> f64;
+
+    /// What [`log_density`](Self::log_density) leaves out of log p of so many targets, a number that hangs on nothing else. Every
+    /// log-density, NLL and marginal likelihood that is reported has it.
+    fn left_out(&self, _targets: usize) -> f64 {
+        0.0
+    }
 
     /// The Gaussian approximation at outputs of zero.
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation;
@@ -89,6 +95,26 @@ pub(crate) mod check {
 
     use super::*;
     use crate::compute::Purpose;
+
+    /// That e^(log p) adds up to 1 over the targets of one row of one output: over counts from 0 to 400, or by quadrature over
+    /// real ones.
+    pub fn normalised(likelihood: &dyn Likelihood, is_count: bool) {
+        for (f, sigma) in [(0.4, 0.3), (-0.7, 1.7)] {
+            let density = |y: f64| {
+                let value = likelihood.log_density(&[y], &[f], &[sigma], None);
+                (value + likelihood.left_out(1)).exp()
+            };
+            let total: f64 = if is_count {
+                (0..=400).map(|y| density(f64::from(y))).sum()
+            } else {
+                // y = f + sinh(u), whose tails are reached
+                let step = 1e-3;
+                let nodes = (-20_000..=20_000).map(|k| f64::from(k) * step);
+                nodes.map(|u| density(f + u.sinh()) * u.cosh() * step).sum()
+            };
+            assert!((total - 1.0).abs() < 1e-6, "{likelihood:?}: {total}");
+        }
+    }
 
     /// Derivatives against central differences; that the score has mean zero under `simulate`; and that the mean is that
     /// of `mean`.

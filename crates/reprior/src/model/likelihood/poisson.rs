@@ -96,6 +96,7 @@ mod tests {
         assert_eq!(law, Poisson::new(vec![10.0 / 3.0, 4.0 / 3.0]).unwrap());
         check::consistent(&law, &[0.0, 3.0, 7.0, 1.0, 1.0, 2.0], 2);
         check::approximated(&Poisson::new(vec![2.5]).unwrap(), 1);
+        check::normalised(&Poisson::new(vec![2.5]).unwrap(), true);
         assert!(Poisson::new(vec![0.0]).is_none());
         assert!(Poisson::of_counts(&[0.0; 4], 1).is_some());
         // the outputs that large counts ask for are those that they have

@@ -96,6 +96,7 @@ mod tests {
         let law = StudentT::new(4.0).unwrap();
         check::consistent(&law, &[0.3, -1.0, 9.0, 0.1, 0.0, 0.7], 2);
         check::approximated(&law, 2);
+        check::normalised(&law, false);
         assert!(StudentT::new(0.0).is_none() && StudentT::new(f64::NAN).is_none());
     }
 

@@ -4,9 +4,10 @@
 //!
 //! C = (A + π√ε)⁻¹ ⊗ (G + √ε/π)⁻¹, π² = (tr A/rows)/(tr G/units). With A + π√ε = LLᵀ and G + √ε/π = KKᵀ, a gradient Γ (rows ×
 //! units) becomes L⁻ᵀL⁻¹·Γ·K⁻ᵀK⁻¹, and noise Ξ becomes L⁻ᵀ·Ξ·K⁻¹, whose covariance is C. The factors are found anew every
-//! `every` updates: between two, C stands still, which does not change what it is a preconditioner for.
+//! `every` updates, and at each of the first `every`: between two, C stands still, which does not change what it is a preconditioner for.
+//! Shrinkage is that of [`Full`](super::Full), of A and of G.
 
-use super::full::inverse_factor;
+use super::full::{inverse_factor, mean_diagonal};
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
 use crate::compute::{NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
 
@@ -17,6 +18,8 @@ pub struct Kfac {
     pub regularisation: Regularisation,
     /// Updates from one factorisation to the next, at least 1.
     pub every: u64,
+    /// Whether averages of few minibatches are shrunk towards a multiple of the identity.
+    pub shrinkage: bool,
 }
 
 impl Default for Kfac {
@@ -24,6 +27,7 @@ impl Default for Kfac {
         Self {
             regularisation: Regularisation::default(),
             every: 10,
+            shrinkage: false,
         }
     }
 }
@@ -71,21 +75,21 @@ impl<R: Real> Preconditioner<R> for Kfac {
         }
         let (averages, factors) = state.split_at_mut(rows * rows + units * units);
         average(averages, batch.outer.iter().copied(), rate, R::ZERO);
-        if !batch.update.is_multiple_of(self.every.max(1)) {
+        let every = self.every.max(1);
+        if batch.update >= every && !batch.update.is_multiple_of(every) {
             return Ok(0);
         }
         let (a, g) = averages.split_at(rows * rows);
-        let trace = |matrix: &[R], size: usize| {
-            let sum: R = matrix.iter().step_by(size + 1).copied().sum();
-            sum.to_f64() / size as f64
-        };
+        let mean = [mean_diagonal(a, rows), mean_diagonal(g, units)];
         // a layer whose cotangents are all zero has no scale: both get the same share
-        let pi = (trace(a, rows) / trace(g, units)).sqrt();
+        let pi = (mean[0] / mean[1]).sqrt();
         let pi = if pi.is_normal() { pi } else { 1.0 };
         let root = self.regularisation.epsilon.sqrt();
         let (inverse_a, inverse_g) = factors.split_at_mut(rows * rows);
-        let tries = inverse_factor(a, R::from_f64(pi * root), inverse_a, rows)?;
-        Ok(tries + inverse_factor(g, R::from_f64(root / pi), inverse_g, units)?)
+        let shrinkage = if self.shrinkage { rate * rate } else { 0.0 };
+        let [of_a, of_g] = mean.map(|mean| shrinkage * mean);
+        let tries = inverse_factor(a, pi * root + of_a, inverse_a, rows)?;
+        Ok(tries + inverse_factor(g, root / pi + of_g, inverse_g, units)?)
     }
 
     fn transform(&self, block: Block, state: &[R], gradient: &mut [R], noise: &mut [R]) -> u64 {

@@ -17,6 +17,7 @@ mod error;
 mod family;
 mod mixture;
 mod mixture_nll;
+mod poisson;
 mod regression;
 
 pub use calibration::{ReliabilityBin, expected_calibration_error, maximum_calibration_error};

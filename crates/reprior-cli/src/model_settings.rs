@@ -213,7 +213,7 @@ impl ModelSettings {
         for noise in scales {
             if !NOISE.contains(noise) {
                 return Err(Failure::request(format!(
-                    "the noise is {}: it is a standard deviation in units of the targets' own, and must be from {:e} to {:e}",
+                    "the noise is {}: it is a standard deviation in units of the targets' own and must be positive and finite, from {:e} to {:e}",
                     short(*noise),
                     NOISE.start(),
                     NOISE.end()
@@ -232,7 +232,7 @@ impl ModelSettings {
             }
             if !NOISE.contains(&value) {
                 return Err(Failure::request(format!(
-                    "{name} is {}: it must be from {:e} to {:e}",
+                    "{name} is {}: it must be positive and finite, from {:e} to {:e}",
                     short(value),
                     NOISE.start(),
                     NOISE.end()

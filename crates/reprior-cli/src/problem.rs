@@ -292,6 +292,7 @@ impl DataDescription {
         let is_sound = inputs == columns
             && columns > 0
             && outputs > 0
+            && (self.column_names.is_empty() || self.column_names.len() == columns)
             && standardisation.targets.len() == outputs
             && standardisation
                 .constant_columns

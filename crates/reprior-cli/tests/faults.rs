@@ -34,7 +34,6 @@ fn output_that_is_lost_is_a_failure() {
         "plan --data friedman --method sgld",
         "plan --data friedman --method nngp",
         "report run",
-        "reproduce",
         "--help",
         "sample --help",
         "--version",
@@ -93,7 +92,7 @@ fn a_folder_without_settings_can_be_sampled_into() {
         let lengths = match method {
             "hmc" => "--warmup 4 --draws 8 --chains 2",
             "nngp" => "",
-            _ => "--epochs 4 --draws 4 --chains 1",
+            _ => "--epochs 40 --draws 4 --chains 1",
         };
         let overwrite = ["", "--overwrite"][index / 2];
         place.succeed(&format!(

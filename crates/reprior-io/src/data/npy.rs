@@ -7,8 +7,13 @@
 
 use std::io::Read;
 
+use crate::memory;
+
 /// The longest header accepted, in bytes; NumPy's own are below 200.
 const MAX_HEADER: usize = 1 << 16;
+
+/// Bytes that are asked of the system without a look at what is free.
+const UNCHECKED: u64 = 64 << 20;
 
 /// An array of numbers, all finite.
 #[derive(Debug)]
@@ -68,6 +73,11 @@ pub(super) fn read(
         shape[0] = rows.unwrap_or(shape[0]);
     }
     let count = shape.iter().product();
+    // once as they are read, once as they are put into sets
+    let needed = (count as u64).saturating_mul(2 * 8);
+    if needed > UNCHECKED && needed > memory::left() {
+        return Err(too_large(count));
+    }
     let values = read_values(stream, kind, count, !is_cut)?;
     let values = if is_fortran {
         from_fortran(&values, &shape)?
@@ -245,12 +255,14 @@ pub(super) fn reserve(
     additional: usize,
     count: usize,
 ) -> Result<(), String> {
-    values.try_reserve(additional).map_err(|_| {
-        format!(
-            "its {count} values ({} MB as real numbers) do not fit into memory; ask for fewer records, or save fewer in the file",
-            (count as u64).saturating_mul(8) / 1_000_000
-        )
-    })
+    values.try_reserve(additional).map_err(|_| too_large(count))
+}
+
+fn too_large(count: usize) -> String {
+    format!(
+        "its {count} values ({} MB as real numbers) do not fit into memory; ask for fewer records, or save fewer in the file",
+        (count as u64).saturating_mul(8) / 1_000_000
+    )
 }
 
 /// Reorders values with the first axis fastest into values with the last axis fastest.

@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_refusal_says_what_can_be_done() {
         let run = Path::new("runs/a");
-        let message = |place| match refuse(3 << 20, 2 << 20, 512, place) {
+        let message = |place| match refuse(3_000_000, 2_000_000, 512, place) {
             Err(Failure::Request(message)) => message,
             other => format!("{other:?}"),
         };

@@ -4,6 +4,7 @@ use reprior::model::likelihood::LikelihoodName;
 use reprior::network::{Architecture, Composition, Trunk};
 use reprior::posterior::{Coordinates, Readout, Regulariser, Space};
 use reprior::sampler::Method;
+use reprior_io::memory;
 use serde::Serialize;
 
 use crate::names::Precision;
@@ -313,15 +314,15 @@ impl Sizes {
     }
 }
 
-/// Bytes of memory that are free on this machine, the limits of a container included; no limit where the system does
-/// not tell.
+/// Bytes of memory that are free on this machine, the limits of a container and of the process included; no limit where the
+/// system does not tell.
 pub fn available_memory() -> u64 {
     let Ok(mut system) = sysinfo::System::new() else {
-        return u64::MAX;
+        return memory::left();
     };
     system.refresh_memory();
     let limit = system
         .cgroup_limits()
         .map_or(u64::MAX, |limits| limits.free_memory);
-    system.available_memory().min(limit)
+    system.available_memory().min(limit).min(memory::left())
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::arguments::DrivingArguments;
 use crate::budget::available_memory;
+use crate::disk::Destination;
 use crate::effective::predictions;
 use crate::error::Failure;
 use crate::predictive::{Block, Kind};
@@ -125,6 +126,17 @@ fn check_memory(covariance: Covariance, rows: usize) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// Bytes of the checkpoint, which says only how long it took.
+const CHECKPOINT: u64 = 1024;
+
+/// Refuses a run that the disk has no room for.
+///
+/// # Errors
+/// A wrong request.
+pub fn check_disk(problem: &Problem, place: Destination<'_>) -> Result<(), Failure> {
+    place.check(&closed_form_schema(problem), CHECKPOINT)
 }
 
 /// `reprior plan` for a closed form: its memory, and the operations of the factorisation.

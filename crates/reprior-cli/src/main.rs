@@ -9,6 +9,7 @@ mod budget;
 mod chain_state;
 mod closed_form;
 mod detection;
+mod disk;
 mod effective;
 mod error;
 mod evidence;
@@ -26,6 +27,7 @@ mod predictive;
 mod problem;
 mod progress;
 mod record;
+mod recorded;
 mod report;
 mod reproduce;
 mod schema;
@@ -45,18 +47,26 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Command};
+use error::Failure;
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
-        Command::Sample(arguments) => session::sample(&arguments),
-        Command::Resume(arguments) => session::resume(&arguments),
-        Command::Summary(arguments) => summary::command(&arguments),
-        Command::Predict(arguments) => predict::command(&arguments),
-        Command::Report(arguments) => report::command(&arguments),
-        Command::Plan(arguments) => plan::command(&arguments),
-        Command::Bench(arguments) => bench::command(&arguments),
-        Command::Reproduce(arguments) => reproduce::command(&arguments),
+    let result = match Arguments::try_parse() {
+        Ok(arguments) => command(arguments.command),
+        // on stderr, with the parser's own exit code
+        Err(error) if error.use_stderr() => error.exit(),
+        // --help and --version
+        Err(text) => {
+            table::note(text.print());
+            Ok(())
+        }
     };
+    let result = result.and_then(|()| {
+        table::finish_stdout().map_err(|error| {
+            Failure::run(format!(
+                "standard output could not be written, so what was printed is not complete: {error}"
+            ))
+        })
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -65,5 +75,18 @@ fn main() -> ExitCode {
             }
             ExitCode::from(failure.code())
         }
+    }
+}
+
+fn command(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Sample(arguments) => session::sample(&arguments),
+        Command::Resume(arguments) => session::resume(&arguments),
+        Command::Summary(arguments) => summary::command(&arguments),
+        Command::Predict(arguments) => predict::command(&arguments),
+        Command::Report(arguments) => report::command(&arguments),
+        Command::Plan(arguments) => plan::command(&arguments),
+        Command::Bench(arguments) => bench::command(&arguments),
+        Command::Reproduce(arguments) => reproduce::command(&arguments),
     }
 }

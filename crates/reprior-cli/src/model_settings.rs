@@ -1,6 +1,7 @@
 //! Settings of the network and its likelihood.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use reprior::model::likelihood::LikelihoodName;
@@ -10,9 +11,13 @@ use reprior::network::{Activation, Named};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
+use crate::table::short;
 
 /// Degrees of freedom of the student-t likelihood unless given.
 const DEGREES_OF_FREEDOM: f64 = 4.0;
+
+/// Noise scales of standardised targets: beyond them, double precision does not tell the noise, or the function, from nothing.
+const NOISE: RangeInclusive<f64> = 1e-12..=1e12;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -206,9 +211,12 @@ impl ModelSettings {
             _ => &[],
         };
         for noise in scales {
-            if !(noise.is_finite() && *noise > 0.0) {
+            if !NOISE.contains(noise) {
                 return Err(Failure::request(format!(
-                    "the noise is {noise}: it is a standard deviation and must be positive and finite"
+                    "the noise is {}: it is a standard deviation in units of the targets' own and must be positive and finite, from {:e} to {:e}",
+                    short(*noise),
+                    NOISE.start(),
+                    NOISE.end()
                 )));
             }
         }
@@ -222,9 +230,12 @@ impl ModelSettings {
                     "{name} is of a learned noise: give --noise learn as well, or leave it out"
                 )));
             }
-            if !(value > 0.0 && (value * value).is_normal()) {
+            if !NOISE.contains(&value) {
                 return Err(Failure::request(format!(
-                    "{name} is {value}: it must be positive and finite"
+                    "{name} is {}: it must be positive and finite, from {:e} to {:e}",
+                    short(value),
+                    NOISE.start(),
+                    NOISE.end()
                 )));
             }
         }
@@ -236,7 +247,8 @@ impl ModelSettings {
             }
             if !(degrees > 0.0 && degrees.is_finite()) {
                 return Err(Failure::request(format!(
-                    "--degrees-of-freedom is {degrees}: it must be positive and finite"
+                    "--degrees-of-freedom is {}: it must be positive and finite",
+                    short(degrees)
                 )));
             }
         }

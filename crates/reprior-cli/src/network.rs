@@ -6,10 +6,12 @@ use reprior::compute::Real;
 use reprior::model::{InputKind, InputReduction};
 use reprior::network::layer::{Layer, Shape};
 use reprior::network::{Architecture, Composition, LayerScale, Named};
+use reprior_io::regular;
 use serde::Deserialize;
 
 use crate::error::Failure;
 use crate::model_settings::ModelSettings;
+use crate::table::short;
 
 /// What `network` is called in the settings once its layers have been read from a file.
 const LAYERS: &str = "layers";
@@ -40,7 +42,7 @@ impl ModelSettings {
         {
             return Ok(());
         }
-        let text = std::fs::read_to_string(network).map_err(|error| {
+        let text = regular::read_text(Path::new(network)).map_err(|error| {
             Failure::request(format!(
                 "the network's description `{network}` cannot be read: {error}"
             ))
@@ -227,7 +229,8 @@ fn scale(weight_variance: f64, bias_variance: f64) -> Result<LayerScale, Failure
     for (value, is_allowed) in checks {
         if !(is_allowed && value.is_finite()) {
             return Err(Failure::request(format!(
-                "a prior variance is {value}: weights need a positive one, biases zero or a positive one"
+                "a prior variance is {}: weights need a positive one, biases zero or a positive one",
+                short(value)
             )));
         }
     }

@@ -1,11 +1,12 @@
 //! `reprior plan`, and the check that `sample` makes before it allocates anything.
 
-use reprior_io::run::{DataType, Schema, free_bytes};
+use reprior_io::run::{DataType, Schema};
 use serde_json::json;
 
 use crate::arguments::PlanArguments;
 use crate::budget::{Budget, Sizes, available_memory};
 use crate::closed_form;
+use crate::disk::Destination;
 use crate::error::Failure;
 use crate::minibatch;
 use crate::names::Precision;
@@ -21,6 +22,8 @@ pub struct Plan {
     pub schema: Schema,
     /// Bytes of the finished run folder, checkpoints included.
     pub disk_bytes: u64,
+    /// Bytes of each chain's checkpoint.
+    checkpoint_bytes: u64,
     /// Bytes of each chain's buffers for draws.
     writer_bytes: u64,
 }
@@ -62,6 +65,7 @@ impl Plan {
         let disk = schema.bytes_on_disk().map_err(Failure::request)?;
         Ok(Self {
             disk_bytes: disk.saturating_add(checkpoint.saturating_mul(sizes.chains as u64)),
+            checkpoint_bytes: checkpoint,
             sizes,
             budget,
             writer_bytes: writers,
@@ -73,7 +77,16 @@ impl Plan {
     ///
     /// # Errors
     /// A wrong request, with what would fit.
-    pub fn check(&self, settings: &Settings, out: &std::path::Path) -> Result<(), Failure> {
+    pub fn check(&self, settings: &Settings, place: Destination<'_>) -> Result<(), Failure> {
+        self.check_memory(settings)?;
+        place.check(&self.schema, self.checkpoint_bytes)
+    }
+
+    /// Refuses a run that this machine has not the memory for.
+    ///
+    /// # Errors
+    /// A wrong request, with what would fit.
+    pub fn check_memory(&self, settings: &Settings) -> Result<(), Failure> {
         let available = available_memory();
         if self.budget.memory_bytes > available {
             let advice = self.advice(settings, available);
@@ -81,17 +94,6 @@ impl Plan {
                 "the run needs {} of memory, {} are free{advice}",
                 bytes(self.budget.memory_bytes as f64),
                 bytes(available as f64),
-            )));
-        }
-        // an unreadable disk will say so itself when the folder is made
-        if let Ok(Some(free)) = free_bytes(out)
-            && self.disk_bytes > free
-        {
-            return Err(Failure::request(format!(
-                "the run folder will take {}, {} are free at `{}`; record less (--draws, --test, --keep, --keep-weights) or choose another --out",
-                bytes(self.disk_bytes as f64),
-                bytes(free as f64),
-                out.display(),
             )));
         }
         Ok(())

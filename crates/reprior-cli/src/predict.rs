@@ -1,6 +1,5 @@
 //! `reprior predict`: predictions for new inputs from a run's kept positions.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
@@ -18,10 +17,11 @@ use crate::minibatch;
 use crate::names::Precision;
 use crate::predictive::{Block, Gatherer, Kind};
 use crate::problem::{DataDescription, Problem};
+use crate::recorded::{lacks_positions, open_draws};
 use crate::schema::{POSITION, POSITIONS};
 use crate::stored::Stored;
-use crate::summary::open_run;
-use crate::table::{number, to_stderr};
+use crate::summary::{complete_draws, open_run};
+use crate::table::{bytes_to_stdout, number, to_stderr};
 
 /// Rows that are predicted together.
 const BLOCK_ROWS: usize = 1000;
@@ -32,6 +32,11 @@ const BLOCK_ROWS: usize = 1000;
 /// A wrong request: not a run, no draws yet, inputs of another kind.
 pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     let (settings, description) = open_run(&arguments.run)?;
+    let reader = open_draws(&arguments.run, &settings, &description)?;
+    let draws = complete_draws(&reader);
+    if let Some(lacking) = lacks_positions(&reader, draws, &arguments.run) {
+        return Err(Failure::Request(lacking));
+    }
     let inputs =
         load_inputs(&arguments.data, &description.expected_inputs()).map_err(Failure::request)?;
     let problem = Problem::load(settings)?;
@@ -42,7 +47,6 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
             arguments.run.display()
         )));
     }
-    let reader = DrawReader::open(&arguments.run).map_err(Failure::request)?;
     let turned = arguments
         .rotate
         .map(|degrees| rotated(&inputs.values, description.kind, degrees));
@@ -105,10 +109,7 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         .map_err(|error| Failure::run(error.to_string()))?;
     match &arguments.out {
         Some(path) => atomic::write(path, &text).map_err(Failure::request)?,
-        None => {
-            // a closed pipe is the reader's choice
-            let _ = std::io::stdout().lock().write_all(&text);
-        }
+        None => bytes_to_stdout(&text),
     }
     if let Some(detector) = detector {
         let found = detector.finish(&reader, &problem.settings, &description)?;

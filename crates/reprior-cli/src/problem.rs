@@ -7,7 +7,8 @@ use reprior::compute::Real;
 use reprior::gaussian_process::Covariance;
 use reprior::model::likelihood::{Likelihood, LikelihoodName};
 use reprior::model::{
-    Affine, Dataset, InputKind, InputValues, Model, PixelScaling, Split, Standardisation, Targets,
+    Affine, Dataset, InputKind, InputScaling, InputValues, Model, PixelScaling, Split,
+    Standardisation, Targets,
 };
 use reprior::network::Architecture;
 use reprior::posterior::Coordinates;
@@ -88,6 +89,7 @@ impl Problem {
         }
         let target_columns = target_columns(&request).map_err(Failure::request)?;
         let Split { train, mut test } = load(&request).map_err(Failure::request)?;
+        check_targets(&settings.data.source, [&train.targets, &test.targets])?;
         if settings.data.test.is_none() && matches!(test.kind, InputKind::Image { .. }) {
             test = test.slice(0..test.rows.min(DEFAULT_TEST_IMAGES));
         }
@@ -263,6 +265,52 @@ impl DataDescription {
         }
     }
 
+    /// Refuses a description that contradicts itself.
+    ///
+    /// # Errors
+    /// A wrong request: `data.json` of the folder `run` is damaged.
+    pub fn check(&self, run: &Path) -> Result<(), Failure> {
+        let standardisation = &self.standardisation;
+        let (inputs, columns) = match (&standardisation.inputs, self.kind) {
+            (InputScaling::Columns(maps), InputKind::Table) => (maps.len(), self.columns),
+            (
+                InputScaling::Pixels(_),
+                InputKind::Image {
+                    height,
+                    width,
+                    channels,
+                },
+            ) => {
+                let pixels = height
+                    .checked_mul(width)
+                    .and_then(|all| all.checked_mul(channels));
+                (pixels.unwrap_or(0), self.columns)
+            }
+            _ => (0, 1),
+        };
+        let outputs = self.output_names.len();
+        let is_sound = inputs == columns
+            && columns > 0
+            && outputs > 0
+            && (self.column_names.is_empty() || self.column_names.len() == columns)
+            && standardisation.targets.len() == outputs
+            && standardisation
+                .constant_columns
+                .iter()
+                .all(|&column| column < columns)
+            && standardisation
+                .constant_targets
+                .iter()
+                .all(|&output| output < outputs);
+        if is_sound {
+            return Ok(());
+        }
+        Err(Failure::request(format!(
+            "`{}` is damaged: the numbers of columns, outputs and scales in it contradict each other",
+            run.join("data.json").display()
+        )))
+    }
+
     /// One line on what the data are.
     pub fn in_words(&self) -> String {
         let targets = match (self.is_classification, self.output_names.as_slice()) {
@@ -309,6 +357,34 @@ impl DataDescription {
         }
         notes
     }
+}
+
+/// The largest target: squares of larger ones overflow.
+const MOST_TARGET: f64 = 1e150;
+
+/// Refuses targets that nothing can be learned from, or that are too large to be computed with.
+fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
+    if let Targets::Classes { names, .. } = sets[0]
+        && let [only] = names.as_slice()
+    {
+        return Err(Failure::request(format!(
+            "the target of `{source}` has a single class, `{only}`: there is nothing to tell apart; choose another --target, or give records of the other classes as well"
+        )));
+    }
+    for targets in sets {
+        let Targets::Real { values, names } = targets else {
+            continue;
+        };
+        let too_large = values.iter().position(|value| value.abs() > MOST_TARGET);
+        if let Some(at) = too_large {
+            return Err(Failure::request(format!(
+                "target `{}` of `{source}` has the value {:e}, and targets beyond {MOST_TARGET:e} cannot be computed with: give the column in a larger unit, or correct the value",
+                names[at % names.len()],
+                values[at]
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// FNV-1a over every number of the records.

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use reprior::metrics::Mixture;
 use reprior::model::{InputKind, Targets};
 use reprior_io::data::load;
-use reprior_io::run::{DrawReader, atomic};
+use reprior_io::regular;
+use reprior_io::run::atomic;
 use reprior_report::{Images, Others, Predictions, Run, page};
 
 use crate::arguments::ReportArguments;
 use crate::effective::{for_each_block, read_truth};
 use crate::error::Failure;
 use crate::problem::{DataDescription, fingerprint};
+use crate::recorded::open_draws;
 use crate::settings::Settings;
 use crate::summary::{open_run, summarise_run};
 use crate::table::to_stdout;
@@ -56,7 +58,7 @@ fn gather(folder: &Path, ood: &[PathBuf]) -> Result<Run, Failure> {
     let summary: reprior_report::Summary =
         serde_json::from_value(document).map_err(Failure::run)?;
     let config = folder.join("config.toml");
-    let configuration = std::fs::read_to_string(&config).map_err(|error| {
+    let configuration = regular::read_text(&config).map_err(|error| {
         Failure::request(format!("`{}` cannot be read: {error}", config.display()))
     })?;
     let predictions = predictions(folder, &settings, &description, summary.draws)?;
@@ -85,7 +87,7 @@ fn predictions(
     if draws == 0 || description.test_rows == 0 {
         return Ok(None);
     }
-    let reader = DrawReader::open(folder).map_err(Failure::request)?;
+    let reader = open_draws(folder, settings, description)?;
     let (mut mean, mut lower, mut upper, mut shown) = (vec![], vec![], vec![], vec![]);
     let mut probabilities = Vec::new();
     let truth = read_truth(&reader, description)?;
@@ -161,7 +163,8 @@ fn others(path: &Path, description: &DataDescription) -> Result<Others, Failure>
         )));
     }
     let refuse = |error: csv::Error| Failure::request(format!("`{name}` cannot be read: {error}"));
-    let mut reader = csv::Reader::from_path(path).map_err(refuse)?;
+    let file = regular::open(path).map_err(|error| refuse(error.into()))?;
+    let mut reader = csv::Reader::from_reader(file);
     let headers = reader.headers().map_err(refuse)?;
     let column = headers.iter().position(|header| header == "confidence");
     let column = column.ok_or_else(|| {

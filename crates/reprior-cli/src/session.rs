@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use reprior::chain::{Chain, Control, Moments, Outcome, Progress, Walk, run};
 use reprior::model::{Model, whole_weights};
 use reprior::posterior::{NetworkPosterior, Projection, Recorder};
+use reprior_io::regular;
 use reprior_io::run::{
     Checkpoint, DrawStore, RunFolder, Schema, Values, WEIGHTS, atomic, checkpoint,
 };
@@ -15,6 +16,7 @@ use reprior_io::run::{
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
 use crate::chain_state::{read_document, restore};
 use crate::closed_form::{self, ClosedForm};
+use crate::disk::Destination;
 use crate::error::Failure;
 use crate::minibatch::{self, GivenWeights};
 use crate::names::Precision;
@@ -51,19 +53,24 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
         )));
     }
     let problem = Problem::load(settings)?;
+    let place = Destination::New {
+        out: &out,
+        overwrite: arguments.overwrite,
+    };
     if let Some(covariance) = problem.settings.sampler.method.covariance() {
+        closed_form::check_disk(&problem, place)?;
         let posterior = ClosedForm::new(&problem, covariance)?;
         let folder = create(&problem, &out, arguments.overwrite)?;
         return closed_form::run(&posterior, &folder, &arguments.driving);
     }
     if let Some(resolved) = &problem.minibatch {
         let plan = minibatch::Plan::new(&problem, resolved)?;
-        plan.check(&out)?;
+        plan.check(place)?;
         let folder = create(&problem, &out, arguments.overwrite)?;
         return minibatch::run(&problem, &plan, &folder, &arguments.driving);
     }
     let plan = Plan::new(&problem)?;
-    plan.check(&problem.settings, &out)?;
+    plan.check(&problem.settings, place)?;
     let folder = create(&problem, &out, arguments.overwrite)?;
     drive(&problem, &plan, &folder, &arguments.driving)
 }
@@ -102,17 +109,19 @@ pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
             folder.path().display()
         )));
     }
+    let place = Destination::Resumed(folder.path());
     if let Some(covariance) = problem.settings.sampler.method.covariance() {
+        closed_form::check_disk(&problem, place)?;
         let posterior = ClosedForm::new(&problem, covariance)?;
         return closed_form::run(&posterior, &folder, &arguments.driving);
     }
     if let Some(resolved) = &problem.minibatch {
         let plan = minibatch::Plan::new(&problem, resolved)?;
-        plan.check(folder.path())?;
+        plan.check(place)?;
         return minibatch::run(&problem, &plan, &folder, &arguments.driving);
     }
     let plan = Plan::new(&problem)?;
-    plan.check(&problem.settings, folder.path())?;
+    plan.check(&problem.settings, place)?;
     drive(&problem, &plan, &folder, &arguments.driving)
 }
 
@@ -125,7 +134,7 @@ pub fn read_description(run: &Path) -> Result<Option<DataDescription>, Failure> 
     if !path.exists() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = regular::read_text(&path).map_err(|error| {
         Failure::request(format!("`{}` cannot be read: {error}", path.display()))
     })?;
     serde_json::from_str(&text)

@@ -8,6 +8,7 @@ use reprior::model::{InputReduction, PixelScaling};
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
 use reprior_io::data::{BUILT_INS, Request, Task};
+use reprior_io::regular;
 use reprior_report::Nature;
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +131,7 @@ impl Settings {
     /// # Errors
     /// A wrong request naming the file, the key and the line.
     pub fn from_file(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = regular::read_text(path).map_err(|error| {
             Failure::request(format!("`{}` cannot be read: {error}", path.display()))
         })?;
         let mut settings: Self = toml::from_str(&text).map_err(|error| {

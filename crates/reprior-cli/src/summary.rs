@@ -18,6 +18,7 @@ use crate::judgement::in_words;
 use crate::minibatch::{self, MinibatchSummary};
 use crate::predictive::Metrics;
 use crate::problem::DataDescription;
+use crate::recorded::{lacks_positions, open_draws};
 use crate::session::read_description;
 use crate::settings::Settings;
 use crate::table::to_stdout;
@@ -132,15 +133,27 @@ pub fn open_run(run: &Path) -> Result<(Settings, DataDescription), Failure> {
 /// A wrong request: not a run folder, or one that cannot be read.
 pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
     let (settings, description) = open_run(run)?;
-    let reader = DrawReader::open(run).map_err(Failure::request)?;
+    let reader = open_draws(run, &settings, &description)?;
+    let mut summary = summarise_draws(run, &settings, &description, &reader)?;
+    let lacking = lacks_positions(&reader, summary.draws, run);
+    summary.warnings.extend(lacking);
+    Ok(summary)
+}
+
+fn summarise_draws(
+    run: &Path,
+    settings: &Settings,
+    description: &DataDescription,
+    reader: &DrawReader,
+) -> Result<Summary, Failure> {
     if settings.sampler.method.covariance().is_some() {
-        return closed_form::summarise(&reader, run, &settings, &description);
+        return closed_form::summarise(reader, run, settings, description);
     }
     if let Some(method) = settings.sampler.method.minibatch() {
-        return minibatch::summarise(&reader, run, &settings, &description, method);
+        return minibatch::summarise(reader, run, settings, description, method);
     }
     let schedule = settings.schedule();
-    let draws = complete_draws(&reader);
+    let draws = complete_draws(reader);
     let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
     let mut step_size = Vec::new();
     let mut seconds: f64 = 0.0;
@@ -163,17 +176,17 @@ pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         seconds,
     };
     let noise = if settings.model.learns_noise() {
-        noise_scales(&reader, &description, draws)?
+        noise_scales(reader, description, draws)?
     } else {
         Vec::new()
     };
     let chains = schedule.chains;
-    let weights = projections(&reader, chains, draws, &rates)?;
+    let weights = projections(reader, chains, draws, &rates)?;
     let Predicted {
         ess: prediction,
         metrics,
         fit,
-    } = predictions(&reader, &settings, &description, draws, &rates)?;
+    } = predictions(reader, settings, description, draws, &rates)?;
     let rhats = [&weights, &prediction]
         .into_iter()
         .flatten()
@@ -215,8 +228,8 @@ pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         n_gradients: warmup.n_gradients + sampling.n_gradients,
         n_jitter: warmup.n_jitter + sampling.n_jitter,
         n_clamped: clamped as u64,
-        energy_error: energy_errors(&reader, draws)?,
-        stationarity: stationarity(&reader, draws)?,
+        energy_error: energy_errors(reader, draws)?,
+        stationarity: stationarity(reader, draws)?,
         log_marginal_likelihood: None,
         rhat_max: spread(rhats).max,
         noise,
@@ -230,8 +243,8 @@ pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
         warnings: Vec::new(),
         verdict: Verdict::default(),
     };
-    let others = summary.warnings_for(&settings, &sampling);
-    summary.conclude(&settings, others);
+    let others = summary.warnings_for(settings, &sampling);
+    summary.conclude(settings, others);
     Ok(summary)
 }
 

@@ -366,3 +366,29 @@ fn damaged_or_unsuitable_arrays() {
         &["not a readable .npz archive"],
     );
 }
+
+#[test]
+fn only_the_rows_asked_for_are_read_of_one_table() {
+    // a value that nobody may read is where it shows who does
+    let x = npy("<f8", false, "(4, 1)", &f8(&[1.0, 2.0, 3.0, f64::NAN]));
+    let y = npy("<f8", false, "(4,)", &f8(&[1.0, 2.0, 3.0, 4.0]));
+    let files = archive(&[("x", x), ("y", y)]);
+    let request = |train, test, shuffle| Request {
+        train,
+        test,
+        shuffle,
+        ..Request::new(files.path("data.npz"))
+    };
+    let split = load(&request(Some(2), Some(1), None)).unwrap();
+    assert_eq!((split.train.rows, split.test.rows), (2, 1));
+    for request in [
+        request(Some(2), None, None),
+        request(Some(3), Some(1), None),
+        request(Some(2), Some(1), Some(1)),
+    ] {
+        assert!(load(&request).unwrap_err().to_string().contains("NaN"));
+    }
+    // more than there are
+    let error = load(&request(Some(3), Some(2), None)).unwrap_err();
+    assert!(!error.to_string().is_empty());
+}

@@ -5,6 +5,7 @@ use std::path::Path;
 use reprior::chain::AroundMode;
 use reprior::laplace::{LayerCurvature, Structure};
 use reprior::metrics::Family;
+use reprior_io::regular;
 use reprior_io::run::{DrawStore, RunFolder, Values};
 use serde::{Deserialize, Serialize};
 
@@ -142,7 +143,7 @@ pub fn finish<R: Stored>(
 
 /// The fits of a run; none where there is no file.
 pub fn read(run: &Path) -> Vec<Fit> {
-    let text = std::fs::read_to_string(run.join(FILE)).unwrap_or_default();
+    let text = regular::read_text(&run.join(FILE)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 

@@ -1,18 +1,17 @@
 //! What a run of a minibatch method takes: memory, disk, operations.
 
-use std::path::Path;
-
 use reprior::chain::Collection;
 use reprior::network::Composition;
 use reprior::stochastic::preconditioner::{Block, Preconditioner, Scope};
 use reprior::stochastic::{Dynamics, Layout};
-use reprior_io::run::{DataType, Schema, free_bytes};
+use reprior_io::run::{DataType, Schema};
 use serde_json::json;
 
 use super::resolve::Resolved;
 use super::run::network;
 use super::schema::schema;
 use crate::budget::available_memory;
+use crate::disk::Destination;
 use crate::error::Failure;
 use crate::method::MinibatchMethod;
 use crate::names::Precision;
@@ -34,6 +33,8 @@ pub struct Plan {
     chain_bytes: u64,
     memory_bytes: u64,
     disk_bytes: u64,
+    /// Of each chain's checkpoint.
+    checkpoint_bytes: u64,
     /// Of one update.
     operations: f64,
 }
@@ -135,6 +136,7 @@ impl Plan {
             chain_bytes: chain,
             memory_bytes: (shared as u64).saturating_add(chain.saturating_mul(chains)),
             disk_bytes: disk.saturating_add(checkpoint.saturating_mul(chains)),
+            checkpoint_bytes: checkpoint,
             operations: 3.0 * forward * resolved.batch as f64,
         })
     }
@@ -152,7 +154,7 @@ impl Plan {
     ///
     /// # Errors
     /// A wrong request.
-    pub fn check(&self, out: &Path) -> Result<(), Failure> {
+    pub fn check(&self, place: Destination<'_>) -> Result<(), Failure> {
         let available = available_memory();
         if self.memory_bytes > available {
             return Err(Failure::request(format!(
@@ -162,18 +164,7 @@ impl Plan {
                 self.way_out()
             )));
         }
-        // an unreadable disk will say so itself when the folder is made
-        if let Ok(Some(free)) = free_bytes(out)
-            && self.disk_bytes > free
-        {
-            return Err(Failure::request(format!(
-                "the run folder will take {}, {} are free at `{}`; record less (--draws, --test, --keep, --keep-weights) or choose another --out",
-                bytes(self.disk_bytes as f64),
-                bytes(free as f64),
-                out.display()
-            )));
-        }
-        Ok(())
+        place.check(&self.schema, self.checkpoint_bytes)
     }
 }
 

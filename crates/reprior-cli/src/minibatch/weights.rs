@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use reprior::network::Architecture;
 use reprior::stochastic::Layout;
+use reprior_io::regular;
 use reprior_io::run::WEIGHTS;
 use reprior_io::weights::read_sequential;
 
@@ -68,7 +69,7 @@ impl GivenWeights {
     /// # Errors
     /// A wrong request: a file that cannot be read any more.
     pub fn bytes(&self) -> Result<Vec<u8>, Failure> {
-        std::fs::read(&self.path).map_err(|error| {
+        regular::read(&self.path).map_err(|error| {
             let path = self.path.display();
             Failure::request(format!("the weights `{path}` cannot be read: {error}"))
         })

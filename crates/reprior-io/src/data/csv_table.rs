@@ -3,7 +3,6 @@
 //! Quoted cells, CRLF line ends, a byte order mark, spaces around cells and blank rows at the end are all accepted. Input cells have to be finite numbers. The
 //! target is read as text first: it may turn out to be a class. The file is held in memory once, as bytes, so that messages can give its lines.
 
-use std::fs;
 use std::path::Path;
 
 use csv::StringRecord;
@@ -13,6 +12,7 @@ use super::csv_cells::{Lines, missing, number, read_header, reader};
 use super::error::{excerpt, show};
 use super::targets::{self, MAX_CLASSES};
 use super::{DataError, Request, Task, split};
+use crate::regular;
 
 /// The columns to read, as positions in the header.
 pub(super) struct Columns {
@@ -59,7 +59,7 @@ pub(super) fn load(path: &Path, request: &Request) -> Result<Split, DataError> {
 
 /// The names of the target columns.
 pub(super) fn target_columns(path: &Path, request: &Request) -> Result<Vec<String>, DataError> {
-    let bytes = fs::read(path).map_err(|cause| DataError::from_io(path, cause))?;
+    let bytes = regular::read(path).map_err(|cause| DataError::from_io(path, cause))?;
     let header = read_header(path, &mut reader(&bytes))?;
     let columns = choose(path, &header, request)?;
     Ok(columns
@@ -131,7 +131,7 @@ pub(super) fn read(
     path: &Path,
     choose: impl FnOnce(&[String]) -> Result<Columns, DataError>,
 ) -> Result<Table, DataError> {
-    let bytes = fs::read(path).map_err(|cause| DataError::from_io(path, cause))?;
+    let bytes = regular::read(path).map_err(|cause| DataError::from_io(path, cause))?;
     let mut reader = reader(&bytes);
     let header = read_header(path, &mut reader)?;
     let columns = choose(&header)?;

@@ -3,7 +3,6 @@
 //! Memory grows with the bytes that arrive, never with what a header claims.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::DataError;
 use super::error::show;
+use crate::regular;
 
 /// Magic number of a file of images.
 pub(super) const IMAGES: u32 = 0x0803;
@@ -29,7 +29,7 @@ impl<'a> Stream<'a> {
     /// Opens a file and decompresses it if it begins as gzip does.
     pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
         let io = |cause| DataError::from_io(path, cause);
-        let file = File::open(path).map_err(io)?;
+        let file = regular::open(path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
         let mut reader = BufReader::with_capacity(1 << 16, file);
         let is_compressed = reader.fill_buf().map_err(io)?.starts_with(&[0x1f, 0x8b]);

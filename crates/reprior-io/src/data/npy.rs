@@ -2,12 +2,18 @@
 //!
 //! Layout: `\x93NUMPY`, version (two bytes), length of the header (2 bytes in version 1, 4 in later ones, little-endian), the header (a Python dictionary with
 //! `descr`, `fortran_order`, `shape`), then the values. The header is parsed here rather than by a library because its declared sizes are not to be believed:
-//! nothing is allocated before the bytes that fill it have arrived, and the declared shape has to match the stream's length.
+//! memory grows with the bytes that have arrived, is asked for before it is used, and the declared shape has to match the
+//! stream's length.
 
 use std::io::Read;
 
+use crate::memory;
+
 /// The longest header accepted, in bytes; NumPy's own are below 200.
 const MAX_HEADER: usize = 1 << 16;
+
+/// Bytes that are asked of the system without a look at what is free.
+const UNCHECKED: u64 = 64 << 20;
 
 /// An array of numbers, all finite.
 #[derive(Debug)]
@@ -67,9 +73,14 @@ pub(super) fn read(
         shape[0] = rows.unwrap_or(shape[0]);
     }
     let count = shape.iter().product();
+    // once as they are read, once as they are put into sets
+    let needed = (count as u64).saturating_mul(2 * 8);
+    if needed > UNCHECKED && needed > memory::left() {
+        return Err(too_large(count));
+    }
     let values = read_values(stream, kind, count, !is_cut)?;
     let values = if is_fortran {
-        from_fortran(&values, &shape)
+        from_fortran(&values, &shape)?
     } else {
         values
     };
@@ -186,7 +197,9 @@ fn read_values(
     let mut values = Vec::new();
     let mut buffer = vec![0; (1 << 13) * kind.size];
     while values.len() < count {
-        let chunk = (count - values.len()).min(1 << 13) * kind.size;
+        let elements = (count - values.len()).min(1 << 13);
+        let chunk = elements * kind.size;
+        reserve(&mut values, elements, count)?;
         stream.read_exact(&mut buffer[..chunk]).map_err(|cause| {
             format!("its values cannot be read ({cause}); the file is truncated or damaged")
         })?;
@@ -236,19 +249,36 @@ fn exact(integer: i64) -> Result<f64, String> {
     }
 }
 
+/// Asks for memory of `additional` of the `count` values in all.
+pub(super) fn reserve(
+    values: &mut Vec<f64>,
+    additional: usize,
+    count: usize,
+) -> Result<(), String> {
+    values.try_reserve(additional).map_err(|_| too_large(count))
+}
+
+fn too_large(count: usize) -> String {
+    format!(
+        "its {count} values ({} MB as real numbers) do not fit into memory; ask for fewer records, or save fewer in the file",
+        (count as u64).saturating_mul(8) / 1_000_000
+    )
+}
+
 /// Reorders values with the first axis fastest into values with the last axis fastest.
-fn from_fortran(values: &[f64], shape: &[usize]) -> Vec<f64> {
-    (0..values.len())
-        .map(|position| {
-            let at = index(position, shape);
-            let offset = at
-                .iter()
-                .zip(shape)
-                .rev()
-                .fold(0, |offset, (&at, &axis)| offset * axis + at);
-            values[offset]
-        })
-        .collect()
+fn from_fortran(values: &[f64], shape: &[usize]) -> Result<Vec<f64>, String> {
+    let mut reordered = Vec::new();
+    reserve(&mut reordered, values.len(), values.len())?;
+    reordered.extend((0..values.len()).map(|position| {
+        let at = index(position, shape);
+        let offset = at
+            .iter()
+            .zip(shape)
+            .rev()
+            .fold(0, |offset, (&at, &axis)| offset * axis + at);
+        values[offset]
+    }));
+    Ok(reordered)
 }
 
 /// The index along each axis of the value at `position`, the last axis being fastest.

@@ -23,7 +23,13 @@ pub(super) fn load(path: &Path, request: &Request) -> Result<Split, DataError> {
     if !archive.has("x_train") && archive.has("x") {
         let y = archive.array("y", None)?;
         let targets = targets(path, "y", &[&y], request.task)?.remove(0);
-        let table = set(&mut archive, "x", &y, targets, None)?;
+        // in their order in the file, the rows that are asked for come first
+        let limit = match (request.train, request.test, request.shuffle) {
+            (Some(train), Some(test), None) => train.checked_add(test),
+            _ => None,
+        };
+        let limit = limit.filter(|&limit| limit < y.shape[0]);
+        let table = set(&mut archive, "x", &y, targets, limit)?;
         return split::split_table(&table, request, table.rows * 4 / 5);
     }
     let mut labelled = vec![archive.array("y_train", None)?];

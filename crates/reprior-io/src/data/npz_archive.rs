@@ -12,6 +12,7 @@ use reprior::model::InputKind;
 use super::DataError;
 use super::error::{excerpt, show};
 use super::npy::{self, Array};
+use crate::regular;
 
 /// The largest factor by which deflate can compress; a greater claim is a lie.
 const MAX_RATIO: u64 = 1040;
@@ -28,7 +29,7 @@ impl<'a> Archive<'a> {
     /// Opens the archive at `path`.
     pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
         let io = |cause| DataError::from_io(path, cause);
-        let file = File::open(path).map_err(io)?;
+        let file = regular::open(path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
         if length == 0 {
             return Err(DataError::Empty {
@@ -91,6 +92,7 @@ impl<'a> Archive<'a> {
             records,
             ..
         } = self.array(name, rows)?;
+        let path = self.path;
         let columns: usize = shape[1..].iter().product();
         if shape.len() == 1 || columns == 0 {
             let shape = [&[records], &shape[1..]].concat();
@@ -122,7 +124,9 @@ impl<'a> Archive<'a> {
                     width,
                     channels,
                 },
-                planes(&values, height * width, channels),
+                planes(&values, height * width, channels).map_err(|problem| {
+                    DataError::malformed(path, format!("array `{name}`: {problem}"))
+                })?,
             ),
             _ => (InputKind::Table, values),
         };
@@ -156,12 +160,13 @@ fn excerpt_long(text: &str) -> String {
 }
 
 /// Reorders records × pixels × channels into records × channels × pixels.
-fn planes(values: &[f64], pixels: usize, channels: usize) -> Vec<f64> {
-    let mut reordered = Vec::with_capacity(values.len());
+fn planes(values: &[f64], pixels: usize, channels: usize) -> Result<Vec<f64>, String> {
+    let mut reordered = Vec::new();
+    npy::reserve(&mut reordered, values.len(), values.len())?;
     for image in values.chunks_exact(pixels * channels) {
         for channel in 0..channels {
             reordered.extend(image.iter().skip(channel).step_by(channels));
         }
     }
-    reordered
+    Ok(reordered)
 }

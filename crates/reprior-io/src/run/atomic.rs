@@ -29,6 +29,20 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     write_with(path, |file| file.write_all(bytes))
 }
 
+/// As [`write()`], but nothing is written where `path` has these bytes already: a file that is complete needs no space to be
+/// written again.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_changed(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    let is_same_length = fs::symlink_metadata(path)
+        .is_ok_and(|present| present.is_file() && present.len() == bytes.len() as u64);
+    if is_same_length && fs::read(path).is_ok_and(|present| present == bytes) {
+        return Ok(());
+    }
+    write(path, bytes)
+}
+
 /// As [`write()`], with what `contents` writes: a large file need not be in memory as a whole.
 ///
 /// # Errors
@@ -117,7 +131,7 @@ pub fn remove_leftovers(folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-fn is_leftover(name: &OsStr) -> bool {
+pub(crate) fn is_leftover(name: &OsStr) -> bool {
     name.to_str()
         .is_some_and(|name| name.starts_with('.') && name.ends_with(SUFFIX))
 }

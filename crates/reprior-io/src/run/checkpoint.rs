@@ -11,13 +11,13 @@
 use super::values::{DataType, Values, decode};
 use super::writer::Cursor;
 use super::{RunError, atomic};
+use crate::regular;
 use flate2::Crc;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -174,7 +174,7 @@ pub(crate) fn save(
 /// or fails its checksum; [`RunError::Io`] when it cannot be read.
 pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
     let path = path(run, chain);
-    let bytes = match fs::read(&path) {
+    let bytes = match regular::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RunError::io("read", &path)(error)),

@@ -26,6 +26,12 @@ pub enum RunError {
     /// The folder is not one that a run wrote.
     #[error("{} is not a run folder: it has neither config.toml nor draws.zarr", .0.display())]
     NotARun(PathBuf),
+    /// A run was killed before its settings were written.
+    #[error(
+        "{} was stopped before its settings were written, so there is nothing to go on with: start the run again, it can take this folder",
+        .0.display()
+    )]
+    NotBegun(PathBuf),
     /// Another process holds the run folder's lock.
     #[error("{} is being written by another process: wait for it or stop it", .0.display())]
     Locked(PathBuf),

@@ -1,21 +1,25 @@
 //! The run folder: made, opened, locked; its text files.
 //!
 //! ```text
-//! RUN/.lock          held by the process that writes
+//! RUN/.lock          held by the process that writes; says that the folder is a run's
 //! RUN/config.toml    resolved settings
 //! RUN/draws.zarr/    draws (DrawStore, DrawReader)
 //! RUN/checkpoint/    states of the chains (checkpoint)
 //! RUN/weights.safetensors   weights that chains began at, where they were given
 //! RUN/data.json      what the data were, how they were standardised
-//! RUN/summary.json, RUN/report.html
+//! RUN/summary.json, RUN/laplace.json, RUN/report.html
 //! ```
+//!
+//! A process that is killed before `config.toml` is there leaves a folder in which nothing can go on, but which the next run
+//! can take: what it holds by then is a run's, and no draws are among it.
 
 use super::checkpoint::CHECKPOINT;
-use super::lock::{LOCK, Lock};
+use super::lock::{LOCK, Lock, is_marked};
 use super::store::DRAWS;
 use super::{RunError, atomic};
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 const CONFIG: &str = "config.toml";
@@ -23,9 +27,10 @@ const CONFIG: &str = "config.toml";
 pub const WEIGHTS: &str = "weights.safetensors";
 /// What a run writes, and overwriting removes. What tells a run folder comes last, so that a removal that was
 /// interrupted can be repeated.
-const CONTENTS: [&str; 7] = [
+pub(crate) const CONTENTS: [&str; 8] = [
     "report.html",
     "summary.json",
+    "laplace.json",
     CHECKPOINT,
     DRAWS,
     "data.json",
@@ -37,11 +42,27 @@ const CONTENTS: [&str; 7] = [
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    _lock: Lock,
+    lock: Lock,
+}
+
+/// What a folder holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    /// Nothing, or there is no folder.
+    Nothing,
+    /// What a run leaves that was killed before its settings were written.
+    Begun,
+    /// The same, beside what is not a run's.
+    BegunAmongOthers,
+    /// A run.
+    Run,
+    /// Anything else.
+    Others,
 }
 
 impl RunFolder {
-    /// Makes the folder of a new run, and what is missing above it; an empty folder will do.
+    /// Makes the folder of a new run, and what is missing above it; an empty folder will do, and one in which a run was killed
+    /// before its settings were written.
     ///
     /// With `overwrite`, an earlier run there is removed: the files that a run writes, no others.
     /// This writes to the folder, so that missing permissions show before any work starts.
@@ -50,22 +71,13 @@ impl RunFolder {
     /// [`RunError::Exists`] when the folder has contents and `overwrite` is off; [`RunError::NotARun`] when it is on
     /// and the contents are not a run's; [`RunError::Locked`]; [`RunError::Io`] naming the path and cause.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, RunError> {
-        let occupied = match fs::read_dir(path) {
-            Ok(entries) => has_contents(entries).map_err(RunError::io("read", path))?,
-            Err(error) if error.kind() == ErrorKind::NotFound => false,
-            Err(error) => return Err(RunError::io("create", path)(error)),
-        };
-        if occupied && !overwrite {
-            return Err(RunError::Exists(path.to_path_buf()));
-        }
-        if occupied && !is_run(path) {
-            return Err(RunError::NotARun(path.to_path_buf()));
-        }
+        check_free(path, overwrite)?;
         atomic::create_folder(path)?;
-        let folder = Self::lock(path)?;
-        if occupied {
-            folder.clear()?;
-        }
+        let mut folder = Self::lock(path)?;
+        // another process may have begun or ended a run here while the lock was waited for
+        check_free(path, overwrite)?;
+        folder.lock.mark(path)?;
+        folder.clear()?;
         atomic::create_folder(&path.join(CHECKPOINT))?;
         Ok(folder)
     }
@@ -73,11 +85,20 @@ impl RunFolder {
     /// Opens the folder of an interrupted run to go on with it, and removes what a killed process left half written.
     ///
     /// # Errors
-    /// [`RunError::NotARun`] when there is no run; [`RunError::Locked`]; [`RunError::Io`].
+    /// [`RunError::NotARun`] when there is no run; [`RunError::NotBegun`] when it was killed before its settings were written;
+    /// [`RunError::Locked`]; [`RunError::Io`].
     pub fn open(path: &Path) -> Result<Self, RunError> {
         fs::read_dir(path).map_err(RunError::io("read", path))?;
-        if !is_run(path) {
-            return Err(RunError::NotARun(path.to_path_buf()));
+        match Contents::of(path)? {
+            Contents::Run => {}
+            Contents::Begun | Contents::BegunAmongOthers => {
+                // one that is about to write its settings holds the lock
+                Lock::acquire(path)?;
+                return Err(RunError::NotBegun(path.to_path_buf()));
+            }
+            Contents::Nothing | Contents::Others => {
+                return Err(RunError::NotARun(path.to_path_buf()));
+            }
         }
         let folder = Self::lock(path)?;
         atomic::remove_leftovers(path)?;
@@ -88,7 +109,7 @@ impl RunFolder {
     fn lock(path: &Path) -> Result<Self, RunError> {
         Ok(Self {
             path: path.to_path_buf(),
-            _lock: Lock::acquire(path)?,
+            lock: Lock::acquire(path)?,
         })
     }
 
@@ -126,44 +147,65 @@ impl RunFolder {
                 "{name:?} is not the plain name of a file"
             )));
         }
-        atomic::write(&self.path.join(name), text.as_bytes())
+        atomic::write_changed(&self.path.join(name), text.as_bytes())
     }
 }
 
-fn has_contents(entries: fs::ReadDir) -> io::Result<bool> {
-    for entry in entries {
-        if entry?.file_name() != LOCK {
-            return Ok(true);
-        }
+/// Refuses a folder that a new run may not take.
+fn check_free(path: &Path, overwrite: bool) -> Result<(), RunError> {
+    match Contents::of(path)? {
+        Contents::Nothing | Contents::Begun => Ok(()),
+        Contents::Run | Contents::BegunAmongOthers if overwrite => Ok(()),
+        Contents::Others if overwrite => Err(RunError::NotARun(path.to_path_buf())),
+        _ => Err(RunError::Exists(path.to_path_buf())),
     }
-    Ok(false)
+}
+
+impl Contents {
+    fn of(path: &Path) -> Result<Self, RunError> {
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::Nothing),
+            Err(error) => return Err(RunError::io("create", path)(error)),
+        };
+        if is_run(path) {
+            return Ok(Self::Run);
+        }
+        let is_marked = is_marked(path);
+        let (mut is_empty, mut has_others) = (true, false);
+        for entry in entries {
+            let name = entry.map_err(RunError::io("read", path))?.file_name();
+            if name == LOCK {
+                continue;
+            }
+            is_empty = false;
+            let is_own = is_beginning(path, &name) || (is_marked && name == WEIGHTS);
+            has_others |= !is_own;
+        }
+        Ok(match (is_empty, has_others) {
+            // a lock without a mark: a kill in the very first moment
+            (true, _) => Self::Nothing,
+            (false, false) => Self::Begun,
+            (false, true) if is_marked => Self::BegunAmongOthers,
+            (false, true) => Self::Others,
+        })
+    }
+}
+
+/// Whether this can only be what a run makes before it writes its settings: an empty folder for checkpoints, or a half
+/// written file.
+fn is_beginning(path: &Path, name: &OsStr) -> bool {
+    if name == CHECKPOINT {
+        return fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_none());
+    }
+    let of = |file: &str| {
+        let start = format!(".{file}.");
+        name.to_str().is_some_and(|name| name.starts_with(&start))
+    };
+    atomic::is_leftover(name) && (of(CONFIG) || of(WEIGHTS))
 }
 
 /// Whether `path` looks like a run folder.
 fn is_run(path: &Path) -> bool {
     path.join(CONFIG).is_file() || path.join(DRAWS).is_dir()
-}
-
-/// Bytes free to this user on the disk of `path`, or of the nearest folder above it that exists.
-/// `None` on systems where this is not known.
-///
-/// # Errors
-/// [`RunError::Io`] when the system does not tell.
-pub fn free_bytes(path: &Path) -> Result<Option<u64>, RunError> {
-    let present = path
-        .ancestors()
-        .find(|folder| folder.exists())
-        .unwrap_or(Path::new("."));
-    free(present).map_err(RunError::io("read", present))
-}
-
-#[cfg(unix)]
-fn free(path: &Path) -> io::Result<Option<u64>> {
-    let disk = rustix::fs::statvfs(path)?;
-    Ok(Some(disk.f_bavail.saturating_mul(disk.f_frsize)))
-}
-
-#[cfg(not(unix))]
-fn free(_: &Path) -> io::Result<Option<u64>> {
-    Ok(None)
 }

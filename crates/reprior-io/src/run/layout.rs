@@ -28,7 +28,7 @@ const CHUNK_BYTES: u64 = 4 << 20;
 /// The most draws of a chunk.
 const CHUNK_DRAWS: u64 = 100;
 /// Bytes allowed for one array's metadata, which stand in its own file and in the root's.
-const METADATA_BYTES: u64 = 2 * 1024;
+pub(crate) const METADATA_BYTES: u64 = 2 * 1024;
 
 /// The store's description in memory, made from a [`Schema`] or read from the root's `zarr.json`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,16 @@
 //! One writing process per run folder.
 
 use super::RunError;
+use crate::regular;
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The name of the lock file. The file stays; the lock on it ends with the process that holds it.
 pub(crate) const LOCK: &str = ".lock";
+/// What stands in the lock file of a folder that a run has begun to fill.
+const MARK: &[u8] = b"reprior\n";
 
 /// How long a lock that is held is waited for. A child that this or the earlier process is just starting holds a copy of
 /// the open file until it runs its own program, and a killed process needs a moment to be gone.
@@ -16,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// An exclusive lock on a run folder, released when dropped, also by a process that is killed.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -36,7 +40,7 @@ impl Lock {
         let start = Instant::now();
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => return Ok(Self { file }),
                 Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
                     std::thread::sleep(PAUSE);
                 }
@@ -45,4 +49,26 @@ impl Lock {
             }
         }
     }
+
+    /// Notes in the lock file of `run` that the folder is a run's, for whoever finds it before its settings are written.
+    ///
+    /// # Errors
+    /// [`RunError::Io`] when the disk refuses.
+    pub(crate) fn mark(&mut self, run: &Path) -> Result<(), RunError> {
+        let mark = |file: &mut File| {
+            if file.metadata()?.len() == 0 {
+                file.write_all(MARK)?;
+            }
+            file.sync_all()
+        };
+        mark(&mut self.file).map_err(RunError::io("write", &run.join(LOCK)))
+    }
+}
+
+/// Whether a run has begun to fill the folder `run`.
+pub(crate) fn is_marked(run: &Path) -> bool {
+    let mut text = Vec::new();
+    let most = MARK.len() as u64 + 1;
+    regular::open(&run.join(LOCK))
+        .is_ok_and(|file| file.take(most).read_to_end(&mut text).is_ok() && text == MARK)
 }

@@ -6,10 +6,11 @@
 
 use super::RunError;
 use super::layout::{Array, GroupLayout, Layout, StoredType};
-use super::schema::MAX_CHAINS;
+use super::schema::{Draws, Group, MAX_CHAINS, Schema, Variable};
 use super::values::DataType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Version of the layout that this crate writes.
@@ -161,7 +162,8 @@ pub(crate) fn parse_root(path: &Path, bytes: &[u8]) -> Result<(Layout, Vec<u64>)
         chains: order.chains,
         groups,
     };
-    if root_document(&layout, &visible) != document {
+    let is_own = is_of_a_schema(&layout).map_err(|error| damaged(error.to_string()))?;
+    if !is_own || root_document(&layout, &visible) != document {
         return Err(damaged(
             "describes a layout that reprior does not write".into(),
         ));
@@ -221,6 +223,47 @@ fn parse_group(document: &Value, order: GroupOrder) -> Result<(GroupLayout, u64)
         attributes,
     };
     Ok((group, visible.unwrap_or(0)))
+}
+
+/// Whether the shapes, the chunks and the coordinates are those that the variables' names, types and dimensions lead to.
+fn is_of_a_schema(layout: &Layout) -> Result<bool, RunError> {
+    let variable = |array: &Array, is_sampled: bool| {
+        let own = array.dims.iter().cloned().zip(array.shape.iter().copied());
+        Ok(Variable {
+            name: array.name.clone(),
+            data_type: array.data_type()?,
+            // a sampled variable's first two are chains and draws
+            dims: own.skip(if is_sampled { 2 } else { 0 }).collect(),
+            attributes: array.attributes.clone(),
+        })
+    };
+    let group = |group: &GroupLayout| {
+        let variables = group.variables.iter();
+        let variables = variables.map(|array| variable(array, group.draws.is_some()));
+        Ok(Group {
+            name: group.name.clone(),
+            draws: group.draws.map(Draws::new),
+            variables: variables.collect::<Result<_, RunError>>()?,
+            attributes: group.attributes.clone(),
+        })
+    };
+    let schema = Schema {
+        chains: layout.chains,
+        groups: layout
+            .groups
+            .iter()
+            .map(group)
+            .collect::<Result<_, RunError>>()?,
+        // labels decide nothing but the type of a coordinate
+        coordinates: BTreeMap::new(),
+    };
+    let mut expected = Layout::from_schema(&schema)?;
+    for (expected, found) in expected.groups.iter_mut().zip(&layout.groups) {
+        for (expected, found) in expected.coordinates.iter_mut().zip(&found.coordinates) {
+            expected.stored = found.stored;
+        }
+    }
+    Ok(expected == *layout)
 }
 
 fn check_shape(array: &Array) -> Result<(), &'static str> {

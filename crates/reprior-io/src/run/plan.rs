@@ -60,12 +60,20 @@ impl Plan<'_> {
         check_size(&path, self.chunk_bytes)
     }
 
+    /// The error of a piece for which there is no memory.
+    fn too_large(&self) -> RunError {
+        RunError::request(format!(
+            "a draw of the variable {:?} of shape {:?} does not fit into memory",
+            self.array.name, self.runs.shape
+        ))
+    }
+
     pub(crate) fn run<T: Number>(
         &self,
         mut each: impl FnMut(u64, u64, &[T]),
     ) -> Result<(), RunError> {
-        let mut bytes = Vec::new();
-        let mut values = Vec::new();
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut values: Vec<T> = Vec::new();
         for chain in self.chains.clone() {
             for chunk in self.chunks() {
                 self.check(chain, chunk)?;
@@ -81,11 +89,25 @@ impl Plan<'_> {
                 };
                 let size = self.data_type.size();
                 let draw_bytes = self.chunk_bytes / self.chunk_draws;
-                let span = self.runs.span() * size;
+                let span = self.runs.span().checked_mul(size);
+                let read = span.and_then(|span| span.checked_mul(usize::try_from(together).ok()?));
+                let (Some(span), Some(read)) = (span, read) else {
+                    return Err(self.too_large());
+                };
+                // after the file's size was looked at: what a damaged description claims is not on disk
+                bytes.clear();
+                values.clear();
+                if bytes.try_reserve_exact(read).is_err()
+                    || values
+                        .try_reserve_exact(self.runs.elements_picked())
+                        .is_err()
+                {
+                    return Err(self.too_large());
+                }
+                bytes.resize(read, 0);
                 let mut draw = draws.start;
                 while draw < draws.end {
                     let start = (draw - first) * draw_bytes + (self.runs.start() * size) as u64;
-                    bytes.resize(span * together as usize, 0);
                     file.seek(SeekFrom::Start(start))
                         .and_then(|_| file.read_exact(&mut bytes))
                         .map_err(RunError::io("read", &path))?;

@@ -6,12 +6,12 @@
 use super::RunError;
 use super::layout::{Array, Layout, StoredType};
 use super::plan::Plan;
-use super::schema::Labels;
+use super::schema::{Labels, Schema};
 use super::selection::Selection;
 use super::store::{DRAWS, read_root};
 use super::values::{DataType, Number, decode};
+use crate::regular;
 use serde_json::{Map, Value};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The draws of a run, open for reading.
@@ -72,6 +72,57 @@ impl DrawReader {
         })
     }
 
+    /// Refuses draws that are laid out otherwise than `schema` says: another number of chains or planned draws, another type,
+    /// other dimensions of a variable. What follows from the schema, such as lengths to be relied on, can then be relied on.
+    ///
+    /// A group or variable that only one of the two has is no contradiction (another version may have recorded more): to read
+    /// what is not there is an error. Attributes and labels are not compared.
+    ///
+    /// # Errors
+    /// [`RunError::Damaged`] naming the variable; [`RunError::Request`] when the schema contradicts itself.
+    pub fn check(&self, schema: &Schema) -> Result<(), RunError> {
+        let expected = Layout::from_schema(schema)?;
+        let path = self.root.join("zarr.json");
+        let refuse = |what: String| {
+            Err(RunError::damaged(
+                &path,
+                format!("{what}: it is damaged, or of another run"),
+            ))
+        };
+        if self.layout.chains != expected.chains {
+            return refuse(format!(
+                "describes {} chains where the run's settings have {}",
+                self.layout.chains, expected.chains
+            ));
+        }
+        for group in &expected.groups {
+            let Ok((_, found)) = self.layout.group(&group.name) else {
+                continue;
+            };
+            if found.draws != group.draws {
+                return refuse(format!(
+                    "describes {} draws of the group {:?} where the run's settings have {}",
+                    found.draws.unwrap_or(0),
+                    group.name,
+                    group.draws.unwrap_or(0)
+                ));
+            }
+            for array in &group.variables {
+                let Ok(found) = found.variable(&array.name) else {
+                    continue;
+                };
+                let form = |array: &Array| (array.stored, array.dims.clone(), array.shape.clone());
+                if form(found) != form(array) {
+                    return refuse(format!(
+                        "describes the variable {:?} of the group {:?} with the shape {:?} where the run's settings and data have {:?}",
+                        array.name, group.name, found.shape, array.shape
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Number of chains.
     pub fn chains(&self) -> u64 {
         self.layout.chains
@@ -120,7 +171,7 @@ impl DrawReader {
             RunError::request(format!("the group {group:?} has no dimension {dim:?}"))
         })?;
         let path = array.chunk_path(&self.root.join(group), 0, 0);
-        let bytes = fs::read(&path).map_err(RunError::io("read", &path))?;
+        let bytes = regular::read(&path).map_err(RunError::io("read", &path))?;
         let length = self.shape(index, array).first().copied().unwrap_or(0);
         let mut labels = match array.stored {
             StoredType::Text(_) => Labels::Text(

@@ -124,6 +124,11 @@ impl Runs {
         last - self.start() + self.length
     }
 
+    /// Elements of the box.
+    pub(crate) fn elements_picked(&self) -> usize {
+        self.starts.len() * self.length
+    }
+
     /// The runs, counted from the first element of the box.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Range<usize>> {
         let first = self.start();

@@ -6,6 +6,7 @@ use super::schema::{Group, Labels, Schema};
 use super::values::Values;
 use super::writer::{Cursor, DrawWriter};
 use super::{RunError, atomic, metadata};
+use crate::regular;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -178,7 +179,7 @@ impl DrawStore {
             )));
         }
         let folder = self.shared.root.join(&group.name);
-        atomic::write(&array.chunk_path(&folder, 0, 0), &bytes)
+        atomic::write_changed(&array.chunk_path(&folder, 0, 0), &bytes)
     }
 }
 
@@ -235,7 +236,7 @@ fn write_document(folder: &Path, document: &serde_json::Value) -> Result<(), Run
 /// Reads the description of the store at `root`.
 pub(crate) fn read_root(root: &Path) -> Result<(Layout, Vec<u64>), RunError> {
     let path = root.join("zarr.json");
-    let bytes = fs::read(&path).map_err(RunError::io("read", &path))?;
+    let bytes = regular::read(&path).map_err(RunError::io("read", &path))?;
     metadata::parse_root(&path, &bytes)
 }
 

@@ -1,6 +1,10 @@
 use crate::common::schema;
-use reprior_io::run::{DrawReader, DrawStore, RunError, RunFolder, atomic, free_bytes};
+use reprior_io::run::{
+    DrawReader, DrawStore, RunError, RunFolder, atomic, checkpoint, free_bytes, overwritten_bytes,
+};
+use serde_json::json;
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn existing_folders_are_kept_unless_they_are_runs_to_overwrite() {
@@ -138,4 +142,149 @@ fn free_space_is_known_before_the_folder_exists() {
     if cfg!(unix) {
         assert!(free.unwrap() > 0);
     }
+}
+
+/// A kill before the settings are there, at every step that leaves something behind.
+#[test]
+fn a_folder_in_which_a_run_had_only_begun_can_be_taken() {
+    let lock = |folder: &Path| fs::write(folder.join(".lock"), "reprior\n").unwrap();
+    let checkpoint = |folder: &Path| fs::create_dir(folder.join("checkpoint")).unwrap();
+    let file = |name: &'static str| move |folder: &Path| fs::write(folder.join(name), "").unwrap();
+    let steps: [&dyn Fn(&Path); 5] = [
+        &lock,
+        &checkpoint,
+        &file(".weights.safetensors.7-0.tmp"),
+        &file("weights.safetensors"),
+        &file(".config.toml.7-0.tmp"),
+    ];
+    for made in 0..=steps.len() {
+        for overwrite in [false, true] {
+            for others in [false, true] {
+                let temporary = tempfile::tempdir().unwrap();
+                let run = temporary.path().join("run");
+                fs::create_dir(&run).unwrap();
+                steps[..made].iter().for_each(|step| step(&run));
+                if others {
+                    fs::write(run.join("notes.txt"), "mine").unwrap();
+                }
+                if made > 1 {
+                    let error = RunFolder::open(&run).unwrap_err();
+                    assert!(matches!(error, RunError::NotBegun(_)), "{error}");
+                }
+                let taken = RunFolder::create(&run, overwrite);
+                // what is not a run's is not taken silently, and without a lock of ours not at all
+                if others && !(overwrite && made > 0) {
+                    assert!(taken.is_err(), "{made} {overwrite}");
+                } else {
+                    let folder = taken.unwrap();
+                    assert!(!run.join("weights.safetensors").exists());
+                    folder.write_text("config.toml", "a = 1\n").unwrap();
+                    drop(folder);
+                    RunFolder::open(&run).unwrap();
+                    let names = fs::read_dir(&run).unwrap();
+                    let names = names.map(|entry| entry.unwrap().file_name());
+                    let leftover = names.filter(|name| name.to_string_lossy().ends_with(".tmp"));
+                    assert_eq!(leftover.count(), 0);
+                }
+                assert!(!others || run.join("notes.txt").exists());
+            }
+        }
+    }
+}
+
+/// As an earlier version left it: an empty lock file.
+#[test]
+fn a_beginning_without_a_mark_can_be_taken_too() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = temporary.path();
+    fs::write(run.join(".lock"), "").unwrap();
+    fs::create_dir(run.join("checkpoint")).unwrap();
+    fs::write(run.join(".config.toml.123-0.tmp"), "half of").unwrap();
+    RunFolder::create(run, false).unwrap();
+    assert!(!run.join(".config.toml.123-0.tmp").exists());
+}
+
+#[test]
+fn checkpoints_without_settings_are_not_a_beginning() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = temporary.path();
+    fs::create_dir(run.join("checkpoint")).unwrap();
+    fs::write(run.join("checkpoint/chain-000.safetensors"), "precious").unwrap();
+    for overwrite in [false, true] {
+        RunFolder::create(run, overwrite).unwrap_err();
+    }
+    assert!(run.join("checkpoint/chain-000.safetensors").exists());
+}
+
+#[test]
+fn a_run_that_has_begun_meanwhile_is_not_taken() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = temporary.path().join("run");
+    let folder = RunFolder::create(&run, false).unwrap();
+    let other = std::thread::spawn({
+        let run = run.clone();
+        move || RunFolder::create(&run, false)
+    });
+    // the other one waits for the lock of a folder that it found empty
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    folder.write_text("config.toml", "a = 1\n").unwrap();
+    drop(folder);
+    let error = other.join().unwrap().unwrap_err();
+    assert!(matches!(error, RunError::Exists(_)), "{error}");
+    assert!(run.join("config.toml").exists());
+}
+
+#[test]
+fn only_what_is_missing_is_still_to_be_written() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = temporary.path().join("run");
+    let schema = schema(2, 3, 230);
+    let whole = schema.bytes_on_disk().unwrap();
+    assert_eq!(schema.bytes_to_write(&run, 500).unwrap(), whole + 1000);
+    assert_eq!(overwritten_bytes(&run).unwrap(), 0);
+    let folder = RunFolder::create(&run, false).unwrap();
+    assert_eq!(schema.bytes_to_write(&run, 500).unwrap(), whole + 1000);
+    let store = DrawStore::create(&folder, &schema).unwrap();
+    let empty = schema.bytes_to_write(&run, 500).unwrap();
+    assert!(empty < whole, "what is there is not written again");
+    let mut before = empty;
+    for chain in 0..2 {
+        let mut writer = store.writer(chain).unwrap();
+        for group in &schema.groups {
+            for _ in 0..group.draws.map_or(0, |draws| draws.length) {
+                crate::common::push(&mut writer, &group.name);
+            }
+        }
+        writer.checkpoint(&json!(null), &[]).unwrap();
+        assert!(checkpoint::path(&run, chain).exists());
+        let after = schema.bytes_to_write(&run, 500).unwrap();
+        // each chain half of it, and the arrays without draws are left
+        assert!(after + 500 < before, "{after} {before}");
+        before = after;
+    }
+    use reprior_io::run::Values;
+    store
+        .write_static("observed_data", "y", Values::F64(&[0.0; 6]))
+        .unwrap();
+    store
+        .write_static("observed_data", "count", Values::U64(&[1]))
+        .unwrap();
+    assert_eq!(schema.bytes_to_write(&run, 500).unwrap(), 0);
+    let files = crate::common::tree(&run);
+    let sum: usize = files.values().map(Vec::len).sum();
+    let lock = files[".lock"].len();
+    assert_eq!(overwritten_bytes(&run).unwrap(), (sum - lock) as u64);
+}
+
+#[test]
+fn what_has_not_changed_is_not_written_again() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("a");
+    atomic::write_changed(&path, b"old").unwrap();
+    let first = fs::metadata(&path).unwrap().modified().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    atomic::write_changed(&path, b"old").unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), first);
+    atomic::write_changed(&path, b"new").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"new");
 }

@@ -8,6 +8,7 @@
 
 use std::f64::consts::{PI, TAU};
 
+use super::poisson;
 use crate::diagnostics::{beta, normal};
 
 /// A family of distributions on the real line.
@@ -43,7 +44,7 @@ impl Family {
                     - 0.5 * (nu * PI * v).ln()
                     - 0.5 * (nu + 1.0) * (deviation * deviation / (nu * v)).ln_1p()
             }
-            Self::Poisson => y * m.ln() - m - libm::lgamma(y + 1.0),
+            Self::Poisson => poisson::log_probability(y, m),
         }
     }
 
@@ -56,40 +57,13 @@ impl Family {
                 let tail = 0.5 * beta::cdf(nu / (nu + x * x), 0.5 * nu, 0.5);
                 if x > 0.0 { 1.0 - tail } else { tail }
             }
-            Self::Poisson => poisson_cdf(y, m),
+            Self::Poisson => poisson::cdf(y, m),
         }
     }
 
     /// Whether values are whole numbers from 0 on.
     pub(super) fn is_discrete(self) -> bool {
         self == Self::Poisson
-    }
-}
-
-/// Σ_{i ≤ y} e^{−m} mⁱ/i!, from the largest term of the shorter tail outwards; about √m terms.
-fn poisson_cdf(y: f64, m: f64) -> f64 {
-    if y < 0.0 {
-        return 0.0;
-    }
-    let last = y.floor();
-    let term = |i: f64| Family::Poisson.log_density(i, m, 1.0).exp();
-    if last <= m {
-        // last, last − 1, …: decreasing
-        let (mut i, mut p, mut sum) = (last, term(last), 0.0);
-        while p > sum * 1e-17 && i >= 0.0 {
-            sum += p;
-            p *= i / m;
-            i -= 1.0;
-        }
-        sum.min(1.0)
-    } else {
-        let (mut i, mut p, mut sum) = (last + 1.0, term(last + 1.0), 0.0);
-        while p > sum * 1e-17 && p > 0.0 {
-            sum += p;
-            i += 1.0;
-            p *= m / i;
-        }
-        (1.0 - sum).max(0.0)
     }
 }
 

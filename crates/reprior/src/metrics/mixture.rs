@@ -119,6 +119,10 @@ impl<'a> Mixture<'a> {
         let (mut low, mut high) = (low.floor().max(0.0) - 1.0, high.ceil());
         while high - low > 1.0 {
             let middle = (0.5 * (low + high)).floor();
+            if middle <= low || middle >= high {
+                // counts beyond 2⁵³ have no neighbours to tell apart
+                break;
+            }
             if self.cdf(middle) < probability {
                 low = middle;
             } else {

@@ -18,6 +18,7 @@ mod error;
 mod family;
 mod mixture;
 mod mixture_nll;
+mod poisson;
 mod predictive_check;
 mod regression;
 

@@ -13,6 +13,8 @@ mod effective;
 mod error;
 mod evidence;
 mod flags;
+mod help;
+mod keeping;
 mod method;
 mod minibatch;
 mod model_settings;
@@ -40,12 +42,10 @@ mod warnings;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use arguments::{Arguments, Command};
+use arguments::Command;
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let result = match help::parse().command {
         Command::Sample(arguments) => session::sample(&arguments),
         Command::Resume(arguments) => session::resume(&arguments),
         Command::Summary(arguments) => summary::command(&arguments),

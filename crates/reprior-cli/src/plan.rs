@@ -7,6 +7,7 @@ use crate::arguments::PlanArguments;
 use crate::budget::{Budget, Sizes, available_memory};
 use crate::closed_form;
 use crate::error::Failure;
+use crate::keeping::Keeping;
 use crate::minibatch;
 use crate::names::Precision;
 use crate::problem::Problem;
@@ -19,8 +20,10 @@ pub struct Plan {
     pub sizes: Sizes,
     pub budget: Budget,
     pub schema: Schema,
-    /// Bytes of the finished run folder, checkpoints included.
+    /// Bytes of the run folder before the end: checkpoints included.
     pub disk_bytes: u64,
+    /// Bytes of the finished run folder.
+    pub folder_bytes: u64,
     /// Bytes of each chain's buffers for draws.
     writer_bytes: u64,
 }
@@ -51,7 +54,7 @@ impl Plan {
             Precision::F64 => (8, DataType::F64),
         };
         let inner = sizes.inner_parameters();
-        let schema = schema(problem, inner, sizes.kept_numbers(), real, data_type);
+        let schema = schema(problem, inner, sizes.kept_numbers(), data_type);
         let mut budget = sizes.budget();
         let writers = schema.bytes_in_memory().map_err(Failure::request)?;
         budget.chain_bytes = budget.chain_bytes.saturating_add(writers);
@@ -62,6 +65,7 @@ impl Plan {
         let disk = schema.bytes_on_disk().map_err(Failure::request)?;
         Ok(Self {
             disk_bytes: disk.saturating_add(checkpoint.saturating_mul(sizes.chains as u64)),
+            folder_bytes: disk,
             sizes,
             budget,
             writer_bytes: writers,
@@ -88,7 +92,7 @@ impl Plan {
             && self.disk_bytes > free
         {
             return Err(Failure::request(format!(
-                "the run folder will take {}, {} are free at `{}`; record less (--draws, --test, --keep, --keep-weights) or choose another --out",
+                "the run folder will take {}, {} are free at `{}`; record less (--keep-mb, --keep, --keep-weights, --draws, --test) or choose another --out",
                 bytes(self.disk_bytes as f64),
                 bytes(free as f64),
                 out.display(),
@@ -152,6 +156,28 @@ fn largest(limit: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     Some(low)
 }
 
+/// Positions that the chains of a run keep together, and draws whose predictions for the test rows are recorded.
+pub fn kept(problem: &Problem) -> [u64; 2] {
+    let (keeping, schedule) = (Keeping::new(&problem.settings), problem.settings.schedule());
+    let predictions = match problem.description.test_rows {
+        0 => 0,
+        _ => keeping.predictions(schedule.draws),
+    };
+    [keeping.positions(schedule.draws), predictions]
+        .map(|count| count.saturating_mul(schedule.chains as u64))
+}
+
+/// The same in words, as rows of a table.
+pub fn kept_rows(settings: &Settings, [positions, predictions]: [u64; 2]) -> [Vec<String>; 2] {
+    let schedule = settings.schedule();
+    let draws = schedule.draws.saturating_mul(schedule.chains as u64);
+    let row = |name: &str, count: u64| vec![name.to_owned(), format!("{count} of {draws} draws")];
+    [
+        row("positions kept for `predict`", positions),
+        row("predictions recorded", predictions),
+    ]
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -178,6 +204,7 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
         plan.advice(&problem.settings, available)
     };
     let schedule = problem.settings.schedule();
+    let kept = kept(&problem);
     if arguments.json {
         let document = json!({
             "memory_bytes": budget.memory_bytes,
@@ -185,6 +212,9 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
             "memory_bytes_available": available,
             "fits": is_fitting,
             "disk_bytes": plan.disk_bytes,
+            "run_folder_bytes": plan.folder_bytes,
+            "positions_kept": kept[0],
+            "predictions_recorded": kept[1],
             "parameters": budget.parameters,
             "dimension": budget.dimension,
             "space": sizes.space.to_string(),
@@ -233,8 +263,10 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
                 bytes(available as f64)
             ),
         ),
-        row("disk", bytes(plan.disk_bytes as f64)),
+        row("disk, while it runs", bytes(plan.disk_bytes as f64)),
+        row("run folder, at the end", bytes(plan.folder_bytes as f64)),
     ];
+    rows.extend(kept_rows(&problem.settings, kept));
     match sizes.determinant {
         Some(determinant) => {
             let how = determinant.seeded(0).to_string();

@@ -10,11 +10,13 @@ use serde::Serialize;
 use crate::arguments::SummaryArguments;
 use crate::chain_state::read_document;
 use crate::closed_form;
-use crate::effective::{EssSummary, Rates, first, predictions, projections};
+use crate::effective::{EssSummary, Rates, Recorded, first, predictions, projections};
 use crate::error::Failure;
+use crate::keeping::kept_in_words;
 use crate::minibatch::{self, MinibatchSummary};
 use crate::predictive::Metrics;
 use crate::problem::DataDescription;
+use crate::schema::{PREDICTIONS, TRACES};
 use crate::session::read_description;
 use crate::settings::Settings;
 use crate::table::to_stdout;
@@ -59,6 +61,8 @@ pub struct Summary {
     pub rhat_max: f64,
     pub ess: EssSummary,
     pub metrics: Option<Metrics>,
+    /// Draws of each chain that the metrics are of: those whose predictions were recorded.
+    pub metrics_draws: u64,
     /// Of methods by minibatches.
     pub minibatch: Option<MinibatchSummary>,
     pub warnings: Vec<String>,
@@ -70,7 +74,7 @@ pub struct Summary {
 /// A wrong request: not a run; a run without draws yet.
 pub fn command(arguments: &SummaryArguments) -> Result<(), Failure> {
     let summary = summarise_run(&arguments.run)?;
-    print(&arguments.run, &summary, arguments.json)
+    print(&arguments.run, &summary, arguments.json, true)
 }
 
 /// Computes, writes `summary.json` and prints.
@@ -83,14 +87,22 @@ pub fn write_summary(folder: &RunFolder, json: bool) -> Result<(), Failure> {
     folder
         .write_text("summary.json", &text)
         .map_err(Failure::run)?;
-    print(folder.path(), &summary, json)
+    // what there is to know of the data was said when the run began
+    print(folder.path(), &summary, json, false)?;
+    if !json {
+        to_stdout(&kept_in_words(folder.path())?);
+    }
+    Ok(())
 }
 
-fn print(run: &Path, summary: &Summary, json: bool) -> Result<(), Failure> {
+fn print(run: &Path, summary: &Summary, json: bool, has_notes: bool) -> Result<(), Failure> {
     if json {
         to_stdout(&serde_json::to_string(summary).map_err(Failure::run)?);
     } else {
-        let description = read_description(run)?;
+        let mut description = read_description(run)?;
+        if let Some(description) = description.as_mut().filter(|_| !has_notes) {
+            description.leave_notes_out();
+        }
         to_stdout(&summary.in_words(run, description.as_ref()));
     }
     Ok(())
@@ -214,6 +226,7 @@ pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
             weights,
         },
         metrics,
+        metrics_draws: Recorded::of(&reader, draws).draws,
         minibatch: None,
         warnings: Vec::new(),
     };
@@ -255,6 +268,7 @@ impl Summary {
                 weights: None,
             },
             metrics: None,
+            metrics_draws: 1,
             minibatch: None,
             warnings: Vec::new(),
         }
@@ -263,9 +277,12 @@ impl Summary {
 
 /// Draws that every group has: after a kill, one group may be some draws ahead of another.
 pub fn complete_draws(reader: &DrawReader) -> u64 {
-    let every_draw = ["posterior", "sample_stats", "predictions"];
+    let every_draw = ["posterior", "sample_stats", PREDICTIONS, TRACES];
+    let planned = reader.groups().find(|group| group.name == "sample_stats");
+    let planned = planned.and_then(|group| group.planned);
+    // predictions may be of fewer draws
     let groups = reader
         .groups()
-        .filter(|group| every_draw.contains(&group.name));
+        .filter(|group| every_draw.contains(&group.name) && group.planned == planned);
     groups.filter_map(|group| group.draws).min().unwrap_or(0)
 }

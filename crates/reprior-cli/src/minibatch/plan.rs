@@ -14,10 +14,11 @@ use super::run::network;
 use super::schema::schema;
 use crate::budget::available_memory;
 use crate::error::Failure;
+use crate::keeping::Keeping;
 use crate::method::MinibatchMethod;
 use crate::names::Precision;
+use crate::plan::{kept, kept_rows};
 use crate::problem::Problem;
-use crate::schema::Keeping;
 use crate::table::{align, bytes, number, to_stdout};
 
 /// What a run takes.
@@ -34,6 +35,8 @@ pub struct Plan {
     chain_bytes: u64,
     memory_bytes: u64,
     disk_bytes: u64,
+    /// Of the finished run folder.
+    folder_bytes: u64,
     /// Of one update.
     operations: f64,
 }
@@ -79,7 +82,7 @@ impl Plan {
             Precision::F64 => (8, DataType::F64),
         };
         let parameters = layout.len();
-        let keeping = Keeping::new(settings, parameters, real);
+        let keeping = Keeping::new(settings);
         let schema = schema(problem, resolved, &layout, keeping, data_type);
         let writers = schema.bytes_in_memory().map_err(Failure::request)?;
         let disk = schema.bytes_on_disk().map_err(Failure::request)?;
@@ -134,6 +137,7 @@ impl Plan {
             shared_bytes: shared as u64,
             chain_bytes: chain,
             memory_bytes: (shared as u64).saturating_add(chain.saturating_mul(chains)),
+            folder_bytes: disk,
             disk_bytes: disk.saturating_add(checkpoint.saturating_mul(chains)),
             operations: 3.0 * forward * resolved.batch as f64,
         })
@@ -167,7 +171,7 @@ impl Plan {
             && self.disk_bytes > free
         {
             return Err(Failure::request(format!(
-                "the run folder will take {}, {} are free at `{}`; record less (--draws, --test, --keep, --keep-weights) or choose another --out",
+                "the run folder will take {}, {} are free at `{}`; record less (--keep-mb, --keep, --keep-weights, --draws, --test) or choose another --out",
                 bytes(self.disk_bytes as f64),
                 bytes(free as f64),
                 out.display()
@@ -187,6 +191,7 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
     let fits = plan.memory_bytes <= available;
     let lengths = resolved.plan.schedule;
     let updates = resolved.updates.saturating_mul(lengths.chains as u64);
+    let kept = kept(problem);
     if is_json {
         let document = json!({
             "memory_bytes": plan.memory_bytes,
@@ -194,6 +199,9 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
             "memory_bytes_available": available,
             "fits": fits,
             "disk_bytes": plan.disk_bytes,
+            "run_folder_bytes": plan.folder_bytes,
+            "positions_kept": kept[0],
+            "predictions_recorded": kept[1],
             "parameters": plan.parameters,
             "curvature_bytes": plan.curvature_bytes,
             "curvature_products_at_most": plan.products,
@@ -233,8 +241,10 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
                 bytes(available as f64)
             ),
         ),
-        row("disk", bytes(plan.disk_bytes as f64)),
+        row("disk, while it runs", bytes(plan.disk_bytes as f64)),
+        row("run folder, at the end", bytes(plan.folder_bytes as f64)),
     ];
+    rows.extend(kept_rows(&problem.settings, kept));
     if resolved.method.is_around_mode() {
         let of = |count: u64| match resolved.method {
             MinibatchMethod::LaplaceDiffusion => format!("{count} a draw"),

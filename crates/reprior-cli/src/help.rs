@@ -80,9 +80,20 @@ fn first_screen(argument: Arg) -> Arg {
     }
 }
 
+/// What `sample -h` ends with.
+const EXAMPLE: &str = "\
+Example:
+  reprior sample --data energy.csv --target heating_load --out runs/energy";
+
 fn command() -> clap::Command {
     LONG.iter().fold(Arguments::command(), |command, name| {
-        command.mut_subcommand(name, |command| command.mut_args(first_screen))
+        command.mut_subcommand(name, |command| {
+            let command = command.mut_args(first_screen);
+            match (name, command.get_after_help().cloned()) {
+                (&"sample", Some(long)) => command.after_help(EXAMPLE).after_long_help(long),
+                _ => command,
+            }
+        })
     })
 }
 

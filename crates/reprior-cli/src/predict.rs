@@ -231,6 +231,8 @@ fn draws_in_use(reader: &DrawReader) -> Option<String> {
 
 /// The fewest digits that are read back as the same number, with an exponent where there would be many zeros.
 fn shortest(x: f64) -> String {
+    // never -0
+    let x = x + 0.0;
     if x != 0.0 && !(1e-5..1e16).contains(&x.abs()) {
         format!("{x:e}")
     } else {

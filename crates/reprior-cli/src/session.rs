@@ -229,16 +229,15 @@ pub fn has_ended(
     chains: u64,
     driving: &DrivingArguments,
 ) -> Result<bool, Failure> {
+    let mut has_ended = false;
     for chain in 0..chains {
         let checkpoint = checkpoint::load(folder.path(), chain).map_err(Failure::run)?;
-        if checkpoint.is_some_and(|checkpoint| checkpoint.is_finished()) {
-            if !driving.quiet {
-                to_stderr(COMPLETE);
-            }
-            return Ok(true);
-        }
+        has_ended |= checkpoint.is_some_and(|checkpoint| checkpoint.is_finished());
     }
-    Ok(false)
+    if has_ended && !driving.quiet {
+        to_stderr(COMPLETE);
+    }
+    Ok(has_ended)
 }
 
 /// Ends a run whose draws are all there, and everything that is made of the chains: from here on their states are of no use.

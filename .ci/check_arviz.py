@@ -59,7 +59,10 @@ def check_summary(summary: dict, tree: xr.DataTree) -> None:
     if ess["weights"] is not None:
         check_diagnostics("projections", ess["weights"], flat(tree["posterior"]["projection"]))
     if ess["prediction"] is not None:
-        values, count = flat(tree["predictions"]["mean"]), ess["prediction"]["variables"]
+        # where not all draws' predictions are recorded, some are by themselves
+        traces = "prediction_traces" in tree.children
+        group = "prediction_traces" if traces else "predictions"
+        values, count = flat(tree[group]["mean"]), ess["prediction"]["variables"]
         chosen = [k * values.sizes["variable"] // count for k in range(count)]
         check_diagnostics("predictions", ess["prediction"], values.isel(variable=chosen))
     parts = [part["rhat_max"] for part in (ess["weights"], ess["prediction"]) if part is not None]

@@ -190,8 +190,9 @@ pub struct SettingsArguments {
     /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: gaussian]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub likelihood: Option<LikelihoodName>,
-    /// Scale of the observation noise, in units of the standardised target: a number, one per output with commas, `learn`
-    /// (it gets a log-normal prior and is sampled along), or `learn-each` (one per output) [default: 0.1]
+    /// Scale of the observation noise, in units of the standardised target: a number, one per output with commas, `auto` (that
+    /// with the largest marginal likelihood of the infinitely wide network), `learn` (it gets a log-normal prior and is sampled
+    /// along), or `learn-each` (one per output) [default: 0.1]
     #[arg(
         long,
         value_name = "SIGMA",
@@ -229,8 +230,8 @@ pub struct SettingsArguments {
     pub degrees_of_freedom: Option<f64>,
 
     /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; by minibatches sgld, sghmc or sgnht,
-    /// and to compare with them map, dropout, swag or ensemble; or the posterior of infinitely wide layers in closed form:
-    /// nngp, or ntk [default: hmc-infinite]
+    /// and to compare with them map, dropout, swag or ensemble; around a trained mode laplace (a Gaussian) or
+    /// laplace-diffusion; or the posterior of infinitely wide layers in closed form: nngp, or ntk [default: hmc-infinite]
     #[arg(long, value_name = "NAME", help_heading = "Sampler")]
     pub method: Option<MethodName>,
     /// marginal (readout integrated out; gaussian likelihood only), repriorised, standard, or tangent (all weights repriorised;
@@ -369,8 +370,17 @@ pub struct SettingsArguments {
         help_heading = "Recording"
     )]
     pub projections: Option<usize>,
-    /// Positions of each chain that are kept for `predict`, evenly spread over its draws [default: as many as fit in
-    /// 256 MB over all chains, at most 100]
+    /// Megabytes that the run folder may take: positions and predictions of evenly spaced draws are kept as far as they fit; in a
+    /// folder of the default size at least 16 positions in all (32 where the readout is sampled) and predictions of 100 draws
+    /// [default: 20]
+    #[arg(
+        long,
+        value_name = "MB",
+        allow_negative_numbers = true,
+        help_heading = "Recording"
+    )]
+    pub keep_mb: Option<u64>,
+    /// Positions of each chain that are kept for `predict`, evenly spaced [default: at most 100, as --keep-mb has room]
     #[arg(
         long,
         value_name = "N",
@@ -378,7 +388,16 @@ pub struct SettingsArguments {
         help_heading = "Recording"
     )]
     pub keep: Option<u64>,
-    /// Whole weight vectors of each chain that are kept, evenly spread over its draws [default: 0]
+    /// Draws of each chain whose predictions for all test rows are recorded, evenly spaced; metrics are of these [default: all, as
+    /// --keep-mb has room]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Recording"
+    )]
+    pub keep_predictions: Option<u64>,
+    /// Whole weight vectors of each chain that are kept, evenly spread over its draws; beyond --keep-mb [default: 0]
     #[arg(
         long,
         value_name = "N",

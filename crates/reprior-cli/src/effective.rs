@@ -10,13 +10,14 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::fit::{Fit, FitSummary};
+use crate::keeping::Traces;
 use crate::predictive::{Block, Gatherer, Kind, Metrics};
 use crate::problem::DataDescription;
-use crate::schema::NOISE;
+use crate::schema::{NOISE, PREDICTIONS, TRACES};
 use crate::settings::Settings;
 
 /// Variables of predictions that diagnostics are computed for, evenly spread over rows and outputs.
-const MOST_VARIABLES: usize = 500;
+const MOST_VARIABLES: u64 = 500;
 /// Numbers of a block of predictions that is read at a time.
 const BLOCK_NUMBERS: usize = 8 << 20;
 
@@ -182,11 +183,14 @@ pub fn predictions(
         rows,
         &read_targets(reader, description, "observed_data")?,
     );
-    let variables = (rows * outputs).min(MOST_VARIABLES);
-    let chosen: Vec<usize> = (0..variables)
-        .map(|k| k * rows * outputs / variables)
-        .collect();
-    let mut traces: Vec<Vec<f64>> = Vec::with_capacity(variables);
+    let mut traces = read_traces(reader, draws)?;
+    // those that were not recorded by themselves
+    let chosen: Vec<usize> = match traces.is_empty() {
+        true => Traces::of((rows * outputs) as u64, MOST_VARIABLES)
+            .positions()
+            .collect(),
+        false => Vec::new(),
+    };
     let mut gatherer = Gatherer::default();
     for_each_block(
         reader,
@@ -220,8 +224,61 @@ pub fn predictions(
     })
 }
 
-/// The first draws' predictions for the test rows, noise included, block by block: the first row, the block, and every draw's
-/// [`noise_variances`].
+/// Draws of each chain whose predictions for all test rows can be read, of its first `draws`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    pub draws: u64,
+    /// Every how many draws they are.
+    every: u64,
+}
+
+impl Recorded {
+    /// Of a run's first draws.
+    pub fn of(reader: &DrawReader, draws: u64) -> Self {
+        let find = |name: &str| reader.groups().find(|group| group.name == name);
+        let planned = find("sample_stats").and_then(|group| group.planned);
+        let (planned, group) = (planned.unwrap_or(1), find(PREDICTIONS));
+        // an even spacing is known from the two numbers
+        let recorded = group.and_then(|group| group.planned).unwrap_or(0).max(1);
+        let every = planned.div_ceil(recorded).max(1);
+        let visible = group.and_then(|group| group.draws).unwrap_or(0);
+        Self {
+            draws: visible.min(draws.div_ceil(every)),
+            every,
+        }
+    }
+
+    /// Of numbers of every draw, chain after chain, so many each, those of the recorded draws.
+    fn pick(self, all: &[f64], draws: u64, of_each: usize) -> Vec<f64> {
+        let of_chain = draws as usize * of_each;
+        if of_chain == 0 {
+            return Vec::new();
+        }
+        let of_draw = |chain: &'_ [f64], index: u64| {
+            let start = (index * self.every) as usize * of_each;
+            chain[start..start + of_each].to_vec()
+        };
+        all.chunks_exact(of_chain)
+            .flat_map(|chain| (0..self.draws).flat_map(move |index| of_draw(chain, index)))
+            .collect()
+    }
+}
+
+/// Draws of the predictions that were recorded at every draw because not all were, one vector each; none otherwise.
+fn read_traces(reader: &DrawReader, draws: u64) -> Result<Vec<Vec<f64>>, Failure> {
+    if reader.groups().all(|group| group.name != TRACES) {
+        return Ok(Vec::new());
+    }
+    let all = reader
+        .read::<f64>(TRACES, "mean", &first(draws))
+        .map_err(Failure::request)?;
+    let count = all.shape.last().copied().unwrap_or(0);
+    let of_trace = |at: usize| all.values.iter().skip(at).step_by(count).copied().collect();
+    Ok((0..count).map(of_trace).collect())
+}
+
+/// The recorded predictions of the first draws for the test rows, noise included, block by block: the first row, the block, and
+/// every recorded draw's [`noise_variances`].
 ///
 /// # Errors
 /// A run folder that cannot be read; what `each` says.
@@ -233,19 +290,24 @@ pub fn for_each_block(
     mut each: impl FnMut(usize, &Block, &[f64]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (rows, outputs) = (description.test_rows, description.output_names.len());
-    let total = reader.chains() as usize * draws as usize;
+    let recorded = Recorded::of(reader, draws);
+    let total = reader.chains() as usize * recorded.draws as usize;
+    if total == 0 {
+        return Ok(());
+    }
     let block_rows = (BLOCK_NUMBERS / (total * outputs).max(1)).clamp(1, rows.max(1));
     let kind = Kind::new(&settings.model, description.is_classification);
     let noise = noise_variances(reader, settings, description, draws)?;
+    let noise = recorded.pick(&noise, draws, kind.spread(outputs));
     for start in (0..rows).step_by(block_rows) {
         let end = (start + block_rows).min(rows);
         let selection = Selection {
             rest: std::iter::once(start as u64..end as u64).collect(),
-            ..first(draws)
+            ..first(recorded.draws)
         };
         let read = |name| {
             reader
-                .read::<f64>("predictions", name, &selection)
+                .read::<f64>(PREDICTIONS, name, &selection)
                 .map_err(Failure::request)
         };
         let mean = read("mean")?.values;

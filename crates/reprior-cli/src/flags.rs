@@ -109,7 +109,7 @@ impl Settings {
                     seed: self.run.seed,
                     ..RunSettings::default()
                 };
-                self.record.keep = None;
+                (self.record.keep, self.record.keep_predictions) = (None, None);
             }
             self.minibatch = MinibatchSettings::default();
             self.laplace = LaplaceSettings::default();
@@ -177,7 +177,13 @@ impl Settings {
         replace(&mut self.run.thin, &flags.thin);
         set(&mut self.run.seed, &flags.seed);
         set(&mut self.record.projections, &flags.projections);
+        if flags.keep_mb.is_some() {
+            // numbers in a file are those of its budget
+            (self.record.keep, self.record.keep_predictions) = (None, None);
+        }
+        replace(&mut self.record.keep_mb, &flags.keep_mb);
         replace(&mut self.record.keep, &flags.keep);
+        replace(&mut self.record.keep_predictions, &flags.keep_predictions);
         set(&mut self.record.keep_weights, &flags.keep_weights);
         Ok(())
     }

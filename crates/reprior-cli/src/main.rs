@@ -15,7 +15,9 @@ mod error;
 mod evidence;
 mod fit;
 mod flags;
+mod help;
 mod judgement;
+mod keeping;
 mod method;
 mod minibatch;
 mod model_settings;
@@ -44,13 +46,11 @@ mod warnings;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use arguments::{Arguments, Command};
+use arguments::Command;
 use error::Failure;
 
 fn main() -> ExitCode {
-    let result = match Arguments::try_parse() {
+    let result = match help::parse() {
         Ok(arguments) => command(arguments.command),
         // on stderr, with the parser's own exit code
         Err(error) if error.use_stderr() => error.exit(),

@@ -177,6 +177,20 @@ impl ModelSettings {
         self.likelihood.has_scale() && matches!(self.noise, Some(NoiseSetting::Learn(_)))
     }
 
+    /// What a user should know of a noise that leaves nothing to learn.
+    pub fn note(&self) -> Option<String> {
+        let Noise::Known(scales) = self.noise() else {
+            return None;
+        };
+        let most = scales.iter().copied().fold(0.0, f64::max);
+        (self.likelihood.has_scale() && most > 1.0).then(|| {
+            format!(
+                "--noise {most} is in units of the standardised targets, whose own standard deviation is 1: all that they vary is taken \
+                 for noise (the default is 0.1; --noise learn finds it out)"
+            )
+        })
+    }
+
     /// ν of the student-t likelihood.
     pub fn degrees_of_freedom(&self) -> f64 {
         self.degrees_of_freedom.unwrap_or(DEGREES_OF_FREEDOM)

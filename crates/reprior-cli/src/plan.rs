@@ -8,6 +8,7 @@ use crate::budget::{Budget, Sizes, available_memory};
 use crate::closed_form;
 use crate::disk::Destination;
 use crate::error::Failure;
+use crate::keeping::Keeping;
 use crate::minibatch;
 use crate::names::Precision;
 use crate::problem::Problem;
@@ -20,10 +21,12 @@ pub struct Plan {
     pub sizes: Sizes,
     pub budget: Budget,
     pub schema: Schema,
-    /// Bytes of the finished run folder, checkpoints included.
+    /// Bytes of the run folder before the end: checkpoints included.
     pub disk_bytes: u64,
     /// Bytes of each chain's checkpoint.
     checkpoint_bytes: u64,
+    /// Bytes of the finished run folder.
+    pub folder_bytes: u64,
     /// Bytes of each chain's buffers for draws.
     writer_bytes: u64,
 }
@@ -54,7 +57,7 @@ impl Plan {
             Precision::F64 => (8, DataType::F64),
         };
         let inner = sizes.inner_parameters();
-        let schema = schema(problem, inner, sizes.kept_numbers(), real, data_type);
+        let schema = schema(problem, inner, sizes.kept_numbers(), data_type);
         let mut budget = sizes.budget();
         let writers = schema.bytes_in_memory().map_err(Failure::request)?;
         budget.chain_bytes = budget.chain_bytes.saturating_add(writers);
@@ -66,6 +69,7 @@ impl Plan {
         Ok(Self {
             disk_bytes: disk.saturating_add(checkpoint.saturating_mul(sizes.chains as u64)),
             checkpoint_bytes: checkpoint,
+            folder_bytes: disk,
             sizes,
             budget,
             writer_bytes: writers,
@@ -154,6 +158,28 @@ fn largest(limit: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     Some(low)
 }
 
+/// Positions that the chains of a run keep together, and draws whose predictions for the test rows are recorded.
+pub fn kept(problem: &Problem) -> [u64; 2] {
+    let (keeping, schedule) = (Keeping::new(&problem.settings), problem.settings.schedule());
+    let predictions = match problem.description.test_rows {
+        0 => 0,
+        _ => keeping.predictions(schedule.draws),
+    };
+    [keeping.positions(schedule.draws), predictions]
+        .map(|count| count.saturating_mul(schedule.chains as u64))
+}
+
+/// The same in words, as rows of a table.
+pub fn kept_rows(settings: &Settings, [positions, predictions]: [u64; 2]) -> [Vec<String>; 2] {
+    let schedule = settings.schedule();
+    let draws = schedule.draws.saturating_mul(schedule.chains as u64);
+    let row = |name: &str, count: u64| vec![name.to_owned(), format!("{count} of {draws} draws")];
+    [
+        row("positions kept for `predict`", positions),
+        row("predictions recorded", predictions),
+    ]
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -180,6 +206,7 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
         plan.advice(&problem.settings, available)
     };
     let schedule = problem.settings.schedule();
+    let kept = kept(&problem);
     if arguments.json {
         let document = json!({
             "memory_bytes": budget.memory_bytes,
@@ -187,6 +214,9 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
             "memory_bytes_available": available,
             "fits": is_fitting,
             "disk_bytes": plan.disk_bytes,
+            "run_folder_bytes": plan.folder_bytes,
+            "positions_kept": kept[0],
+            "predictions_recorded": kept[1],
             "parameters": budget.parameters,
             "dimension": budget.dimension,
             "space": sizes.space.to_string(),
@@ -235,8 +265,10 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
                 bytes(available as f64)
             ),
         ),
-        row("disk", bytes(plan.disk_bytes as f64)),
+        row("disk, while it runs", bytes(plan.disk_bytes as f64)),
+        row("run folder, at the end", bytes(plan.folder_bytes as f64)),
     ];
+    rows.extend(kept_rows(&problem.settings, kept));
     match sizes.determinant {
         Some(determinant) => {
             let how = determinant.seeded(0).to_string();

@@ -124,6 +124,9 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         })?;
         atomic::write(path, table.as_bytes()).map_err(Failure::request)?;
     }
+    if let Some(kept) = draws_in_use(&reader) {
+        to_stderr(&kept);
+    }
     if let Some(metrics) = gatherer.finish()? {
         let words: Vec<String> = metrics
             .named()
@@ -217,6 +220,27 @@ fn predict<R: Stored + Number>(
     Ok((block, noise))
 }
 
+/// How many draws predictions are made of; nothing of a posterior in closed form.
+fn draws_in_use(reader: &DrawReader) -> Option<String> {
+    let group = reader.groups().find(|group| group.name == POSITIONS)?;
+    let (of_each, chains) = (group.draws?, reader.chains());
+    Some(format!(
+        "predictions of {} draws, {of_each} of each of {chains} chains (`reprior sample` keeps more with --keep or --keep-mb)",
+        of_each * chains
+    ))
+}
+
+/// The fewest digits that are read back as the same number, with an exponent where there would be many zeros.
+fn shortest(x: f64) -> String {
+    // never -0
+    let x = x + 0.0;
+    if x != 0.0 && !(1e-5..1e16).contains(&x.abs()) {
+        format!("{x:e}")
+    } else {
+        x.to_string()
+    }
+}
+
 fn header(description: &DataDescription) -> Vec<String> {
     let names = &description.output_names;
     if description.is_classification {
@@ -244,7 +268,7 @@ fn write_rows(
     if description.is_classification {
         for row in block.class_probabilities().chunks_exact(block.outputs) {
             record.clear();
-            record.extend(row.iter().map(f64::to_string));
+            record.extend(row.iter().copied().map(shortest));
             let mut best = 0;
             for (class, p) in row.iter().enumerate() {
                 if *p > row[best] {
@@ -253,8 +277,8 @@ fn write_rows(
             }
             let entropy: f64 = row.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
             record.push(description.output_names[best].clone());
-            record.push(row[best].to_string());
-            record.push(entropy.to_string());
+            record.push(shortest(row[best]));
+            record.push(shortest(entropy));
             writer.write_record(&record).map_err(Failure::run)?;
         }
         return Ok(());
@@ -264,9 +288,9 @@ fn write_rows(
         for output in 0..block.outputs {
             let (means, variances) = block.components(row, output);
             let mixture = Mixture::new(block.family(), &means, &variances).map_err(Failure::run)?;
-            record.push(mixture.mean().to_string());
-            record.push(mixture.variance().sqrt().to_string());
-            record.extend([0.05, 0.5, 0.95].map(|p| mixture.quantile(p).to_string()));
+            record.push(shortest(mixture.mean()));
+            record.push(shortest(mixture.variance().sqrt()));
+            record.extend([0.05, 0.5, 0.95].map(|p| shortest(mixture.quantile(p))));
         }
         writer.write_record(&record).map_err(Failure::run)?;
     }

@@ -12,6 +12,7 @@ use reprior::model::{
 };
 use reprior::network::Architecture;
 use reprior::posterior::Coordinates;
+use reprior::stochastic::Layout;
 use reprior_io::data::{BUILT_INS, ExpectedInputs, ExpectedTargets, load, target_columns};
 use reprior_io::run::{DrawStore, Values};
 use serde::{Deserialize, Serialize};
@@ -19,10 +20,12 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Sizes;
 use crate::error::Failure;
 use crate::evidence::choose;
+use crate::keeping::Load;
 use crate::minibatch::{self, GivenWeights, Resolved};
 use crate::model_settings::ModelSettings;
+use crate::names::Precision;
 use crate::network::arrange;
-use crate::schema::Keeping;
+use crate::predictive::Kind;
 use crate::settings::Settings;
 use crate::stored::Stored;
 
@@ -51,6 +54,8 @@ pub struct DataDescription {
     pub fingerprint: String,
 }
 
+/// Bytes of a run folder's metadata and settings, roughly.
+const METADATA_BYTES: usize = 200_000;
 /// Test images recorded unless told otherwise.
 const DEFAULT_TEST_IMAGES: usize = 1000;
 
@@ -147,11 +152,19 @@ impl Problem {
         let minibatch = minibatch::resolve(&mut settings, &network, train.rows)?;
         if minibatch.is_none() {
             let sizes = Sizes::new(&settings, network.clone(), train.rows, test.rows);
-            let keeping = Keeping::new(&settings, sizes.kept_numbers(), sizes.real_bytes());
             if settings.coordinates() == Coordinates::Tangent && covariance.is_none() {
                 settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));
             }
-            settings.record.keep = Some(keeping.positions(settings.schedule().draws));
+            if covariance.is_none() {
+                let parameters = sizes
+                    .inner_parameters()
+                    .saturating_add(network.readout_parameters());
+                let numbers = [sizes.kept_numbers(), parameters];
+                load_of(&settings, &description, numbers).resolve(&mut settings);
+            }
+        } else {
+            let parameters = Layout::new(&network.to_composition()).len();
+            load_of(&settings, &description, [parameters; 2]).resolve(&mut settings);
         }
         Ok(Self {
             targets,
@@ -213,6 +226,7 @@ impl Problem {
             .notes()
             .into_iter()
             .chain(self.choice.clone())
+            .chain(self.settings.model.note())
     }
 
     /// Writes training and test targets in their own units.
@@ -332,6 +346,12 @@ impl DataDescription {
         )
     }
 
+    /// Says no more which columns do not vary.
+    pub fn leave_notes_out(&mut self) {
+        self.standardisation.constant_columns.clear();
+        self.standardisation.constant_targets.clear();
+    }
+
     /// What a user should know about columns that do not vary.
     pub fn notes(&self) -> Vec<String> {
         let names = |columns: &[usize], all: &[String]| {
@@ -385,6 +405,49 @@ fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Bytes of what a run records, with so many numbers of a kept position and parameters of the network.
+fn load_of(
+    settings: &Settings,
+    description: &DataDescription,
+    [position, parameters]: [usize; 2],
+) -> Load {
+    let real: usize = match settings.sampler.precision {
+        Precision::F32 => 4,
+        Precision::F64 => 8,
+    };
+    let (rows, outputs) = (description.test_rows, description.output_names.len());
+    let kind = Kind::new(&settings.model, description.is_classification);
+    let number = if description.is_classification { 4 } else { 8 };
+    let spread = if kind.has_function_variance() {
+        kind.spread(outputs)
+    } else {
+        0
+    };
+    let schedule = settings.schedule();
+    // projections, statistics and a few numbers more of each draw; moments of the weights
+    let draws = schedule.draws.saturating_add(schedule.warmup_records());
+    let of_draws = draws.saturating_mul(8 * (settings.record.projections as u64 + 16));
+    let of_chain = of_draws.saturating_add((parameters as u64).saturating_mul(8));
+    let of_modes = match settings.sampler.method.minibatch() {
+        Some(method) if settings.laplace.is_linearised(method) => real.saturating_mul(parameters),
+        _ => 0,
+    };
+    let targets = 8 * outputs * (description.train_rows + rows);
+    Load {
+        position: real.saturating_mul(position) as u64,
+        prediction: (number * rows * (outputs + spread)) as u64,
+        trace: number as u64,
+        rest: of_chain
+            .saturating_add(of_modes as u64)
+            .saturating_mul(schedule.chains as u64)
+            .saturating_add((targets + METADATA_BYTES) as u64),
+        is_marginal: settings.sampler.method.minibatch().is_none()
+            && settings.model.likelihood == LikelihoodName::Gaussian,
+        test_rows: rows,
+        outputs,
+    }
 }
 
 /// FNV-1a over every number of the records.

@@ -134,9 +134,13 @@ impl Latest {
         let total = progress.total * self.chains.len() as u64;
         let made = self.made();
         let rate = made.saturating_sub(self.before) as f64 / self.start.elapsed().as_secs_f64();
+        let steps = match progress.news {
+            News::Transitions { .. } => "transitions",
+            News::Updates { .. } => "updates",
+        };
         let left = total.saturating_sub(made) as f64 / rate;
         format!(
-            "{made}/{total} transitions, {rate:.1}/s, {} left; chain {}: {}",
+            "{made}/{total} {steps}, {rate:.1}/s, {} left; chain {}: {}",
             duration(left),
             progress.chain,
             in_words(progress)

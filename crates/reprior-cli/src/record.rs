@@ -14,8 +14,9 @@ use reprior_io::run::{DrawWriter, RunError, Values};
 use thiserror::Error;
 
 use crate::chain_state::save;
+use crate::keeping::{Keeping, Traces};
 use crate::predictive::Kind;
-use crate::schema::{Keeping, POSITIONS, WEIGHTS, tensors};
+use crate::schema::{POSITIONS, PREDICTIONS, TRACES, WEIGHTS, tensors};
 use crate::stored::Stored;
 use crate::target::ChainTarget;
 
@@ -35,6 +36,8 @@ pub enum RecordError {
 pub struct Recipe<R> {
     pub schedule: Schedule,
     pub keeping: Keeping,
+    /// Predictions that are recorded at every draw, where not all are.
+    pub traces: Option<Traces>,
     pub architecture: Architecture,
     /// Maps of the outputs back to their own units; for classes, identities.
     pub outputs: Vec<Affine>,
@@ -231,6 +234,15 @@ impl<R: Stored> Observer<ChainTarget<R>> for Recording<R> {
                 }
             }
             let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
+            if let Some(traces) = self.recipe.traces {
+                let traced: Vec<f64> = traces.positions().map(|at| self.mean[at]).collect();
+                let own = narrow(&traced);
+                let values = match self.recipe.is_classification {
+                    true => Values::F32(&own),
+                    false => Values::F64(&traced),
+                };
+                self.writer.push(TRACES, &[values])?;
+            }
             let (mean, sd) = (narrow(&self.mean), narrow(&self.sd));
             let mut values = if self.recipe.is_classification {
                 vec![Values::F32(&mean), Values::F32(&sd)]
@@ -240,7 +252,9 @@ impl<R: Stored> Observer<ChainTarget<R>> for Recording<R> {
             if !kind.has_function_variance() {
                 values.pop();
             }
-            self.writer.push("predictions", &values)?;
+            if draw.is_multiple_of(self.recipe.keeping.predictions_every) {
+                self.writer.push(PREDICTIONS, &values)?;
+            }
         }
         self.moments.add(&record.weights);
         let keeping = self.recipe.keeping;

@@ -5,6 +5,7 @@ use reprior::network::Architecture;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
+use crate::keeping::{Keeping, Traces};
 use crate::predictive::Kind;
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -15,41 +16,12 @@ pub const WEIGHTS: &str = "weights";
 pub const MOMENTS: &str = "weight_moments";
 /// The variable of learned noise scales, in the group `posterior`.
 pub const NOISE: &str = "noise";
+/// Predictions for the test rows.
+pub const PREDICTIONS: &str = "predictions";
+/// Some predictions at every draw, where [`PREDICTIONS`] has fewer.
+pub const TRACES: &str = "prediction_traces";
 /// The variable of kept positions, in the group [`POSITIONS`].
 pub const POSITION: &str = "position";
-
-/// Bytes that kept positions may take unless their number is given.
-const POSITION_BUDGET: u64 = 256 << 20;
-const MOST_POSITIONS: u64 = 100;
-
-/// How often whole positions and whole weights are kept, in draws.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keeping {
-    /// Every how many draws a position is kept.
-    pub positions_every: u64,
-    /// Every how many draws whole weights are kept, if they are.
-    pub weights_every: Option<u64>,
-}
-
-impl Keeping {
-    /// The spacing that keeps what the settings ask for, or what fits.
-    pub fn new(settings: &Settings, numbers: usize, bytes: usize) -> Self {
-        let schedule = settings.schedule();
-        let size = (numbers * bytes * schedule.chains).max(1) as u64;
-        let fitting = (POSITION_BUDGET / size).clamp(1, MOST_POSITIONS);
-        let every = |count: u64| schedule.draws.div_ceil(count.clamp(1, schedule.draws));
-        Self {
-            positions_every: every(settings.record.keep.unwrap_or(fitting)),
-            weights_every: (settings.record.keep_weights > 0)
-                .then(|| every(settings.record.keep_weights)),
-        }
-    }
-
-    /// How many positions of each chain of `draws` draws are kept.
-    pub fn positions(self, draws: u64) -> u64 {
-        draws.div_ceil(self.positions_every)
-    }
-}
 
 /// One variable with a description.
 pub fn variable(
@@ -156,17 +128,11 @@ pub fn tensors(architecture: &Architecture) -> Vec<LayerTensors> {
 
 /// The schema of a problem's run; `inner` parameters, numbers of a kept position and the data type are those of the chain's
 /// coordinates.
-pub fn schema(
-    problem: &Problem,
-    inner: usize,
-    kept: usize,
-    bytes: usize,
-    data_type: DataType,
-) -> Schema {
+pub fn schema(problem: &Problem, inner: usize, kept: usize, data_type: DataType) -> Schema {
     let (settings, description) = (&problem.settings, &problem.description);
     let architecture = &problem.architecture;
     let schedule = settings.schedule();
-    let keeping = Keeping::new(settings, kept, bytes);
+    let keeping = Keeping::new(settings);
     // classes, or real outputs: a network for two classes may have one output
     let outputs = description.output_names.len() as u64;
     let layers = tensors(architecture).len() as u64;
@@ -236,9 +202,14 @@ pub fn schema(
         LikelihoodName::Poisson => "mean count of this draw",
     };
     let spread = "standard deviation of the function given this draw's inner weights, without observation noise";
-    groups.extend(predictions(problem, schedule.draws, [text, spread]));
-    let positions = keeping.positions(schedule.draws);
     let spaced = |length: u64, spacing: u64| Draws { length, spacing };
+    let recorded = spaced(
+        keeping.predictions(schedule.draws),
+        keeping.predictions_every,
+    );
+    groups.extend(predictions(problem, recorded, [text, spread]));
+    groups.extend(traces(problem, schedule.draws));
+    let positions = keeping.positions(schedule.draws);
     if kept > 0 {
         let positions = Some(spaced(positions, keeping.positions_every));
         let position = variable(
@@ -323,7 +294,7 @@ pub fn closed_form_schema(problem: &Problem) -> Schema {
         "posterior mean of the function, in the target's own units",
         "posterior standard deviation of the function, without observation noise",
     ];
-    groups.extend(predictions(problem, 1, text));
+    groups.extend(predictions(problem, Draws::new(1), text));
     groups.extend(targets(problem));
     with_names(problem, 1, groups)
 }
@@ -341,6 +312,12 @@ pub fn outputs(problem: &Problem) -> (&'static str, u64) {
 
 pub fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema {
     let mut coordinates = std::collections::BTreeMap::new();
+    if groups.iter().any(|group| group.name == TRACES)
+        && let Some(traces) = traces_of(problem)
+    {
+        let positions = traces.positions().map(|position| position as i64);
+        coordinates.insert(TRACED.to_owned(), Labels::Integers(positions.collect()));
+    }
     let names = Labels::Text(problem.description.output_names.clone());
     coordinates.insert(outputs(problem).0.to_owned(), names);
     Schema {
@@ -351,19 +328,14 @@ pub fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema 
 }
 
 /// Means, and standard deviations where there are any, at the test inputs, if there are any; with these descriptions.
-pub fn predictions(problem: &Problem, draws: u64, [mean, sd]: [&str; 2]) -> Option<Group> {
+pub fn predictions(problem: &Problem, draws: Draws, [mean, sd]: [&str; 2]) -> Option<Group> {
     let description = &problem.description;
     let test = description.test_rows as u64;
     if test == 0 {
         return None;
     }
     let kind = Kind::new(&problem.settings.model, description.is_classification);
-    // classes are coded near 0 and 1; real targets may sit on a large offset that single precision would eat
-    let number = if description.is_classification {
-        DataType::F32
-    } else {
-        DataType::F64
-    };
+    let number = number(problem);
     let dims = [("test_row", test), outputs(problem)];
     let spread = if description.is_classification {
         &dims[..1]
@@ -375,9 +347,46 @@ pub fn predictions(problem: &Problem, draws: u64, [mean, sd]: [&str; 2]) -> Opti
         variables.push(variable("sd", number, spread, sd));
     }
     Some(Group {
-        name: "predictions".to_owned(),
-        draws: Some(Draws::new(draws)),
+        name: PREDICTIONS.to_owned(),
+        draws: Some(draws),
         variables,
+        attributes: attributes(&problem.settings),
+    })
+}
+
+/// The type of recorded predictions: classes are coded near 0 and 1; real targets may sit on a large offset that single
+/// precision would eat.
+fn number(problem: &Problem) -> DataType {
+    if problem.description.is_classification {
+        DataType::F32
+    } else {
+        DataType::F64
+    }
+}
+
+/// The dimension of traced predictions.
+const TRACED: &str = "traced";
+
+/// Which predictions are recorded at every draw, where not all are.
+pub fn traces_of(problem: &Problem) -> Option<Traces> {
+    let description = &problem.description;
+    let outputs = description.output_names.len();
+    Traces::new(&problem.settings, description.test_rows, outputs)
+}
+
+/// Their group.
+pub fn traces(problem: &Problem, draws: u64) -> Option<Group> {
+    let traces = traces_of(problem)?;
+    let text = "`mean` of the group `predictions` at every draw, for some rows and outputs: the label is the row times the number of outputs, plus the output";
+    Some(Group {
+        name: TRACES.to_owned(),
+        draws: Some(Draws::new(draws)),
+        variables: vec![variable(
+            "mean",
+            number(problem),
+            &[(TRACED, traces.count())],
+            text,
+        )],
         attributes: attributes(&problem.settings),
     })
 }

@@ -18,6 +18,7 @@ use crate::chain_state::{read_document, restore};
 use crate::closed_form::{self, ClosedForm};
 use crate::disk::Destination;
 use crate::error::Failure;
+use crate::keeping::Keeping;
 use crate::minibatch::{self, GivenWeights};
 use crate::names::Precision;
 use crate::plan::Plan;
@@ -25,12 +26,14 @@ use crate::predictive::Kind;
 use crate::problem::{DataDescription, Problem};
 use crate::progress::Display;
 use crate::record::{Recipe, Recording};
-use crate::schema::{Keeping, MOMENTS};
+use crate::schema::{MOMENTS, traces_of};
 use crate::settings::Settings;
 use crate::stored::Stored;
 use crate::summary;
 use crate::table::to_stderr;
 use crate::target::ChainTarget;
+
+const COMPLETE: &str = "This run is complete; there is nothing to go on with.";
 
 /// Set by Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -212,15 +215,49 @@ fn drive_in<R: Stored>(
         .map_err(Failure::run)?;
     let store = open_store(problem, &plan.schema, folder)?;
     problem.write_targets(&store)?;
+    if has_ended(folder, store.chains(), driving)? {
+        return end(folder, store.chains(), driving);
+    }
     let model = Arc::new(problem.model::<R>(&problem.arranged(&problem.test.inputs))?);
-    let chains = make_chains(problem, plan, &model, folder, &store)?;
+    let chains = make_chains(problem, &model, folder, &store)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = driving.threads.unwrap_or(cores);
     drive_walks(chains, threads, folder, driving, |chains| {
         let moments = chains.into_iter().map(|(_, recording)| recording.moments);
         write_moments(&moments.collect::<Vec<_>>(), &store)?;
-        summary::write_summary(folder, driving.json)
+        end(folder, store.chains(), driving)
     })
+}
+
+/// Whether the run had come to its end before; says so.
+///
+/// # Errors
+/// A damaged checkpoint.
+pub fn has_ended(
+    folder: &RunFolder,
+    chains: u64,
+    driving: &DrivingArguments,
+) -> Result<bool, Failure> {
+    let mut has_ended = false;
+    for chain in 0..chains {
+        let checkpoint = checkpoint::load(folder.path(), chain).map_err(Failure::run)?;
+        has_ended |= checkpoint.is_some_and(|checkpoint| checkpoint.is_finished());
+    }
+    if has_ended && !driving.quiet {
+        to_stderr(COMPLETE);
+    }
+    Ok(has_ended)
+}
+
+/// Ends a run whose draws are all there, and everything that is made of the chains: from here on their states are of no use.
+///
+/// # Errors
+/// A disk that refuses.
+pub fn end(folder: &RunFolder, chains: u64, driving: &DrivingArguments) -> Result<(), Failure> {
+    for chain in 0..chains {
+        checkpoint::finish(folder.path(), chain).map_err(Failure::run)?;
+    }
+    summary::write_summary(folder, driving.json)
 }
 
 /// What Ctrl-C sets from now on; a second one ends at once: files are whole at any moment.
@@ -252,7 +289,7 @@ pub fn drive_walks<W: Walk>(
     let progress: Vec<Progress> = walks.iter().map(Walk::progress).collect();
     if progress.iter().all(Progress::is_done) {
         if !driving.quiet {
-            to_stderr("This run is complete; there is nothing to go on with.");
+            to_stderr(COMPLETE);
         }
         return finish(walks);
     }
@@ -291,7 +328,6 @@ type Chains<R> = Vec<(Chain<ChainTarget<R>>, Recording<R>)>;
 /// Every chain, from its checkpoint where there is one.
 fn make_chains<R: Stored>(
     problem: &Problem,
-    plan: &Plan,
     model: &Arc<Model<R>>,
     folder: &RunFolder,
     store: &DrawStore,
@@ -305,7 +341,7 @@ fn make_chains<R: Stored>(
     for checkpoint in checkpoints.iter().flatten() {
         seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
     }
-    let keeping = Keeping::new(settings, plan.sizes.kept_numbers(), R::BYTES);
+    let keeping = Keeping::new(settings);
     let whole = keeping.weights_every.and_then(|_| {
         let inputs = problem.arranged(&problem.train.inputs);
         whole_weights(&model.architecture, &model.design, &inputs).map(Arc::new)
@@ -313,6 +349,7 @@ fn make_chains<R: Stored>(
     let recipe = Recipe {
         schedule,
         keeping,
+        traces: traces_of(problem),
         architecture: model.architecture.clone(),
         outputs: problem.output_maps(),
         is_classification: problem.description.is_classification,

@@ -96,8 +96,13 @@ pub struct RunSettings {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct RecordSettings {
     pub projections: usize,
+    /// Megabytes that the run folder may take; positions and predictions are thinned to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_mb: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_predictions: Option<u64>,
     pub keep_weights: u64,
 }
 
@@ -105,7 +110,9 @@ impl Default for RecordSettings {
     fn default() -> Self {
         Self {
             projections: 100,
+            keep_mb: None,
             keep: None,
+            keep_predictions: None,
             keep_weights: 0,
         }
     }
@@ -185,6 +192,16 @@ impl Settings {
             return Err(Failure::request(
                 "--keep is 0: `predict` needs at least 1 kept position",
             ));
+        }
+        for (flag, value) in [
+            ("--keep-predictions", self.record.keep_predictions),
+            ("--keep-mb", self.record.keep_mb),
+        ] {
+            if value == Some(0) {
+                return Err(Failure::request(format!(
+                    "{flag} is 0: it must be at least 1"
+                )));
+            }
         }
         self.model.check()
     }

@@ -11,14 +11,18 @@ use serde::Serialize;
 use crate::arguments::SummaryArguments;
 use crate::chain_state::read_document;
 use crate::closed_form;
-use crate::effective::{EssSummary, Predicted, Rates, first, predictions, projections};
+use crate::effective::{
+    EssSummary, Predicted, Rates, Recorded, first, predictions, projections,
+};
 use crate::error::Failure;
 use crate::fit::FitSummary;
 use crate::judgement::in_words;
+use crate::keeping::kept_in_words;
 use crate::minibatch::{self, MinibatchSummary};
 use crate::predictive::Metrics;
 use crate::problem::DataDescription;
 use crate::recorded::{lacks_positions, open_draws};
+use crate::schema::{PREDICTIONS, TRACES};
 use crate::session::read_description;
 use crate::settings::Settings;
 use crate::table::to_stdout;
@@ -63,6 +67,8 @@ pub struct Summary {
     pub rhat_max: f64,
     pub ess: EssSummary,
     pub metrics: Option<Metrics>,
+    /// Draws of each chain that the metrics are of: those whose predictions were recorded.
+    pub metrics_draws: u64,
     /// Of methods by minibatches.
     pub minibatch: Option<MinibatchSummary>,
     /// Whether the test rows are as predicted; null without test rows or draws.
@@ -78,7 +84,12 @@ pub struct Summary {
 /// A wrong request: not a run; a run without draws yet.
 pub fn command(arguments: &SummaryArguments) -> Result<(), Failure> {
     let summary = summarise_run(&arguments.run)?;
-    print(&arguments.run, &summary, arguments.json, arguments.verbose)
+    let form = match (arguments.json, arguments.verbose) {
+        (true, _) => Form::Json,
+        (false, true) => Form::Verbose,
+        (false, false) => Form::Short,
+    };
+    print(&arguments.run, &summary, form)
 }
 
 /// Computes, writes `summary.json` and prints.
@@ -91,15 +102,35 @@ pub fn write_summary(folder: &RunFolder, json: bool) -> Result<(), Failure> {
     folder
         .write_text("summary.json", &text)
         .map_err(Failure::run)?;
-    print(folder.path(), &summary, json, false)
+    if json {
+        return print(folder.path(), &summary, Form::Json);
+    }
+    print(folder.path(), &summary, Form::AfterRun)?;
+    to_stdout(&kept_in_words(folder.path())?);
+    Ok(())
 }
 
-fn print(run: &Path, summary: &Summary, json: bool, verbose: bool) -> Result<(), Failure> {
-    if json {
+/// How a summary is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    /// Few numbers; what there is to know of the data was said when the run began.
+    AfterRun,
+    /// Few numbers.
+    Short,
+    /// All numbers.
+    Verbose,
+}
+
+fn print(run: &Path, summary: &Summary, form: Form) -> Result<(), Failure> {
+    if form == Form::Json {
         to_stdout(&serde_json::to_string(summary).map_err(Failure::run)?);
     } else {
-        let description = read_description(run)?;
-        to_stdout(&summary.in_words(run, description.as_ref(), verbose));
+        let mut description = read_description(run)?;
+        if let Some(description) = description.as_mut().filter(|_| form == Form::AfterRun) {
+            description.leave_notes_out();
+        }
+        to_stdout(&summary.in_words(run, description.as_ref(), form == Form::Verbose));
     }
     Ok(())
 }
@@ -238,6 +269,7 @@ fn summarise_draws(
             weights,
         },
         metrics,
+        metrics_draws: Recorded::of(reader, draws).draws,
         minibatch: None,
         fit,
         warnings: Vec::new(),
@@ -292,6 +324,7 @@ impl Summary {
                 weights: None,
             },
             metrics: None,
+            metrics_draws: 1,
             minibatch: None,
             fit: None,
             warnings: Vec::new(),
@@ -302,9 +335,12 @@ impl Summary {
 
 /// Draws that every group has: after a kill, one group may be some draws ahead of another.
 pub fn complete_draws(reader: &DrawReader) -> u64 {
-    let every_draw = ["posterior", "sample_stats", "predictions"];
+    let every_draw = ["posterior", "sample_stats", PREDICTIONS, TRACES];
+    let planned = reader.groups().find(|group| group.name == "sample_stats");
+    let planned = planned.and_then(|group| group.planned);
+    // predictions may be of fewer draws
     let groups = reader
         .groups()
-        .filter(|group| every_draw.contains(&group.name));
+        .filter(|group| every_draw.contains(&group.name) && group.planned == planned);
     groups.filter_map(|group| group.draws).min().unwrap_or(0)
 }

@@ -231,6 +231,14 @@ impl Summary {
             .filter(|(name, _)| names.is_empty() || names.contains(name))
             .map(|(name, value)| vec![name.to_owned(), number(value)])
             .collect();
-        format!("predictions on the test rows\n{}\n\n", align(&rows))
+        let of = if self.metrics_draws < self.draws {
+            format!(
+                ", by {} of the {} draws of each chain (--keep-predictions)",
+                self.metrics_draws, self.draws
+            )
+        } else {
+            String::new()
+        };
+        format!("predictions on the test rows{of}\n{}\n\n", align(&rows))
     }
 }

@@ -658,7 +658,7 @@ fn constant_columns_and_repeated_rows_are_allowed() {
             "sample --data table.csv {flags} --space {space} --out {space}"
         ));
         assert!(
-            run.stdout.contains("do not vary") && run.stdout.contains("`still`"),
+            run.stderr.contains("do not vary") && run.stderr.contains("`still`"),
             "{run:?}"
         );
         let summary = place.summary(space);
@@ -673,7 +673,7 @@ fn constant_columns_and_repeated_rows_are_allowed() {
         "sample --data constant.csv {flags} --out constant"
     ));
     assert!(
-        run.stdout.contains("targets that do not vary") && run.stdout.contains("`y`"),
+        run.stderr.contains("targets that do not vary") && run.stderr.contains("`y`"),
         "{run:?}"
     );
     let (_, rows) = place

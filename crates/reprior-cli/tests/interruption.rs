@@ -12,7 +12,7 @@ use common::{Place, SMALL, Tree, assert_same, table};
 
 /// Long enough to be interrupted (seconds), with everything recorded that can be.
 const LONG: &str = "--data friedman --train 60 --test 30 --network fcn:32,16 --warmup 15 --draws 1200 --chains 2 \
-    --keep 50 --keep-weights 20 --projections 10";
+    --keep 50 --keep-predictions 300 --keep-weights 20 --projections 10";
 
 /// Waits until the run's checkpoints have changed.
 fn wait_for_checkpoint(place: &Place, run: &str, before: &Tree) {

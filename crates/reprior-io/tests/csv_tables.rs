@@ -245,7 +245,7 @@ fn unusable_headers() {
 }
 
 #[test]
-fn unknown_columns_list_the_nearest_first() {
+fn unknown_columns_name_the_nearest() {
     let ask = |name: &str| {
         csv("age,height,weight\n1,2,3\n4,5,6\n", |r| {
             r.target = Some(vec![name.to_string()])
@@ -254,11 +254,15 @@ fn unknown_columns_list_the_nearest_first() {
     message(
         ask("wieght"),
         &[
-            "no column `wieght`",
-            "columns are `weight`, `height`, `age`",
+            "no column `wieght` (is `weight` meant?)",
+            "columns are `age`, `height`, `weight`",
         ],
     );
-    message(ask("AGE"), &["columns are `age`, "]);
+    message(ask("AGE"), &["no column `AGE` (is `age` meant?)"]);
+    message(
+        ask("price"),
+        &["no column `price`; its columns are `age`, "],
+    );
     message(
         csv(TABLE, |r| r.target = Some(Vec::new())),
         &["list of targets is empty"],

@@ -114,6 +114,8 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
         ("--draws", settings.run.draws),
         ("--thin", settings.run.thin),
         ("--keep", settings.record.keep),
+        ("--keep-predictions", settings.record.keep_predictions),
+        ("--keep-mb", settings.record.keep_mb),
         ("--swag-updates", own.swag_updates),
     ] {
         if value == Some(0) {

@@ -13,10 +13,11 @@ use super::schema::schema;
 use crate::budget::available_memory;
 use crate::disk::Destination;
 use crate::error::Failure;
+use crate::keeping::Keeping;
 use crate::method::MinibatchMethod;
 use crate::names::Precision;
+use crate::plan::{kept, kept_rows};
 use crate::problem::Problem;
-use crate::schema::Keeping;
 use crate::table::{align, bytes, number, to_stdout};
 
 /// What a run takes.
@@ -35,6 +36,8 @@ pub struct Plan {
     disk_bytes: u64,
     /// Of each chain's checkpoint.
     checkpoint_bytes: u64,
+    /// Of the finished run folder.
+    folder_bytes: u64,
     /// Of one update.
     operations: f64,
 }
@@ -80,7 +83,7 @@ impl Plan {
             Precision::F64 => (8, DataType::F64),
         };
         let parameters = layout.len();
-        let keeping = Keeping::new(settings, parameters, real);
+        let keeping = Keeping::new(settings);
         let schema = schema(problem, resolved, &layout, keeping, data_type);
         let writers = schema.bytes_in_memory().map_err(Failure::request)?;
         let disk = schema.bytes_on_disk().map_err(Failure::request)?;
@@ -135,6 +138,7 @@ impl Plan {
             shared_bytes: shared as u64,
             chain_bytes: chain,
             memory_bytes: (shared as u64).saturating_add(chain.saturating_mul(chains)),
+            folder_bytes: disk,
             disk_bytes: disk.saturating_add(checkpoint.saturating_mul(chains)),
             checkpoint_bytes: checkpoint,
             operations: 3.0 * forward * resolved.batch as f64,
@@ -178,6 +182,7 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
     let fits = plan.memory_bytes <= available;
     let lengths = resolved.plan.schedule;
     let updates = resolved.updates.saturating_mul(lengths.chains as u64);
+    let kept = kept(problem);
     if is_json {
         let document = json!({
             "memory_bytes": plan.memory_bytes,
@@ -185,6 +190,9 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
             "memory_bytes_available": available,
             "fits": fits,
             "disk_bytes": plan.disk_bytes,
+            "run_folder_bytes": plan.folder_bytes,
+            "positions_kept": kept[0],
+            "predictions_recorded": kept[1],
             "parameters": plan.parameters,
             "curvature_bytes": plan.curvature_bytes,
             "curvature_products_at_most": plan.products,
@@ -224,8 +232,10 @@ pub fn command(problem: &Problem, resolved: &Resolved, is_json: bool) -> Result<
                 bytes(available as f64)
             ),
         ),
-        row("disk", bytes(plan.disk_bytes as f64)),
+        row("disk, while it runs", bytes(plan.disk_bytes as f64)),
+        row("run folder, at the end", bytes(plan.folder_bytes as f64)),
     ];
+    rows.extend(kept_rows(&problem.settings, kept));
     if resolved.method.is_around_mode() {
         let of = |count: u64| match resolved.method {
             MinibatchMethod::LaplaceDiffusion => format!("{count} a draw"),

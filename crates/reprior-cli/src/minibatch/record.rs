@@ -13,14 +13,17 @@ use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
 use serde::{Deserialize, Serialize};
 
 use super::schema::EPOCHS;
+use crate::keeping::{Keeping, Traces};
 use crate::predictive::Kind;
-use crate::schema::{Keeping, POSITIONS, WEIGHTS};
+use crate::schema::{POSITIONS, PREDICTIONS, TRACES, WEIGHTS};
 use crate::stored::Stored;
 
 /// What is the same for every chain.
 pub struct Recipe {
     pub seed: u64,
     pub keeping: Keeping,
+    /// Predictions that are recorded at every draw, where not all are.
+    pub traces: Option<Traces>,
     pub layout: Layout,
     /// Maps of the outputs back to their own units; for classes, identities.
     pub outputs: Vec<Affine>,
@@ -120,13 +123,30 @@ impl<R: Stored> Recording<R> {
         self.test.as_ref().map(Ensemble::inputs)
     }
 
-    fn push_predictions(&mut self, position: &[R]) -> Result<(), RunError> {
+    fn push_predictions(&mut self, position: &[R], draw: u64) -> Result<(), RunError> {
         let Some(test) = &self.test else {
             return Ok(());
         };
+        let is_recorded = draw.is_multiple_of(self.recipe.keeping.predictions_every);
+        if !is_recorded && self.recipe.traces.is_none() {
+            return Ok(());
+        }
         let rows = test.rows();
         let mean = self.predict(position);
         let kind = self.recipe.kind;
+        let is_narrow = matches!(kind, Kind::Codes | Kind::Probabilities);
+        if let Some(traces) = self.recipe.traces {
+            let traced: Vec<f64> = traces.positions().map(|at| mean[at]).collect();
+            let narrow: Vec<f32> = traced.iter().map(|&x| x as f32).collect();
+            let values = match is_narrow {
+                true => Values::F32(&narrow),
+                false => Values::F64(&traced),
+            };
+            self.writer.push(TRACES, &[values])?;
+        }
+        if !is_recorded {
+            return Ok(());
+        }
         // the function is what the draw says, without a spread of its own
         let spread = if kind.has_function_variance() {
             rows * kind.spread(self.recipe.outputs.len())
@@ -135,7 +155,7 @@ impl<R: Stored> Recording<R> {
         };
         let narrow: Vec<f32>;
         let (zeros, zeros_narrow) = (vec![0.0_f64; spread], vec![0.0_f32; spread]);
-        let mut values = if matches!(kind, Kind::Codes | Kind::Probabilities) {
+        let mut values = if is_narrow {
             narrow = mean.iter().map(|&x| x as f32).collect();
             vec![Values::F32(&narrow), Values::F32(&zeros_narrow)]
         } else {
@@ -144,7 +164,7 @@ impl<R: Stored> Recording<R> {
         if spread == 0 {
             values.pop();
         }
-        self.writer.push("predictions", &values)
+        self.writer.push(PREDICTIONS, &values)
     }
 
     fn push_weights(&mut self, position: &[R]) -> Result<(), RunError> {
@@ -197,7 +217,7 @@ impl<R: Stored> MinibatchObserver<R> for Recording<R> {
         let corrections = signed(since.corrections);
         values.push(Values::I64(&corrections));
         self.writer.push("sample_stats", &values)?;
-        self.push_predictions(position)?;
+        self.push_predictions(position, draw)?;
         self.moments.add(position);
         self.mean.add(position);
         let keeping = self.recipe.keeping;

@@ -12,7 +12,6 @@ use super::written::{PriorChoice, Schedule, WrittenDecay};
 use crate::error::Failure;
 use crate::method::MinibatchMethod;
 use crate::names::{LabelsName, Optimiser, Parametrisation, Precision, PreconditionerName, Switch};
-use crate::schema::Keeping;
 use crate::settings::Settings;
 
 /// More updates are a slip of the finger.
@@ -381,19 +380,13 @@ pub fn resolve(
     let layout = Layout::new(&architecture.to_composition());
     let resolved = settings.resolve_minibatch(method, rows, &layout)?;
     let own = &settings.minibatch;
-    let (checked, bytes) = match settings.sampler.precision {
-        Precision::F32 => (
-            resolved
-                .settings
-                .check(&*own.make_preconditioner::<f32>(), &layout),
-            4,
-        ),
-        Precision::F64 => (
-            resolved
-                .settings
-                .check(&*own.make_preconditioner::<f64>(), &layout),
-            8,
-        ),
+    let checked = match settings.sampler.precision {
+        Precision::F32 => resolved
+            .settings
+            .check(&*own.make_preconditioner::<f32>(), &layout),
+        Precision::F64 => resolved
+            .settings
+            .check(&*own.make_preconditioner::<f64>(), &layout),
     };
     checked.map_err(Failure::request)?;
     settings.write_out(&resolved);
@@ -403,7 +396,5 @@ pub fn resolve(
         settings.laplace.draws(method, &layout, priors)?;
         output_curvature(&settings.model, &[1.0])?;
     }
-    let keeping = Keeping::new(settings, layout.len(), bytes);
-    settings.record.keep = Some(keeping.positions(resolved.plan.schedule.draws));
     Ok(Some(resolved))
 }

@@ -24,9 +24,9 @@ use crate::method::MinibatchMethod;
 use crate::names::{Parametrisation, Precision};
 use crate::predictive::Kind;
 use crate::problem::Problem;
-use crate::session::{drive_walks, open_store, write_moments};
+use crate::schema::traces_of;
+use crate::session::{drive_walks, end, has_ended, open_store, write_moments};
 use crate::stored::Stored;
-use crate::summary;
 
 /// The least and the most gradients of all rows between the end of training and the mode of a Laplace approximation.
 const EVALUATIONS: [usize; 2] = [5, 300];
@@ -73,6 +73,9 @@ fn run_in<R: Stored>(
         .map_err(Failure::run)?;
     let store = open_store(problem, &plan.schema, folder)?;
     problem.write_targets(&store)?;
+    if has_ended(folder, store.chains(), driving)? {
+        return end(folder, store.chains(), driving);
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = driving.threads.unwrap_or(cores);
     let at_once = threads.min(plan.resolved.plan.schedule.chains);
@@ -82,7 +85,7 @@ fn run_in<R: Stored>(
             mode::finish(problem, &mut chains, folder, &store)?;
         }
         finish(chains, plan.resolved.method, &store)?;
-        summary::write_summary(folder, driving.json)
+        end(folder, store.chains(), driving)
     })
 }
 
@@ -142,6 +145,7 @@ fn make_chains<R: Stored>(
     let recipe = Arc::new(Recipe {
         seed: lengths.seed,
         keeping: plan.keeping,
+        traces: traces_of(problem),
         layout: layout.clone(),
         outputs: problem.output_maps(),
         kind: Kind::new(&settings.model, problem.description.is_classification),

@@ -5,11 +5,12 @@ use reprior_io::run::{DataType, Draws, Group, Schema, Variable};
 
 use super::mode::{CLOSED_FORM, MODES, has_closed_form};
 use super::resolve::Resolved;
+use crate::keeping::Keeping;
 use crate::names::Parametrisation;
 use crate::predictive::Kind;
 use crate::problem::Problem;
 use crate::schema::{
-    Keeping, MOMENTS, POSITION, POSITIONS, WEIGHTS, attributes, outputs, predictions, targets,
+    MOMENTS, POSITION, POSITIONS, WEIGHTS, attributes, outputs, predictions, targets, traces,
     variable, with_names,
 };
 
@@ -122,7 +123,12 @@ pub fn schema(
         "prediction of this draw (class probabilities, or in the target's own units)",
         "zero: a draw determines the function",
     ];
-    groups.extend(predictions(problem, lengths.draws, text));
+    let recorded = Draws {
+        length: keeping.predictions(lengths.draws),
+        spacing: keeping.predictions_every,
+    };
+    groups.extend(predictions(problem, recorded, text));
+    groups.extend(traces(problem, lengths.draws));
     let spaced = |length: u64, spacing: u64| Some(Draws { length, spacing });
     let every = keeping.positions_every;
     groups.push(group(

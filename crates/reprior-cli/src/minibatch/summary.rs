@@ -12,7 +12,7 @@ use super::record::read_document;
 use super::schema::{EPOCHS, OF_MEAN};
 use super::written::Schedule;
 use crate::effective::{
-    EssSummary, Rates, first, noise_variances, predictions, projections, read_truth,
+    EssSummary, Rates, Recorded, first, noise_variances, predictions, projections, read_truth,
 };
 use crate::error::Failure;
 use crate::method::MinibatchMethod;
@@ -155,6 +155,7 @@ pub fn summarise(
     summary.steps_per_second = steps as f64 / seconds;
     summary.n_gradients = steps;
     summary.metrics = metrics;
+    summary.metrics_draws = Recorded::of(reader, draws).draws;
     let step_sizes = of_draws("step_size")?;
     let of_chains = step_sizes.chunks(draws.max(1) as usize);
     summary.step_size = of_chains.map(|chain| chain.last().copied()).collect();
@@ -371,7 +372,11 @@ impl MinibatchSummary {
                 None => (self.metrics_of_mean.as_ref(), "their mean"),
             };
             let of_mean = others.map(Metrics::named);
-            let mut header = row("predictions on the test rows", "draws".to_owned());
+            let of = match summary.metrics_draws < summary.draws {
+                true => format!("{} of {} draws", summary.metrics_draws, summary.draws),
+                false => "draws".to_owned(),
+            };
+            let mut header = row("predictions on the test rows", of);
             if of_mean.is_some() {
                 header.push(name.to_owned());
             }

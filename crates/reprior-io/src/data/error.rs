@@ -56,13 +56,19 @@ pub enum DataError {
         looked_for: String,
     },
     /// A column was asked for that the header does not have.
-    #[error("`{path}` has no column `{column}`; its columns are {}", list(columns))]
+    #[error(
+        "`{path}` has no column `{column}`{}; its columns are {}",
+        suggestion(nearest.as_deref()),
+        list(columns)
+    )]
     UnknownColumn {
         /// The file.
         path: String,
         /// The column that was asked for.
         column: String,
-        /// The columns there are, nearest match first.
+        /// The column that is most like it, if any is.
+        nearest: Option<String>,
+        /// The columns there are, in the order of the file.
         columns: Vec<String>,
     },
     /// Columns that the model needs are missing from a file of inputs.
@@ -193,14 +199,18 @@ impl DataError {
         }
     }
 
-    /// A column that the header lacks; the columns are sorted by likeness.
+    /// A column that the header lacks.
     pub(super) fn unknown_column(path: &Path, column: &str, header: &[String]) -> Self {
-        let mut columns = header.to_vec();
-        columns.sort_by_key(|name| distance(&name.to_lowercase(), &column.to_lowercase()));
+        let wanted = column.to_lowercase();
+        let edits = |name: &&String| distance(&name.to_lowercase(), &wanted);
+        // more edits than a third of the name are no slip
+        let most = 1.max(wanted.chars().count() / 3);
+        let nearest = header.iter().min_by_key(edits);
         Self::UnknownColumn {
             path: show(path),
             column: excerpt(column),
-            columns,
+            nearest: nearest.filter(|name| edits(name) <= most).cloned(),
+            columns: header.to_vec(),
         }
     }
 }
@@ -217,6 +227,13 @@ pub(super) fn excerpt(text: &str) -> String {
         short.push_str("...");
     }
     short
+}
+
+/// The question whether another column is meant.
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| {
+        format!(" (is `{}` meant?)", excerpt(name))
+    })
 }
 
 /// Up to twelve names in backquotes, and how many more.

@@ -165,6 +165,20 @@ pub(crate) fn save(
     })
 }
 
+/// Takes the tensors out of the checkpoint of a chain that has come to its end: nothing goes on from its state, which is most
+/// of the file. Document and cursor stay; without a checkpoint nothing is done.
+///
+/// # Errors
+/// As [`load`]; [`RunError::Io`] when the disk refuses.
+pub fn finish(run: &Path, chain: u64) -> Result<(), RunError> {
+    match load(run, chain)? {
+        Some(checkpoint) if !checkpoint.is_finished() => {
+            save(run, chain, &checkpoint.cursor, &checkpoint.document, &[])
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Reads the checkpoint of a chain; `None` where the chain has none yet.
 ///
 /// Memory: the file.
@@ -247,6 +261,11 @@ impl Checkpoint {
     /// The draws that were on disk.
     pub fn cursor(&self) -> &Cursor {
         &self.cursor
+    }
+
+    /// Whether there are no tensors, as after [`finish`].
+    pub fn is_finished(&self) -> bool {
+        self.tensors.is_empty()
     }
 
     /// The caller's document.

@@ -16,7 +16,7 @@ pub fn attributes() -> Map<String, Value> {
     ])
 }
 
-/// Two sampled groups with chunks of 100 draws, or fewer where a group is shorter, and one without draws.
+/// Two sampled groups with chunks of at most 100 draws, and one without draws.
 pub fn schema(chains: u64, warmup: u64, draws: u64) -> Schema {
     let sampled = |name: &str, draws, variables| Group {
         name: name.into(),

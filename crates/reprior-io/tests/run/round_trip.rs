@@ -266,6 +266,8 @@ fn chunks_are_at_most_four_mebibytes_or_one_draw() {
     assert_eq!(memory(10, 7), 7 * 40);
     assert_eq!(memory(1 << 18, 1000), 4 << 20);
     assert_eq!(memory(3 << 20, 1000), 12 << 20);
+    // two chunks of three draws rather than one of four and one padded to four
+    assert_eq!(memory(1 << 18, 5), 3 << 20);
 
     let temporary = tempfile::tempdir().unwrap();
     let run = temporary.path().join("run");

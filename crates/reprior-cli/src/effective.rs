@@ -174,7 +174,7 @@ pub fn predictions(
         let own = start * outputs..start * outputs + width;
         for &at in chosen.iter().filter(|at| own.contains(at)) {
             let trace = block.mean.iter().skip(at - own.start).step_by(width);
-            traces.push(trace.copied().collect());
+            traces.push(trace.map(|&x| block.kind.shown(x)).collect());
         }
         gatherer.add(block, &truth, start)
     })?;
@@ -217,7 +217,9 @@ pub fn for_each_block(
                 .read::<f64>("predictions", name, &selection)
                 .map_err(Failure::request)
         };
-        let mean = read("mean")?.values;
+        let mean = kind
+            .read(reader, "predictions", &selection)
+            .map_err(Failure::request)?;
         let variance = if kind.has_function_variance() {
             read("sd")?.values.into_iter().map(|sd| sd * sd).collect()
         } else {

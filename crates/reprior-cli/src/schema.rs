@@ -231,7 +231,7 @@ pub fn schema(
         }
         LikelihoodName::StudentT => "function of this draw, in the target's own units",
         LikelihoodName::Categorical | LikelihoodName::Bernoulli => {
-            "class probabilities of this draw"
+            "logarithms of the class probabilities of this draw, in nats"
         }
         LikelihoodName::Poisson => "mean count of this draw",
     };
@@ -370,7 +370,7 @@ pub fn predictions(problem: &Problem, draws: u64, [mean, sd]: [&str; 2]) -> Opti
     } else {
         &dims
     };
-    let mut variables = vec![variable("mean", number, &dims, mean)];
+    let mut variables = vec![variable(kind.variable(), number, &dims, mean)];
     if kind.has_function_variance() {
         variables.push(variable("sd", number, spread, sd));
     }

@@ -19,6 +19,7 @@ mod model_settings;
 mod names;
 mod network;
 mod plan;
+mod precision;
 mod predict;
 mod predictive;
 mod problem;

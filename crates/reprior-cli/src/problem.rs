@@ -21,6 +21,7 @@ use crate::evidence::choose;
 use crate::minibatch::{self, GivenWeights, Resolved};
 use crate::model_settings::ModelSettings;
 use crate::network::arrange;
+use crate::precision;
 use crate::schema::Keeping;
 use crate::settings::Settings;
 use crate::stored::Stored;
@@ -141,6 +142,10 @@ impl Problem {
         if choice.is_some() {
             network = architecture(&settings.model)?;
         }
+        let choice = match (choice, precision::choose(&mut settings, &network)) {
+            (Some(first), Some(second)) => Some(format!("{first}; {second}")),
+            (first, second) => first.or(second),
+        };
         let weights = GivenWeights::read(&mut settings, &mut network)?;
         let minibatch = minibatch::resolve(&mut settings, &network, train.rows)?;
         if minibatch.is_none() {

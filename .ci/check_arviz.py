@@ -62,7 +62,10 @@ def check_summary(summary: dict, tree: xr.DataTree) -> None:
         # where not all draws' predictions are recorded, some are by themselves
         traces = "prediction_traces" in tree.children
         group = "prediction_traces" if traces else "predictions"
-        values, count = flat(tree[group]["mean"]), ess["prediction"]["variables"]
+        found = tree[group].to_dataset()
+        # classes are kept as logarithms; the summary is of their probabilities
+        values = flat(found["mean"] if "mean" in found else np.exp(found["log_probability"]))
+        count = ess["prediction"]["variables"]
         chosen = [k * values.sizes["variable"] // count for k in range(count)]
         check_diagnostics("predictions", ess["prediction"], values.isel(variable=chosen))
     parts = [part["rhat_max"] for part in (ess["weights"], ess["prediction"]) if part is not None]

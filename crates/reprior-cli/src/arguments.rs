@@ -308,7 +308,8 @@ pub struct SettingsArguments {
         help_heading = "Sampler"
     )]
     pub arrival: Option<u64>,
-    /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f32]
+    /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f64 for chains where the noise is
+    /// less than a hundredth of the function's prior standard deviation, f32 elsewhere]
     #[arg(long, value_name = "TYPE", help_heading = "Sampler")]
     pub precision: Option<String>,
 

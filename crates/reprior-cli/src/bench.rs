@@ -65,7 +65,7 @@ pub fn command(arguments: &BenchArguments) -> Result<(), Failure> {
     let plan = Plan::new(&problem)?;
     plan.check_memory(&problem.settings)?;
     match problem.settings.sampler.precision {
-        Precision::F32 => bench::<f32>(&problem, &plan, arguments),
+        Precision::Auto | Precision::F32 => bench::<f32>(&problem, &plan, arguments),
         Precision::F64 => bench::<f64>(&problem, &plan, arguments),
     }
 }

@@ -136,7 +136,7 @@ impl Sizes {
     /// Bytes of one number of the network's precision.
     pub fn real_bytes(&self) -> usize {
         match self.precision {
-            Precision::F32 => 4,
+            Precision::Auto | Precision::F32 => 4,
             Precision::F64 => 8,
         }
     }
@@ -190,12 +190,12 @@ impl Sizes {
                 let gradients = if gradients { rows * p + 2 * inner } else { 0 };
                 (rows * p + gradients) * real
             }
-            Precision::F32 => Trunk::<f32>::bytes(architecture, rows, gradients),
+            Precision::Auto | Precision::F32 => Trunk::<f32>::bytes(architecture, rows, gradients),
             Precision::F64 => Trunk::<f64>::bytes(architecture, rows, gradients),
         };
         let groups = self.noise_scales;
         let bytes = match self.precision {
-            Precision::F32 => Readout::<f32>::bytes,
+            Precision::Auto | Precision::F32 => Readout::<f32>::bytes,
             Precision::F64 => Readout::<f64>::bytes,
         };
         let mut readout = (n + p) * c * 32;

@@ -88,7 +88,8 @@ impl Detector {
 fn scores(score: UncertaintyScore, block: &Block) -> Result<Vec<f64>, Failure> {
     let found = if block.kind == Kind::Probabilities {
         let draws = block.mean.len() / (block.rows * block.outputs).max(1);
-        score.of_draws(&block.mean, draws, block.outputs)
+        let probabilities: Vec<f64> = block.mean.iter().map(|p| p.exp()).collect();
+        score.of_draws(&probabilities, draws, block.outputs)
     } else {
         score.of_draws(&block.class_probabilities(), 1, block.outputs)
     };

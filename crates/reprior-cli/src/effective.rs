@@ -183,7 +183,7 @@ pub fn predictions(
         rows,
         &read_targets(reader, description, "observed_data")?,
     );
-    let mut traces = read_traces(reader, draws)?;
+    let mut traces = read_traces(reader, kind, draws)?;
     // those that were not recorded by themselves
     let chosen: Vec<usize> = match traces.is_empty() {
         true => Traces::of((rows * outputs) as u64, MOST_VARIABLES)
@@ -202,7 +202,7 @@ pub fn predictions(
             let own = start * outputs..start * outputs + width;
             for &at in chosen.iter().filter(|at| own.contains(at)) {
                 let trace = block.mean.iter().skip(at - own.start).step_by(width);
-                traces.push(trace.copied().collect());
+                traces.push(trace.map(|&x| block.kind.shown(x)).collect());
             }
             gatherer.add(block, &truth, start)?;
             fit.add(block, noise, &truth, start)
@@ -265,15 +265,18 @@ impl Recorded {
 }
 
 /// Draws of the predictions that were recorded at every draw because not all were, one vector each; none otherwise.
-fn read_traces(reader: &DrawReader, draws: u64) -> Result<Vec<Vec<f64>>, Failure> {
+fn read_traces(reader: &DrawReader, kind: Kind, draws: u64) -> Result<Vec<Vec<f64>>, Failure> {
     if reader.groups().all(|group| group.name != TRACES) {
         return Ok(Vec::new());
     }
-    let all = reader
-        .read::<f64>(TRACES, "mean", &first(draws))
+    let all = kind
+        .read(reader, TRACES, &first(draws))
         .map_err(Failure::request)?;
-    let count = all.shape.last().copied().unwrap_or(0);
-    let of_trace = |at: usize| all.values.iter().skip(at).step_by(count).copied().collect();
+    let count = all.len() / (reader.chains() as usize * draws as usize).max(1);
+    let of_trace = |at: usize| {
+        let own = all.iter().skip(at).step_by(count);
+        own.map(|&x| kind.shown(x)).collect()
+    };
     Ok((0..count).map(of_trace).collect())
 }
 
@@ -310,7 +313,9 @@ pub fn for_each_block(
                 .read::<f64>(PREDICTIONS, name, &selection)
                 .map_err(Failure::request)
         };
-        let mean = read("mean")?.values;
+        let mean = kind
+            .read(reader, PREDICTIONS, &selection)
+            .map_err(Failure::request)?;
         let variance = if kind.has_function_variance() {
             read("sd")?.values.into_iter().map(|sd| sd * sd).collect()
         } else {

@@ -8,7 +8,7 @@
 
 use reprior::metrics::{Expectation, Family, Mixture, PredictiveCheck, mixture_nlls};
 use reprior::model::Targets;
-use reprior::model::targets::class_probabilities;
+use reprior::model::targets::class_log_probabilities;
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -119,7 +119,7 @@ impl Fit {
         let rows = (0..block.rows).filter(|row| (start + row).is_multiple_of(every));
         match truth {
             Targets::Classes { labels, .. } => {
-                let all = block.class_probabilities();
+                let all = block.class_log_probabilities();
                 for row in rows {
                     let mixed = &all[row * block.outputs..(row + 1) * block.outputs];
                     self.add_class(block, row, mixed, labels[start + row] as usize);
@@ -135,6 +135,7 @@ impl Fit {
         Ok(())
     }
 
+    /// Of logarithms of the mixture's class probabilities.
     fn add_class(&mut self, block: &Block, row: usize, mixed: &[f64], label: usize) {
         let best =
             (0..mixed.len()).fold(0, |best, c| if mixed[c] > mixed[best] { c } else { best });
@@ -145,19 +146,19 @@ impl Fit {
             .map(|draw| {
                 let (mean, variance) = block.of_draw(draw, row);
                 if block.kind == Kind::Probabilities {
-                    return mean[best];
+                    return mean[best].exp();
                 }
-                class_probabilities(std::iter::once((mean, variance)), &mut own);
-                own[best]
+                class_log_probabilities(std::iter::once((mean, variance)), &mut own);
+                own[best].exp()
             })
             .collect();
         // draws of codes weigh differently in the mixture: its own probability is the mean, the draws say how it varies
-        let shift = mixed[best] - of_best.iter().sum::<f64>() / draws as f64;
+        let shift = mixed[best].exp() - of_best.iter().sum::<f64>() / draws as f64;
         self.check.add(best == label, |replicate, _| {
             (of_best[drawn(replicate, draws)] + shift).clamp(0.0, 1.0)
         });
         if let Constant::Classes(constant) = &self.constant {
-            self.nlls.push([-mixed[label].ln(), -constant[label].ln()]);
+            self.nlls.push([-mixed[label], -constant[label].ln()]);
         }
     }
 

@@ -24,6 +24,7 @@ mod model_settings;
 mod names;
 mod network;
 mod plan;
+mod precision;
 mod predict;
 mod predictive;
 mod problem;

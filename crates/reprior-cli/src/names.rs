@@ -53,8 +53,8 @@ names!(
     SpaceChoice, "space" { Auto = "auto", Feature = "feature", Data = "data", DataSymmetric = "data-symmetric" }
 );
 names!(
-    /// Precision of the network.
-    Precision, "precision" { F32 = "f32", F64 = "f64" }
+    /// Precision of the network; chosen before a run starts.
+    Precision, "precision" { Auto = "auto", F32 = "f32", F64 = "f64" }
 );
 names!(
     /// What weights are multiplied by in the network.

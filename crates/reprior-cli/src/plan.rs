@@ -53,7 +53,7 @@ impl Plan {
             description.test_rows,
         );
         let (real, data_type) = match settings.sampler.precision {
-            Precision::F32 => (4, DataType::F32),
+            Precision::Auto | Precision::F32 => (4, DataType::F32),
             Precision::F64 => (8, DataType::F64),
         };
         let inner = sizes.inner_parameters();

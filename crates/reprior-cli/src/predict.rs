@@ -81,13 +81,13 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
                 }
                 (block, noise)
             }
-            (None, Precision::F32) if problem.minibatch.is_some() => {
+            (None, Precision::Auto | Precision::F32) if problem.minibatch.is_some() => {
                 minibatch::predict::<f32>(&problem, &reader, block)?
             }
             (None, Precision::F64) if problem.minibatch.is_some() => {
                 minibatch::predict::<f64>(&problem, &reader, block)?
             }
-            (None, Precision::F32) => predict::<f32>(&problem, &reader, block)?,
+            (None, Precision::Auto | Precision::F32) => predict::<f32>(&problem, &reader, block)?,
             (None, Precision::F64) => predict::<f64>(&problem, &reader, block)?,
         };
         let function = block.variance.clone();

@@ -1,11 +1,13 @@
 //! Draws of predictions for a block of rows, and what is made of them: mixtures, class probabilities, metrics.
 
+use reprior::compute::LogSum;
 use reprior::metrics::{
     ClassPredictions, Family, Mixture, expected_calibration_error, maximum_calibration_error,
     mixture_nll,
 };
 use reprior::model::likelihood::{Likelihood, LikelihoodName};
 use reprior::model::{Affine, Targets, targets};
+use reprior_io::run::{DrawReader, RunError, Selection};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -14,12 +16,16 @@ use crate::model_settings::ModelSettings;
 /// Bins of the calibration errors.
 const BINS: usize = 15;
 
+/// Variables of what draws predict.
+const MEAN: &str = "mean";
+const LOG_PROBABILITY: &str = "log_probability";
+
 /// What a draw predicts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// Class codes e_c − 1/C, Gaussian, with one variance per row.
     Codes,
-    /// Class probabilities.
+    /// Class probabilities, kept as their logarithms: single precision knows none below 1e-45.
     Probabilities,
     /// A member of a family for every output.
     Real(Family),
@@ -42,7 +48,44 @@ impl Kind {
         matches!(self, Self::Codes | Self::Real(Family::Gaussian))
     }
 
-    /// Appends what a draw predicts for one row with these outputs, in the target's own units.
+    /// Name of the variable that what draws predict is stored in.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::Probabilities => LOG_PROBABILITY,
+            _ => MEAN,
+        }
+    }
+
+    /// What draws predict, as a group of a run has it.
+    ///
+    /// # Errors
+    /// A run folder that cannot be read.
+    pub fn read(
+        self,
+        reader: &DrawReader,
+        group: &str,
+        selection: &Selection,
+    ) -> Result<Vec<f64>, RunError> {
+        let found = reader.read::<f64>(group, self.variable(), selection);
+        if self == Self::Probabilities && found.is_err() {
+            // runs of earlier versions have the probabilities themselves
+            let mut values = reader.read::<f64>(group, MEAN, selection)?.values;
+            values.iter_mut().for_each(|p| *p = p.ln());
+            return Ok(values);
+        }
+        Ok(found?.values)
+    }
+
+    /// What users know a predicted number as: of logarithms the probability.
+    pub fn shown(self, predicted: f64) -> f64 {
+        match self {
+            Self::Probabilities => predicted.exp(),
+            _ => predicted,
+        }
+    }
+
+    /// Appends what a draw predicts for one row with these outputs, in the target's own units; of classes the logarithms of
+    /// their probabilities.
     pub fn push_mean(
         self,
         likelihood: &dyn Likelihood,
@@ -50,15 +93,16 @@ impl Kind {
         outputs: impl Iterator<Item = f64>,
         mean: &mut Vec<f64>,
     ) {
+        if self == Self::Probabilities {
+            let outputs: Vec<f64> = outputs.collect();
+            likelihood.log_probabilities(&outputs, mean);
+            return;
+        }
         let start = mean.len();
         mean.extend(outputs);
         likelihood.mean(&mut mean[start..]);
         for (mean, map) in mean[start..].iter_mut().zip(maps) {
             *mean = map.restore(*mean);
-        }
-        if self == Self::Probabilities && mean.len() == start + 1 {
-            // of the second of two classes
-            mean.insert(start, 1.0 - mean[start]);
         }
     }
 
@@ -78,7 +122,7 @@ pub struct Block {
     pub rows: usize,
     /// Outputs, or classes.
     pub outputs: usize,
-    /// draws × rows × outputs.
+    /// draws × rows × outputs; of [`Kind::Probabilities`] their logarithms.
     pub mean: Vec<f64>,
     /// draws × rows × [`Kind::spread`]; whether noise is included is the maker's choice.
     pub variance: Vec<f64>,
@@ -153,8 +197,8 @@ impl Block {
         }
     }
 
-    /// Class probabilities, rows × classes.
-    pub fn class_probabilities(&self) -> Vec<f64> {
+    /// Logarithms of class probabilities, rows × classes, averaged over draws without ever leaving logarithms.
+    pub fn class_log_probabilities(&self) -> Vec<f64> {
         let mut all = vec![0.0; self.rows * self.outputs];
         for (row, out) in all.chunks_exact_mut(self.outputs).enumerate() {
             let mean = |draw: usize| {
@@ -162,21 +206,26 @@ impl Block {
                 &self.mean[at * self.outputs..(at + 1) * self.outputs]
             };
             if self.kind == Kind::Probabilities {
-                for draw in 0..self.draws() {
-                    for (out, p) in out.iter_mut().zip(mean(draw)) {
-                        *out += p;
-                    }
+                for (class, out) in out.iter_mut().enumerate() {
+                    *out = LogSum::of((0..self.draws()).map(|draw| mean(draw)[class]));
                 }
-                let total: f64 = out.iter().sum();
-                out.iter_mut().for_each(|p| *p /= total);
+                let total = LogSum::of(out.iter().copied());
+                out.iter_mut().for_each(|logarithm| *logarithm -= total);
                 continue;
             }
             let draws = (0..self.draws()).map(|draw| {
                 let variance = self.variance[draw * self.rows + row];
                 (mean(draw), variance.max(SMALLEST_VARIANCE))
             });
-            targets::class_probabilities(draws, out);
+            targets::class_log_probabilities(draws, out);
         }
+        all
+    }
+
+    /// Class probabilities, rows × classes.
+    pub fn class_probabilities(&self) -> Vec<f64> {
+        let mut all = self.class_log_probabilities();
+        all.iter_mut().for_each(|p| *p = p.exp());
         all
     }
 }
@@ -214,7 +263,7 @@ pub struct Gatherer {
     nll: f64,
     covered: usize,
     values: usize,
-    probabilities: Vec<f64>,
+    log_probabilities: Vec<f64>,
     labels: Vec<u32>,
     classes: usize,
 }
@@ -230,7 +279,8 @@ impl Gatherer {
         match truth {
             Targets::Classes { labels, .. } => {
                 self.classes = outputs;
-                self.probabilities.extend(block.class_probabilities());
+                self.log_probabilities
+                    .extend(block.class_log_probabilities());
                 self.labels.extend(&labels[start..start + block.rows]);
             }
             Targets::Real { values, .. } => {
@@ -267,6 +317,10 @@ impl Gatherer {
         Ok(())
     }
 
+    fn probabilities(&self) -> Vec<f64> {
+        self.log_probabilities.iter().map(|p| p.exp()).collect()
+    }
+
     /// A reliability table of the classes that were gathered, as CSV; none where nothing was.
     ///
     /// # Errors
@@ -275,7 +329,8 @@ impl Gatherer {
         if self.rows == 0 || self.classes == 0 {
             return Ok(None);
         }
-        let predictions = ClassPredictions::new(&self.probabilities, &self.labels, self.classes)
+        let probabilities = self.probabilities();
+        let predictions = ClassPredictions::new(&probabilities, &self.labels, self.classes)
             .map_err(Failure::run)?;
         let mut text = "lower,upper,count,confidence,accuracy\n".to_owned();
         for bin in predictions.reliability(BINS) {
@@ -308,7 +363,9 @@ impl Gatherer {
                 coverage_90: self.covered as f64 / self.values as f64,
             }));
         }
-        let predictions = ClassPredictions::new(&self.probabilities, &self.labels, self.classes)
+        let probabilities = self.probabilities();
+        let predictions = ClassPredictions::new(&probabilities, &self.labels, self.classes)
+            .and_then(|all| all.with_logarithms(&self.log_probabilities))
             .map_err(Failure::run)?;
         let table = predictions.reliability(BINS);
         Ok(Some(Metrics::Classification {

@@ -25,6 +25,7 @@ use crate::minibatch::{self, GivenWeights, Resolved};
 use crate::model_settings::ModelSettings;
 use crate::names::Precision;
 use crate::network::arrange;
+use crate::precision;
 use crate::predictive::Kind;
 use crate::settings::Settings;
 use crate::stored::Stored;
@@ -148,6 +149,10 @@ impl Problem {
         if choice.is_some() {
             network = architecture(&settings.model)?;
         }
+        let choice = match (choice, precision::choose(&mut settings, &network)) {
+            (Some(first), Some(second)) => Some(format!("{first}; {second}")),
+            (first, second) => first.or(second),
+        };
         let weights = GivenWeights::read(&mut settings, &mut network)?;
         let minibatch = minibatch::resolve(&mut settings, &network, train.rows)?;
         if minibatch.is_none() {
@@ -414,7 +419,7 @@ fn load_of(
     [position, parameters]: [usize; 2],
 ) -> Load {
     let real: usize = match settings.sampler.precision {
-        Precision::F32 => 4,
+        Precision::Auto | Precision::F32 => 4,
         Precision::F64 => 8,
     };
     let (rows, outputs) = (description.test_rows, description.output_names.len());

@@ -197,7 +197,7 @@ pub fn schema(problem: &Problem, inner: usize, kept: usize, data_type: DataType)
         }
         LikelihoodName::StudentT => "function of this draw, in the target's own units",
         LikelihoodName::Categorical | LikelihoodName::Bernoulli => {
-            "class probabilities of this draw"
+            "logarithms of the class probabilities of this draw, in nats"
         }
         LikelihoodName::Poisson => "mean count of this draw",
     };
@@ -342,7 +342,7 @@ pub fn predictions(problem: &Problem, draws: Draws, [mean, sd]: [&str; 2]) -> Op
     } else {
         &dims
     };
-    let mut variables = vec![variable("mean", number, &dims, mean)];
+    let mut variables = vec![variable(kind.variable(), number, &dims, mean)];
     if kind.has_function_variance() {
         variables.push(variable("sd", number, spread, sd));
     }
@@ -377,12 +377,16 @@ pub fn traces_of(problem: &Problem) -> Option<Traces> {
 /// Their group.
 pub fn traces(problem: &Problem, draws: u64) -> Option<Group> {
     let traces = traces_of(problem)?;
-    let text = "`mean` of the group `predictions` at every draw, for some rows and outputs: the label is the row times the number of outputs, plus the output";
+    let kind = Kind::new(
+        &problem.settings.model,
+        problem.description.is_classification,
+    );
+    let text = "the variable of this name of the group `predictions` at every draw, for some rows and outputs: the label is the row times the number of outputs, plus the output";
     Some(Group {
         name: TRACES.to_owned(),
         draws: Some(Draws::new(draws)),
         variables: vec![variable(
-            "mean",
+            kind.variable(),
             number(problem),
             &[(TRACED, traces.count())],
             text,

@@ -171,7 +171,7 @@ fn drive(
     driving: &DrivingArguments,
 ) -> Result<(), Failure> {
     match problem.settings.sampler.precision {
-        Precision::F32 => drive_in::<f32>(problem, plan, folder, driving),
+        Precision::Auto | Precision::F32 => drive_in::<f32>(problem, plan, folder, driving),
         Precision::F64 => drive_in::<f64>(problem, plan, folder, driving),
     }
 }

@@ -11,9 +11,7 @@ use serde::Serialize;
 use crate::arguments::SummaryArguments;
 use crate::chain_state::read_document;
 use crate::closed_form;
-use crate::effective::{
-    EssSummary, Predicted, Rates, Recorded, first, predictions, projections,
-};
+use crate::effective::{EssSummary, Predicted, Rates, Recorded, first, predictions, projections};
 use crate::error::Failure;
 use crate::fit::FitSummary;
 use crate::judgement::in_words;

@@ -107,10 +107,10 @@ impl<R: Stored> Target for ChainTarget<R> {
         }
     }
 
-    fn has_gradients(&self) -> bool {
+    fn arrives_by_gradients(&self) -> bool {
         match self {
-            Self::Network(posterior) => posterior.has_gradients(),
-            Self::Tangent(both) => both.0.has_gradients(),
+            Self::Network(posterior) => posterior.arrives_by_gradients(),
+            Self::Tangent(both) => both.0.arrives_by_gradients(),
         }
     }
 

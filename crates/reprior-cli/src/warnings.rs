@@ -86,11 +86,26 @@ impl Summary {
             warn(format!(
                 "acceptance is {rate:.3}: the step size is too large; {remedy}"
             ));
+        } else if let Some((reached, asked)) = self.shortened(settings) {
+            warn(format!(
+                "trajectories stop after 128 steps, at a length of {reached:.2e} in place of {asked:.2}, as the step size is \
+                 so small: the posterior is much narrower than its prior in some direction; raise --noise or learn it, and \
+                 expect draws that depend on each other (raise --thin)"
+            ));
         } else if rate > 0.99 && settings.sampler.step_size.is_some() && !self.is_prior_like() {
             warn(format!(
                 "acceptance is {rate:.3}: the step size may be needlessly small; leave --step-size out and let it adapt"
             ));
         }
+    }
+
+    /// The mean length of trajectories that are cut short, and the length asked for.
+    fn shortened(&self, settings: &Settings) -> Option<(f64, f64)> {
+        let sampler = settings.sampler_settings();
+        let steps = self.step_size.iter().flatten().copied();
+        let smallest = steps.fold(f64::INFINITY, f64::min);
+        let reached = sampler.shortened_trajectory(smallest)?;
+        Some((reached, sampler.trajectory_in_use()?))
     }
 
     /// Nearly every draw counts: small steps are no matter.

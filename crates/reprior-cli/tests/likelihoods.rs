@@ -33,6 +33,63 @@ fn values(rows: &[Vec<String>], column: usize) -> Vec<f64> {
         .collect()
 }
 
+/// A row so far out that the other class has a probability which no number can hold, and belongs to that class.
+#[test]
+fn probabilities_that_underflow_have_a_finite_nll() {
+    let place = Place::new();
+    let mut rows = String::from("x,kind\n");
+    for i in 0..40 {
+        let x = f64::from(i % 20) / 10.0 - 0.95;
+        rows += &format!("{x},{}\n", if x > 0.0 { "warm" } else { "cold" });
+    }
+    rows += "20000,cold\n-0.5,cold\n";
+    place.write("far.csv", rows);
+    for flags in [
+        "--likelihood bernoulli --method map --epochs 300",
+        "--likelihood categorical --method map --epochs 300",
+        "--likelihood categorical --warmup 20 --draws 10 --chains 2",
+    ] {
+        place.succeed(&format!(
+            "sample --data far.csv --train 40 --test 2 --network fcn:12 --activation relu {flags} --quiet --overwrite --out run"
+        ));
+        let metrics = place.summary("run")["metrics"].clone();
+        let nll = metrics["nll"].as_f64();
+        // half of −log p of the far row
+        assert!(nll.is_some_and(|nll| nll > 400.0), "{flags}: {metrics}");
+    }
+    // codes far from what was predicted, in units of the noise
+    place.succeed(
+        "sample --data strokes --train 300 --test 100 --method map --likelihood gaussian --network fcn:64 --epochs 100 \
+         --noise 0.05 --quiet --out codes",
+    );
+    let nll = place.summary("codes")["metrics"]["nll"].as_f64();
+    assert!(nll.is_some_and(|nll| nll > 100.0), "{nll:?}");
+}
+
+/// Double precision where the noise needs it, and only there.
+#[test]
+fn precision_follows_the_noise() {
+    let place = Place::new();
+    let precision = |flags: &str| {
+        let finished = place.succeed(&format!(
+            "sample --data friedman --train 30 --test 5 --network fcn:6 --warmup 4 --draws 4 --chains 1 {flags} --overwrite --out run"
+        ));
+        let config = place.read("run/config.toml");
+        let line = config.lines().find(|line| line.starts_with("precision"));
+        (
+            line.unwrap().to_owned(),
+            finished.stderr.contains("--precision f64"),
+        )
+    };
+    assert_eq!(precision(""), ("precision = \"f32\"".to_owned(), false));
+    for small in ["--noise 0.002", "--noise 0.02 --readout-bias-variance 23"] {
+        let chosen = precision(small);
+        assert_eq!(chosen, ("precision = \"f64\"".to_owned(), true), "{small}");
+        let fixed = precision(&format!("{small} --precision f32"));
+        assert_eq!(fixed, ("precision = \"f32\"".to_owned(), false));
+    }
+}
+
 /// Samples, and predicts with what was sampled; the metrics are those of the same test rows.
 fn sample_and_predict(
     place: &Place,

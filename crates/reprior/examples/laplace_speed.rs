@@ -19,7 +19,7 @@ use std::time::Instant;
 use reprior::compute::{Matrix, Purpose, Stream, matrix, matrix_mut};
 use reprior::laplace::{
     GaussNewton, HessianStructure, Lanczos, Laplace, LaplaceData, Link, OutputCurvature,
-    PriorPrecision, Spectrum, Subset, SymmetricOperator, probabilities,
+    PriorPrecision, Spectrum, Subset, SymmetricOperator, log_probabilities,
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::Shape;
@@ -152,7 +152,8 @@ fn main() {
                 let found = laplace.linearised(&mut executor, inputs);
                 let (means, covariances) = (&found.means, &found.covariances);
                 let link = Link::Probit;
-                probabilities(link, means, covariances, CLASSES, &mut source, &mut out).unwrap();
+                log_probabilities(link, means, covariances, CLASSES, &mut source, &mut out)
+                    .unwrap();
             })
         }
         "sampled" => {

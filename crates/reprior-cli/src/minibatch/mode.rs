@@ -132,7 +132,11 @@ pub fn finish<R: Stored>(
         write(MODES, "weights", R::values(&modes))?;
     }
     if !means.is_empty() {
-        write(CLOSED_FORM, "mean", Values::F64(&means))?;
+        let kind = Kind::new(
+            &problem.settings.model,
+            problem.description.is_classification,
+        );
+        write(CLOSED_FORM, kind.variable(), Values::F64(&means))?;
     }
     if !variances.is_empty() {
         write(CLOSED_FORM, "variance", Values::F64(&variances))?;
@@ -236,11 +240,8 @@ fn predict_some<R: Stored>(
     let count = found.outputs;
     if kind == Kind::Probabilities {
         let link = problem.settings.laplace.link();
-        let all = around.probabilities(&found, link).map_err(Failure::run)?;
-        match count {
-            1 => means.extend(all.iter().flat_map(|p| [1.0 - p, *p])),
-            _ => means.extend(all),
-        }
+        let all = around.log_probabilities(&found, link);
+        means.extend(all.map_err(Failure::run)?);
         return Ok(());
     }
     let maps = problem.output_maps();

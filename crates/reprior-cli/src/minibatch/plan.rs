@@ -79,7 +79,7 @@ impl Plan {
         let network = network(problem)?;
         let layout = Layout::new(&network);
         let (real, data_type) = match settings.sampler.precision {
-            Precision::F32 => (4_usize, DataType::F32),
+            Precision::Auto | Precision::F32 => (4_usize, DataType::F32),
             Precision::F64 => (8, DataType::F64),
         };
         let parameters = layout.len();

@@ -97,7 +97,8 @@ impl<R: Stored> Recording<R> {
         }
     }
 
-    /// What the network predicts for the test rows at one position, in the target's own units; none without test rows.
+    /// What the network predicts for the test rows at one position, in the target's own units (of classes
+    /// the logarithms of their probabilities); none without test rows.
     pub fn predict(&mut self, position: &[R]) -> Vec<f64> {
         let mut mean = Vec::new();
         let recipe = &self.recipe;
@@ -116,6 +117,11 @@ impl<R: Stored> Recording<R> {
             }
         }
         mean
+    }
+
+    /// Name of the variable of what [`predict`](Self::predict) gives.
+    pub fn variable(&self) -> &'static str {
+        self.recipe.kind.variable()
     }
 
     /// The test rows' inputs, row-major.

@@ -381,7 +381,7 @@ pub fn resolve(
     let resolved = settings.resolve_minibatch(method, rows, &layout)?;
     let own = &settings.minibatch;
     let checked = match settings.sampler.precision {
-        Precision::F32 => resolved
+        Precision::Auto | Precision::F32 => resolved
             .settings
             .check(&*own.make_preconditioner::<f32>(), &layout),
         Precision::F64 => resolved

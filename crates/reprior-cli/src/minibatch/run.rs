@@ -56,7 +56,7 @@ pub fn run(
     driving: &DrivingArguments,
 ) -> Result<(), Failure> {
     match problem.settings.sampler.precision {
-        Precision::F32 => run_in::<f32>(problem, plan, folder, driving),
+        Precision::Auto | Precision::F32 => run_in::<f32>(problem, plan, folder, driving),
         Precision::F64 => run_in::<f64>(problem, plan, folder, driving),
     }
 }
@@ -265,9 +265,9 @@ fn finish<R: Stored>(
         let mean = std::mem::take(&mut recording.mean.mean);
         of_means.extend(recording.predict(&mean));
     }
-    if !of_means.is_empty() {
+    if let Some((_, recording)) = chains.first().filter(|_| !of_means.is_empty()) {
         store
-            .write_static(OF_MEAN, "mean", Values::F64(&of_means))
+            .write_static(OF_MEAN, recording.variable(), Values::F64(&of_means))
             .map_err(Failure::run)?;
     }
     let moments = chains.into_iter().map(|(_, recording)| recording.moments);

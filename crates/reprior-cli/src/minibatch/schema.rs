@@ -59,8 +59,8 @@ fn closed_form(problem: &Problem, chains: u64) -> Option<Vec<Variable>> {
         return None;
     }
     let dims = [("mode_chain", chains), ("test_row", test), outputs(problem)];
-    let text = "class probabilities, or means in the target's own units, of the linearised network";
-    let mut variables = vec![variable("mean", DataType::F64, &dims, text)];
+    let text = "means in the target's own units, or logarithms of class probabilities, of the linearised network";
+    let mut variables = vec![variable(kind.variable(), DataType::F64, &dims, text)];
     if kind != Kind::Probabilities {
         let text = "variances of the function, without noise";
         variables.push(variable("variance", DataType::F64, &dims, text));
@@ -120,7 +120,7 @@ pub fn schema(
         groups.push(group(EPOCHS, Some(Draws::new(resolved.epochs)), variables));
     }
     let text = [
-        "prediction of this draw (class probabilities, or in the target's own units)",
+        "prediction of this draw (logarithms of class probabilities, or in the target's own units)",
         "zero: a draw determines the function",
     ];
     let recorded = Draws {
@@ -204,10 +204,11 @@ pub fn schema(
         let test = problem.description.test_rows as u64;
         let dims = [("mean_chain", chains), ("test_row", test), outputs(problem)];
         let text = "prediction of the running mean of this chain's draws";
+        let kind = Kind::new(&settings.model, problem.description.is_classification);
         groups.push(group(
             OF_MEAN,
             None,
-            vec![variable("mean", DataType::F64, &dims, text)],
+            vec![variable(kind.variable(), DataType::F64, &dims, text)],
         ));
     }
     with_names(problem, chains, groups)

@@ -205,10 +205,10 @@ fn static_metrics(
         return Ok(None);
     }
     // a run that was killed just before its end has none
-    let Ok(all) = reader.read::<f64>(group, "mean", &Selection::all()) else {
+    let kind = Kind::new(&settings.model, description.is_classification);
+    let Ok(mean) = kind.read(reader, group, &Selection::all()) else {
         return Ok(None);
     };
-    let kind = Kind::new(&settings.model, description.is_classification);
     let outputs = description.output_names.len();
     let chains = reader.chains() as usize;
     let spread = kind.spread(outputs);
@@ -219,7 +219,7 @@ fn static_metrics(
         rows: description.test_rows,
         outputs,
         variance: variance.map_or_else(|_| zeros(), |all| all.values),
-        mean: all.values,
+        mean,
     };
     block.add_noise(&noise_variances(reader, settings, description, 1)?);
     let truth: Targets = read_truth(reader, description)?;

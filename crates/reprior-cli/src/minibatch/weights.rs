@@ -48,7 +48,7 @@ impl GivenWeights {
         let (filled, parameters) =
             read_sequential(&path, &network.to_composition()).map_err(Failure::request)?;
         let is_too_large = |parameter: &&f64| !(**parameter as f32).is_finite();
-        if settings.sampler.precision == Precision::F32
+        if settings.sampler.precision != Precision::F64
             && let Some(parameter) = parameters.iter().find(is_too_large)
         {
             return Err(Failure::request(format!(

@@ -6,7 +6,7 @@ use crate::compute::{Matrix, NotPositiveDefinite, Purpose, Real, Stream, matrix}
 use crate::laplace::{
     Ascent, Diffusion, DiffusionData, DiffusionPath, HessianStructure, Laplace, LaplaceData,
     LaplaceError, Linearised, Link, LogPosterior, LogPrior, OutputCurvature, PrecisionPer,
-    PriorPrecision, Subset, probabilities,
+    PriorPrecision, Subset, log_probabilities,
 };
 use crate::network::layer::ShapeError;
 use crate::network::{Composition, Executor};
@@ -427,30 +427,28 @@ impl<R: Real> AroundMode<R> {
         Ok(laplace.map(|laplace| laplace.linearised(&mut self.executor, inputs)))
     }
 
-    /// The classes' probabilities of what [`linearised`](Self::linearised) gave; for two classes with one output that of the
-    /// second, by the probit link.
+    /// The logarithms of the classes' probabilities of what [`linearised`](Self::linearised) gave, rows × classes; of two classes
+    /// with one output by the probit link.
     ///
     /// # Errors
     /// A covariance that is not positive semi-definite; by draws alone.
-    pub fn probabilities(
+    pub fn log_probabilities(
         &self,
         found: &Linearised,
         link: Link,
     ) -> Result<Vec<f64>, NotPositiveDefinite> {
         let [seed, chain] = self.key;
-        let mut out = vec![0.0; found.means.len()];
+        let (means, covariances) = (&found.means, &found.covariances);
         if self.curvature == OutputCurvature::Bernoulli {
-            for (out, (f, variance)) in out
-                .iter_mut()
-                .zip(found.means.iter().zip(&found.covariances))
-            {
-                *out = 1.0 / (1.0 + (-moderated(*f, *variance)).exp());
-            }
+            let pairs = means.iter().zip(covariances);
+            let logits: Vec<f64> = pairs.map(|(f, v)| moderated(*f, *v)).collect();
+            let mut out = Vec::with_capacity(2 * logits.len());
+            self.data.likelihood.log_probabilities(&logits, &mut out);
             return Ok(out);
         }
+        let mut out = vec![0.0; means.len()];
         let mut stream = Stream::new(seed, chain, Purpose::Prediction, 0);
-        let (means, covariances) = (&found.means, &found.covariances);
-        probabilities(
+        log_probabilities(
             link,
             means,
             covariances,

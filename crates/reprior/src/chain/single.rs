@@ -3,7 +3,7 @@
 use super::{News, Observer, Progress, RunError, Schedule, Snapshot, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
-use crate::sampler::{Sampler, SamplerSettings};
+use crate::sampler::{Fatal, Found, Sampler, SamplerSettings};
 
 /// A chain of draws from a target.
 ///
@@ -133,18 +133,22 @@ impl<T: Target> Chain<T> {
         let Schedule {
             warmup, thin, seed, ..
         } = self.schedule;
+        let (chain, transition) = (self.index, self.snapshot.transition + 1);
+        let failed = |fatal: Fatal| RunError::Target {
+            chain,
+            transition: transition - 1,
+            reason: fatal.to_string(),
+        };
+        let searched = self.search(transition).map_err(failed)?;
         let snapshot = &mut self.snapshot;
-        let transition = snapshot.transition + 1;
-        let mut stream = Stream::new(seed, self.index as u64, Purpose::Transition, transition);
+        let mut stream = Stream::new(seed, chain as u64, Purpose::Transition, transition);
         let step_size = self.sampler.step_size();
-        let info = self
+        let mut info = self
             .sampler
             .step(&mut self.target, &mut snapshot.state, &mut stream)
-            .map_err(|fatal| RunError::Target {
-                chain: self.index,
-                transition: transition - 1,
-                reason: fatal.to_string(),
-            })?;
+            .map_err(failed)?;
+        info.n_evaluations += searched.n_evaluations;
+        info.n_gradients += searched.n_gradients;
         snapshot.transition = transition;
         snapshot.failures = if info.diverging && !info.is_accepted {
             snapshot.failures + 1
@@ -223,6 +227,24 @@ impl<T: Target> Chain<T> {
         Ok(())
     }
 
+    /// Before the first transition of an adaptation, finds the step size that it begins with. The search belongs to that
+    /// transition: a chain that is interrupted in between makes both again.
+    fn search(&mut self, transition: u64) -> Result<Found, Fatal> {
+        let before = transition - 1;
+        if before != 0 && before != self.arrival || self.snapshot.adaptation.is_none() {
+            return Ok(Found::default());
+        }
+        let settings = in_use(&self.settings, self.schedule, before);
+        let (seed, chain) = (self.schedule.seed, self.index as u64);
+        let stream = || Stream::new(seed, chain, Purpose::StepSize, transition);
+        let found = settings.search(&mut self.target, &self.snapshot.state, stream)?;
+        if let Some(found) = found {
+            self.sampler.set_step_size(found.step_size);
+            self.snapshot.adaptation = settings.adaptation_from(found.step_size);
+        }
+        Ok(found.unwrap_or_default())
+    }
+
     /// Words for a chain that is given up, with what the target says of the position where it is stuck.
     fn why_it_fails(&mut self) -> String {
         let state = &self.snapshot.state;
@@ -297,10 +319,10 @@ impl<T: Target> Chain<T> {
     }
 }
 
-/// The settings for a target: arrival takes gradients, and is not made where there are none unless it was asked for.
+/// The settings for a target: arrival takes gradients, and is made only where the target allows them or it was asked for.
 fn settings_for<T: Target>(settings: &SamplerSettings, target: &T) -> SamplerSettings {
     let mut settings = settings.clone();
-    if !target.has_gradients() {
+    if !settings.method.needs_gradients() && !target.arrives_by_gradients() {
         settings.arrival = settings.arrival.or(Some(0));
     }
     settings

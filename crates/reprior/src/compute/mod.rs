@@ -14,6 +14,7 @@ mod eigen;
 mod gather;
 mod gram;
 mod lanes;
+mod log_sum;
 mod lq;
 mod matrix;
 mod normal;
@@ -35,6 +36,7 @@ pub use determinant::log_determinant;
 pub use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{Columns, Gather, Run, gather_product};
 pub use gram::{gram_of_columns, gram_of_rows};
+pub use log_sum::LogSum;
 pub use lq::{Lq, lower_trapezoidal_factor};
 pub use matrix::{
     Matrix, MatrixMut, add_symmetric_product, matrix, matrix_mut, mirror_lower, multiply,

@@ -35,6 +35,8 @@ pub enum Purpose {
     Dropout = 9,
     /// Vectors that a decomposition of a curvature begins with; indexed by decomposition.
     Curvature = 10,
+    /// The search for the step size that an adaptation begins with; indexed by the transition that it precedes.
+    StepSize = 11,
     /// Data sets simulated to check predictions with; indexed by value.
     Check = 12,
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compute::{Cholesky, NotPositiveDefinite, Stream};
+use crate::compute::{Cholesky, LogSum, NotPositiveDefinite, Stream};
 
 /// How probabilities are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,11 +20,11 @@ pub enum Link {
     Bridge,
 }
 
-/// `out` ← probabilities of each row of `means` (n × C, row after row) with its covariance (C × C each).
+/// `out` ← logarithms of the probabilities of each row of `means` (n × C, row after row) with its covariance (C × C each).
 ///
 /// # Errors
 /// A covariance that is not positive semi-definite, even with jitter; by draws alone.
-pub fn probabilities(
+pub fn log_probabilities(
     link: Link,
     means: &[f64],
     covariances: &[f64],
@@ -43,26 +43,29 @@ pub fn probabilities(
                     let variance = covariance[k * (outputs + 1)].max(0.0);
                     *out = mean[k] / (1.0 + std::f64::consts::PI / 8.0 * variance).sqrt();
                 }
-                softmax(out);
+                log_softmax(out);
             }
             Link::Bridge => bridge(mean, covariance, out),
             // a function that nothing random changes
             Link::Mc(_) if covariance.iter().step_by(outputs + 1).all(|v| *v <= 0.0) => {
                 out.copy_from_slice(mean);
-                softmax(out);
+                log_softmax(out);
             }
             Link::Mc(draws) => {
                 cholesky.factorise(|row, column| covariance[column * outputs + row])?;
                 let (mut noise, mut logits) = (vec![0.0; outputs], vec![0.0; outputs]);
-                out.fill(0.0);
+                let mut sums = vec![LogSum::default(); outputs];
                 for _ in 0..draws {
                     stream.fill_normal(&mut noise);
                     logits.copy_from_slice(mean);
                     cholesky.add_correlated(&mut logits, &noise);
-                    softmax(&mut logits);
-                    for (out, p) in out.iter_mut().zip(&logits) {
-                        *out += p / draws as f64;
+                    log_softmax(&mut logits);
+                    for (sum, &logarithm) in sums.iter_mut().zip(&logits) {
+                        sum.add(logarithm);
                     }
+                }
+                for (out, sum) in out.iter_mut().zip(&sums) {
+                    *out = sum.value() - (draws as f64).ln();
                 }
             }
         }
@@ -93,24 +96,46 @@ fn bridge(mean: &[f64], covariance: &[f64], out: &mut [f64]) {
     }
     let total: f64 = out.iter().sum();
     if total.is_finite() && total > 0.0 {
-        out.iter_mut().for_each(|p| *p /= total);
+        out.iter_mut().for_each(|p| *p = (*p / total).ln());
     } else {
         out.copy_from_slice(mean);
-        softmax(out);
+        log_softmax(out);
     }
 }
 
-fn softmax(logits: &mut [f64]) {
-    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    logits.iter_mut().for_each(|f| *f = (*f - largest).exp());
-    let total: f64 = logits.iter().sum();
-    logits.iter_mut().for_each(|p| *p /= total);
+fn log_softmax(logits: &mut [f64]) {
+    let total = LogSum::of(logits.iter().copied());
+    logits.iter_mut().for_each(|f| *f -= total);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compute::Purpose;
+
+    fn probabilities(
+        link: Link,
+        means: &[f64],
+        covariances: &[f64],
+        outputs: usize,
+        stream: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), NotPositiveDefinite> {
+        log_probabilities(link, means, covariances, outputs, stream, out)?;
+        out.iter_mut().for_each(|p| *p = p.exp());
+        Ok(())
+    }
+
+    #[test]
+    fn logarithms_reach_further_than_probabilities() {
+        let (mean, covariance, mut found) = ([2000.0, 0.0], [1e-9, 0.0, 0.0, 1e-9], [0.0; 2]);
+        let mut stream = Stream::new(3, 0, Purpose::Prediction, 0);
+        for link in [Link::Probit, Link::Bridge, Link::Mc(3)] {
+            log_probabilities(link, &mean, &covariance, 2, &mut stream, &mut found).unwrap();
+            assert!(found[0].abs() < 1e-6, "{link:?} {found:?}");
+            assert!((found[1] + 2000.0).abs() < 0.1, "{link:?} {found:?}");
+        }
+    }
 
     /// All three agree where logits hardly vary; draws agree with a sum over a fine grid of two logits where they do.
     #[test]
@@ -121,7 +146,8 @@ mod tests {
             .map(|at| if at % 4 == 0 { 1e-3 } else { 0.0 })
             .collect();
         let mut exact = mean;
-        softmax(&mut exact);
+        log_softmax(&mut exact);
+        exact.iter_mut().for_each(|p| *p = p.exp());
         for link in [Link::Mc(20_000), Link::Probit] {
             let mut found = [0.0; 3];
             probabilities(link, &mean, &small, 3, &mut stream, &mut found).unwrap();

@@ -31,7 +31,7 @@ pub use diffusion::{
     Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
 };
 pub use likelihood::{EmpiricalFisher, OutputCurvature, RowCurvature};
-pub use link::{Link, probabilities};
+pub use link::{Link, log_probabilities};
 pub use posterior::{HessianStructure, Laplace, LaplaceData, LaplaceError, LeftOut};
 pub use precision::{PrecisionPer, PriorPrecision};
 pub use predictive::Linearised;

@@ -9,6 +9,8 @@ const ROUNDING: f64 = 1e-3;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClassPredictions<'a> {
     probabilities: &'a [f64],
+    /// Their logarithms, if those are known better than by taking them.
+    logarithms: Option<&'a [f64]>,
     labels: &'a [u32],
     classes: usize,
 }
@@ -28,6 +30,7 @@ impl<'a> ClassPredictions<'a> {
         expect_length("labels", labels.len(), rows(probabilities, classes)?)?;
         let predictions = Self {
             probabilities,
+            logarithms: None,
             labels,
             classes,
         };
@@ -48,6 +51,24 @@ impl<'a> ClassPredictions<'a> {
             }
         }
         Ok(predictions)
+    }
+
+    /// The same with the probabilities' logarithms (rows × classes), which may be of probabilities that are too small for a
+    /// number: [`nll`](Self::nll) then takes those.
+    ///
+    /// # Errors
+    /// Another number of them, or one that is NaN or above 0.001.
+    pub fn with_logarithms(self, logarithms: &'a [f64]) -> Result<Self, MetricsError> {
+        expect_length("logarithms", logarithms.len(), self.probabilities.len())?;
+        let is_bad = |value: &f64| value.is_nan() || *value > ROUNDING;
+        if let Some(at) = logarithms.iter().position(is_bad) {
+            let (row, value) = (at / self.classes, logarithms[at].exp());
+            return Err(MetricsError::Probability { row, value });
+        }
+        Ok(Self {
+            logarithms: Some(logarithms),
+            ..self
+        })
     }
 
     /// Number of rows, at least 1.
@@ -82,6 +103,11 @@ impl<'a> ClassPredictions<'a> {
 
     /// Mean over rows of −log p of the true class, in nats, unclipped: ∞ where a true class has probability 0.
     pub fn nll(&self) -> f64 {
+        if let Some(logarithms) = self.logarithms {
+            let rows = logarithms.chunks_exact(self.classes).zip(self.labels);
+            let total: f64 = rows.map(|(values, label)| values[*label as usize]).sum();
+            return -total / self.len() as f64;
+        }
         self.mean(|values, label| -values[label as usize].ln())
     }
 

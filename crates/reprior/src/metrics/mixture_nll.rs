@@ -9,6 +9,7 @@
 
 use super::error::{MetricsError, check_component, expect_length, rows};
 use super::family::Family;
+use crate::compute::LogSum;
 
 /// Mean over rows of −log p(y_i), in nats per row (not per output); lower is better, and it may be negative.
 ///
@@ -62,37 +63,4 @@ pub fn mixture_nlls<'a>(
     }
     let count = (count as f64).ln();
     Ok(densities.iter().map(|sum| count - sum.value()).collect())
-}
-
-/// log Σ exp(x) of what was added: exp(x − greatest) summed, and the greatest.
-#[derive(Clone)]
-struct LogSum {
-    greatest: f64,
-    sum: f64,
-}
-
-impl Default for LogSum {
-    fn default() -> Self {
-        Self {
-            greatest: f64::NEG_INFINITY,
-            sum: 0.0,
-        }
-    }
-}
-
-impl LogSum {
-    fn add(&mut self, x: f64) {
-        if x <= self.greatest {
-            if x > f64::NEG_INFINITY {
-                self.sum += (x - self.greatest).exp();
-            }
-        } else {
-            self.sum = self.sum * (self.greatest - x).exp() + 1.0;
-            self.greatest = x;
-        }
-    }
-
-    fn value(&self) -> f64 {
-        self.greatest + self.sum.ln()
-    }
 }

@@ -5,6 +5,7 @@
 //! p(c) ∝ Σ_draws N(e_c − 1/C; m, v I), with m and v the mean and variance (noise included) of each draw.
 
 use super::{Standardisation, Targets};
+use crate::compute::LogSum;
 
 /// Coded training targets, column-major rows × outputs.
 pub fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
@@ -38,38 +39,31 @@ pub fn class_code(is_label: bool, classes: usize) -> f64 {
     f64::from(u8::from(is_label)) - 1.0 / classes as f64
 }
 
-/// Class probabilities of one input from draws (m, v): `means` yields each draw's C means, `variances` its variance
-/// with noise. Computed in logarithms; sums to 1. `out` has C entries.
+/// Logarithms of the class probabilities of one input from draws (m, v): `means` yields each draw's C means, `variances` its
+/// variance with noise. Exact however small they are; the probabilities sum to 1. `out` has C entries.
 ///
 /// Per draw, log N(e_c − 1/C; m, v I) = m_c/v − (C/2) log v − (‖m‖² + 1 − 1/C + (2/C) Σ m)/2v + const; the terms common
 /// to all classes are kept, because they weigh the draws against each other.
-pub fn class_probabilities<'a>(draws: impl Iterator<Item = (&'a [f64], f64)>, out: &mut [f64]) {
+pub fn class_log_probabilities<'a>(draws: impl Iterator<Item = (&'a [f64], f64)>, out: &mut [f64]) {
     let classes = out.len() as f64;
     let code_norm = 1.0 - 1.0 / classes;
-    // running log-sum-exp per class
-    let mut highest = f64::NEG_INFINITY;
-    out.fill(0.0);
+    let mut sums = vec![LogSum::default(); out.len()];
     for (mean, variance) in draws {
         let norm: f64 = mean.iter().map(|m| m * m).sum();
         let average = mean.iter().sum::<f64>() / classes;
         let common =
             -0.5 * classes * variance.ln() - (norm + code_norm + 2.0 * average) / (2.0 * variance);
-        let best = mean.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let peak = common + best / variance;
-        if peak > highest {
-            let shrink = (highest - peak).exp();
-            out.iter_mut().for_each(|p| *p *= shrink);
-            highest = peak;
-        }
-        for (p, &m) in out.iter_mut().zip(mean) {
-            *p += (common + m / variance - highest).exp();
+        for (sum, &m) in sums.iter_mut().zip(mean) {
+            sum.add(common + m / variance);
         }
     }
-    let total: f64 = out.iter().sum();
-    if total > 0.0 {
-        out.iter_mut().for_each(|p| *p /= total);
+    let total = LogSum::of(sums.iter().map(LogSum::value));
+    if total.is_finite() {
+        for (out, sum) in out.iter_mut().zip(&sums) {
+            *out = sum.value() - total;
+        }
     } else {
-        out.fill(1.0 / classes);
+        out.fill(-classes.ln());
     }
 }
 
@@ -131,9 +125,20 @@ mod tests {
         }
         let total: f64 = direct.iter().sum();
         let mut out = [0.0; 3];
-        class_probabilities(draws.iter().map(|(m, v)| (m.as_slice(), *v)), &mut out);
+        class_log_probabilities(draws.iter().map(|(m, v)| (m.as_slice(), *v)), &mut out);
         for (p, d) in out.iter().zip(direct) {
-            assert!((p - d / total).abs() < 1e-12);
+            assert!((p.exp() - d / total).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn a_class_that_no_draw_believes_in_keeps_a_finite_logarithm() {
+        // (e_c − m)²/2v differs by 1/v between the classes
+        let (draws, mut out) = ([([0.5, -0.5], 1e-4), ([0.5, -0.5], 1e-4)], [0.0; 2]);
+        class_log_probabilities(draws.iter().map(|(m, v)| (m.as_slice(), *v)), &mut out);
+        assert!(
+            out[0].abs() < 1e-9 && (out[1] + 1e4).abs() < 1e-6,
+            "{out:?}"
+        );
     }
 }

@@ -386,6 +386,10 @@ impl<R: Real> Target for NetworkPosterior<R> {
         Ok(value)
     }
 
+    fn arrives_by_gradients(&self) -> bool {
+        true
+    }
+
     fn corrections(&self) -> u64 {
         let map = match &self.density {
             Density::Repriorised(density) => density.map.jitter_count(),

@@ -6,7 +6,8 @@ use crate::compute::{NotPositiveDefinite, Real, blend, one_minus_cos};
 
 /// A density against the standard normal: π(z) ∝ N(z; 0, I)·exp ℓ(z).
 ///
-/// Three methods are needed. A target owns its work space, hence `&mut self`; each chain has a target of its own.
+/// Two methods are needed, and a third where there is a gradient. A target owns its work space, hence `&mut self`; each
+/// chain has a target of its own.
 ///
 /// ```
 /// use reprior::posterior::{EvaluationError, Target};
@@ -42,16 +43,20 @@ pub trait Target: Send {
     fn log_ratio(&mut self, z: &[Self::Real]) -> Result<f64, EvaluationError>;
 
     /// ℓ(z), with ∇ℓ(z) written to `gradient` (`dim` entries, all of them overwritten). A gradient that is not finite
-    /// counts as a failed evaluation. Chains of methods without gradients use it too, on arrival, unless that is switched
-    /// off ([`SamplerSettings::arrival`](crate::sampler::SamplerSettings::arrival)).
+    /// counts as a failed evaluation. Methods without gradients never call it, unless the target
+    /// [allows it](Self::arrives_by_gradients) or
+    /// [`SamplerSettings::arrival`](crate::sampler::SamplerSettings::arrival) asks for it.
     ///
     /// # Errors
-    /// As for [`log_ratio`](Self::log_ratio).
+    /// As for [`log_ratio`](Self::log_ratio). Unless it is written, a fatal one: the target has no gradient.
     fn log_ratio_and_gradient(
         &mut self,
-        z: &[Self::Real],
-        gradient: &mut [Self::Real],
-    ) -> Result<f64, EvaluationError>;
+        _z: &[Self::Real],
+        _gradient: &mut [Self::Real],
+    ) -> Result<f64, EvaluationError> {
+        let message = "the target has no gradient: use a method that needs none (pcn, elliptical or rwm), without arrival";
+        Err(EvaluationError::Fatal(message.to_owned()))
+    }
 
     /// ℓ at a point of an ellipse (see [`Ellipse`]). Elliptical slice sampling asks for several points of one ellipse: a
     /// target part of whose work is linear in the position can do that part once.
@@ -67,10 +72,10 @@ pub trait Target: Send {
         self.log_ratio(ellipse.point)
     }
 
-    /// Whether there are gradients. A target without gives a fatal error for them; its chains then have no arrival unless they
-    /// are told to.
-    fn has_gradients(&self) -> bool {
-        true
+    /// Whether chains of methods without gradients may use those of this target to get from a prior draw to the posterior
+    /// (the first transitions of warm-up). They may not unless this says so.
+    fn arrives_by_gradients(&self) -> bool {
+        false
     }
 
     /// How many numerical corrections (jitter on a diagonal) evaluations have needed since the target was made.
@@ -101,8 +106,8 @@ impl<T: Target + ?Sized> Target for Box<T> {
     ) -> Result<f64, EvaluationError> {
         (**self).log_ratio_on_ellipse(ellipse, angle)
     }
-    fn has_gradients(&self) -> bool {
-        (**self).has_gradients()
+    fn arrives_by_gradients(&self) -> bool {
+        (**self).arrives_by_gradients()
     }
     fn corrections(&self) -> u64 {
         (**self).corrections()
@@ -148,6 +153,8 @@ pub enum EvaluationError {
 
 impl From<NotPositiveDefinite> for EvaluationError {
     fn from(error: NotPositiveDefinite) -> Self {
-        Self::Recoverable(error.to_string())
+        Self::Recoverable(format!(
+            "{error}; more noise or double precision (--precision f64) may help"
+        ))
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::SMALLEST_STEP;
+
 /// Dual averaging of the logarithm of a step size. Used in warm-up only; afterwards the average is frozen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DualAveraging {
@@ -24,7 +26,7 @@ const DELAY: f64 = 10.0;
 const DECAY: f64 = 0.75;
 
 impl DualAveraging {
-    /// Adaptation from `initial`, never above `limit`, towards the acceptance rate `target` in (0, 1).
+    /// Adaptation from `initial`, never above `limit` nor below 1e-6, towards the acceptance rate `target` in (0, 1).
     pub fn new(initial: f64, limit: f64, target: f64) -> Self {
         let log_step = initial.ln();
         Self {
@@ -48,7 +50,10 @@ impl DualAveraging {
         self.count += 1.0;
         self.error_sum += self.target - rate;
         let mean_error = self.error_sum / (self.count + DELAY);
-        let log_step = (self.centre - self.count.sqrt() / GAMMA * mean_error).min(self.log_limit);
+        let log_step = (self.centre - self.count.sqrt() / GAMMA * mean_error)
+            .min(self.log_limit)
+            // what lies below is not taken, and would weigh on the average
+            .max(SMALLEST_STEP.ln());
         self.log_step = log_step;
         let weight = self.count.powf(-DECAY);
         self.log_average = weight * log_step + (1.0 - weight) * self.log_average;

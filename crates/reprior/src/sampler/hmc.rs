@@ -6,7 +6,9 @@
 //! steps is that of `hmc-infinite`: a length with jitter, at most 128. One gradient a step; the last is kept.
 
 use super::trajectory::{is_diverging, second_half, steps};
-use super::{Fatal, Info, Sampler, State, evaluate_gradient, metropolis, start_with_gradient};
+use super::{
+    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
+};
 use crate::compute::{Real, Stream, add_scaled, difference_dot, kick_about};
 use crate::posterior::{EvaluationError, Target};
 
@@ -21,8 +23,6 @@ pub struct Hmc<R> {
     gradient: Vec<R>,
 }
 
-/// The smallest step that is taken.
-pub(super) const SMALLEST: f64 = 1e-6;
 /// The largest step: from 2 on the leapfrog is unstable, already for the prior.
 pub(super) const LARGEST: f64 = 1.9;
 
@@ -41,7 +41,7 @@ impl<R: Real> Hmc<R> {
     }
 
     fn clamped(&self, step_size: f64) -> f64 {
-        step_size.clamp(SMALLEST, self.length.clamp(SMALLEST, LARGEST))
+        step_size.clamp(SMALLEST_STEP, self.length.clamp(SMALLEST_STEP, LARGEST))
     }
 }
 

@@ -17,7 +17,9 @@
 use std::f64::consts::FRAC_PI_2;
 
 use super::trajectory::{is_diverging, refresh, second_half, steps};
-use super::{Fatal, Info, Sampler, State, evaluate_gradient, metropolis, start_with_gradient};
+use super::{
+    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
+};
 use crate::compute::{Real, Stream, kick, negate, rotate};
 use crate::posterior::{EvaluationError, Target};
 
@@ -38,8 +40,6 @@ pub struct HmcInfinite<R> {
 /// Mean angle of a trajectory and damping unless told otherwise (see the module's text).
 pub(super) const ANGLE: f64 = 0.8;
 pub(super) const DAMPING: f64 = 0.5;
-/// The smallest step that is taken.
-pub(super) const SMALLEST: f64 = FRAC_PI_2 / 1024.0;
 
 impl<R: Real> HmcInfinite<R> {
     /// The kernel with step size h (an angle) in (0, π/2], at most the `angle` of an average trajectory, and damping b in
@@ -59,8 +59,8 @@ impl<R: Real> HmcInfinite<R> {
     }
 
     fn clamped(&self, step_size: f64) -> f64 {
-        let largest = self.angle.clamp(SMALLEST, FRAC_PI_2);
-        step_size.clamp(SMALLEST, largest)
+        let largest = self.angle.clamp(SMALLEST_STEP, FRAC_PI_2);
+        step_size.clamp(SMALLEST_STEP, largest)
     }
 }
 

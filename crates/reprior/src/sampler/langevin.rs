@@ -17,7 +17,9 @@
 //! One evaluation of ℓ with its gradient a step; the gradient at the current state is kept.
 
 use super::trajectory::{is_diverging, refresh};
-use super::{Fatal, Info, Sampler, State, evaluate_gradient, metropolis, start_with_gradient};
+use super::{
+    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
+};
 use crate::compute::{Real, Stream, add_scaled, difference_dot, kick_about, negate};
 use crate::posterior::{EvaluationError, Target};
 
@@ -34,8 +36,6 @@ pub struct Langevin<R> {
     gradient: Vec<R>,
 }
 
-/// The smallest step: below it, single precision would not notice one.
-pub(super) const SMALLEST: f64 = 1e-6;
 /// The largest step: from 2 on the leapfrog is unstable, already for the prior.
 pub(super) const LARGEST: f64 = 1.9;
 /// Damping unless told otherwise: of 0.01 (Hron et al. 2022), 0.03, 0.1 and 0.3 the one with the most effective draws of
@@ -46,7 +46,7 @@ impl<R: Real> Langevin<R> {
     /// The kernel with step size h in (0, 1.9] and damping b in (0, 1]; `corrected`: with Metropolis correction.
     pub fn new(step_size: f64, damping: f64, corrected: bool) -> Self {
         Self {
-            step_size: step_size.clamp(SMALLEST, LARGEST),
+            step_size: step_size.clamp(SMALLEST_STEP, LARGEST),
             damping,
             corrected,
             refreshed: Vec::new(),
@@ -125,6 +125,6 @@ impl<R: Real> Sampler<R> for Langevin<R> {
     }
 
     fn set_step_size(&mut self, step_size: f64) {
-        self.step_size = step_size.clamp(SMALLEST, LARGEST);
+        self.step_size = step_size.clamp(SMALLEST_STEP, LARGEST);
     }
 }

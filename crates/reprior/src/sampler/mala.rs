@@ -6,7 +6,9 @@
 //! The best step shrinks as dim^(−1/6), with acceptance 0.574 (Roberts & Rosenthal 1998); `pcnl` treats the Gaussian part
 //! exactly and has no such limit. One evaluation of ℓ with its gradient a step; the gradient at the current state is kept.
 
-use super::{Fatal, Info, Sampler, State, evaluate_gradient, metropolis, start_with_gradient};
+use super::{
+    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
+};
 use crate::compute::{Real, Stream, autoregress_about, sum_fours};
 use crate::posterior::{EvaluationError, Target};
 
@@ -18,8 +20,6 @@ pub struct Mala<R> {
     gradient: Vec<R>,
 }
 
-/// The smallest step: below it, single precision would not notice one.
-pub(super) const SMALLEST: f64 = 1e-6;
 /// The largest step: from 2 on the drift overshoots by more than it corrects, already for the prior.
 pub(super) const LARGEST: f64 = 1.9;
 
@@ -27,7 +27,7 @@ impl<R: Real> Mala<R> {
     /// The kernel with step size h in (0, 1.9].
     pub fn new(step_size: f64) -> Self {
         Self {
-            step_size: step_size.clamp(SMALLEST, LARGEST),
+            step_size: step_size.clamp(SMALLEST_STEP, LARGEST),
             proposal: Vec::new(),
             gradient: Vec::new(),
         }
@@ -84,6 +84,6 @@ impl<R: Real> Sampler<R> for Mala<R> {
     }
 
     fn set_step_size(&mut self, step_size: f64) {
-        self.step_size = step_size.clamp(SMALLEST, LARGEST);
+        self.step_size = step_size.clamp(SMALLEST_STEP, LARGEST);
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::trajectory::QUARTER_TURN;
-use super::{hmc, hmc_infinite, langevin, mala, nuts, pcn, pcnl, rwm};
+use super::{hmc, hmc_infinite, langevin, mala, nuts, rwm};
 
 /// A sampler's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -50,9 +50,8 @@ pub(super) struct Profile {
 
 /// Step sizes of a method.
 pub(super) struct StepSize {
-    /// Before adaptation.
+    /// Where the search that precedes adaptation begins, and without warm-up what is used.
     pub initial: f64,
-    pub smallest: f64,
     pub largest: f64,
     /// Both of these in words.
     pub allowed: &'static str,
@@ -83,10 +82,9 @@ impl Method {
         "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm";
 
     pub(super) fn profile(self) -> Profile {
-        let step = |initial, smallest, largest, allowed, target_acceptance| {
+        let step = |initial, largest, allowed, target_acceptance| {
             Some(StepSize {
                 initial,
-                smallest,
                 largest,
                 allowed,
                 target_acceptance,
@@ -102,54 +100,34 @@ impl Method {
         };
         match self {
             Self::HmcInfinite => {
-                let allowed = "the angle must lie in (0, π/2], and not below π/2048 (0.00154)";
+                let allowed = "the angle must lie in (0, π/2], and not below 1e-6";
                 Profile {
                     damping: Some(hmc_infinite::DAMPING),
                     trajectory: Some(hmc_infinite::ANGLE),
-                    ..plain(
-                        "hmc-infinite",
-                        true,
-                        step(0.1, hmc_infinite::SMALLEST, FRAC_PI_2, allowed, 0.8),
-                    )
+                    ..plain("hmc-infinite", true, step(0.1, FRAC_PI_2, allowed, 0.8))
                 }
             }
             Self::Hmc => Profile {
                 trajectory: Some(QUARTER_TURN),
-                ..plain(
-                    "hmc",
-                    true,
-                    step(0.1, hmc::SMALLEST, hmc::LARGEST, LEAPFROG, 0.8),
-                )
+                ..plain("hmc", true, step(0.1, hmc::LARGEST, LEAPFROG, 0.8))
             },
-            Self::Nuts => plain(
-                "nuts",
-                true,
-                step(0.1, nuts::SMALLEST, nuts::LARGEST, LEAPFROG, 0.8),
-            ),
-            Self::Pcn => plain("pcn", false, step(0.1, pcn::SMALLEST, 1.0, BETA, 0.3)),
-            Self::Pcnl => plain("pcnl", true, step(0.1, pcnl::SMALLEST, 1.0, BETA, 0.574)),
-            Self::Mala => plain(
-                "mala",
-                true,
-                step(0.1, mala::SMALLEST, mala::LARGEST, LEAPFROG, 0.574),
-            ),
+            Self::Nuts => plain("nuts", true, step(0.1, nuts::LARGEST, LEAPFROG, 0.8)),
+            Self::Pcn => plain("pcn", false, step(0.1, 1.0, BETA, 0.3)),
+            Self::Pcnl => plain("pcnl", true, step(0.1, 1.0, BETA, 0.574)),
+            Self::Mala => plain("mala", true, step(0.1, mala::LARGEST, LEAPFROG, 0.574)),
             Self::Langevin => Profile {
                 damping: Some(langevin::DAMPING),
                 may_skip_metropolis: true,
                 ..plain(
                     "langevin",
                     true,
-                    step(0.1, langevin::SMALLEST, langevin::LARGEST, LEAPFROG, 0.97),
+                    step(0.1, langevin::LARGEST, LEAPFROG, 0.97),
                 )
             },
             Self::Elliptical => plain("elliptical", false, None),
             Self::Rwm => {
                 let allowed = "the step must lie in (0, 10], and not below 1e-6";
-                plain(
-                    "rwm",
-                    false,
-                    step(0.1, rwm::SMALLEST, rwm::LARGEST, allowed, 0.234),
-                )
+                plain("rwm", false, step(0.1, rwm::LARGEST, allowed, 0.234))
             }
         }
     }

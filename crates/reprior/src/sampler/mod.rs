@@ -16,6 +16,7 @@ mod nuts;
 mod pcn;
 mod pcnl;
 mod rwm;
+mod search;
 mod settings;
 mod trajectory;
 
@@ -35,8 +36,12 @@ pub use nuts::Nuts;
 pub use pcn::Pcn;
 pub use pcnl::Pcnl;
 pub use rwm::Rwm;
+pub use search::Found;
 pub use settings::{SamplerSettings, SettingsError};
 pub use trajectory::DIVERGENCE;
+
+/// The smallest step that any method takes: below it, single precision would not notice one.
+const SMALLEST_STEP: f64 = 1e-6;
 
 /// What must persist from one transition to the next.
 #[derive(Debug, Clone, PartialEq)]

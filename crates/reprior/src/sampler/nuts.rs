@@ -25,7 +25,9 @@ use nuts_rs::{
 };
 use thiserror::Error;
 
-use super::{DIVERGENCE, Fatal, Info, Sampler, State, evaluate_gradient, start_with_gradient};
+use super::{
+    DIVERGENCE, Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, start_with_gradient,
+};
 use crate::compute::{Real, Stream};
 use crate::posterior::{EvaluationError, Target};
 
@@ -39,8 +41,6 @@ pub struct Nuts<R> {
 
 /// Doublings of the longest trajectory.
 const MAX_DEPTH: u64 = 10;
-/// The smallest step that is taken.
-pub(super) const SMALLEST: f64 = 1e-6;
 /// The largest: from 2 on the leapfrog is unstable already for the prior.
 pub(super) const LARGEST: f64 = 1.9;
 
@@ -48,7 +48,7 @@ impl<R: Real> Nuts<R> {
     /// The kernel with a step size in (0, 1.9].
     pub fn new(step_size: f64) -> Self {
         Self {
-            step_size: step_size.clamp(SMALLEST, LARGEST),
+            step_size: step_size.clamp(SMALLEST_STEP, LARGEST),
             position: Vec::new(),
             gradient: Vec::new(),
         }
@@ -144,7 +144,7 @@ impl<R: Real> Sampler<R> for Nuts<R> {
     }
 
     fn set_step_size(&mut self, step_size: f64) {
-        self.step_size = step_size.clamp(SMALLEST, LARGEST);
+        self.step_size = step_size.clamp(SMALLEST_STEP, LARGEST);
     }
 }
 

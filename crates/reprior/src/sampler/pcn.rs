@@ -2,7 +2,7 @@
 //!
 //! z' = √(1 − β²)·z + β·ξ, ξ ~ N(0, I), leaves N(0, I) invariant; log a = ℓ(z') − ℓ(z). One evaluation of ℓ a step.
 
-use super::{Fatal, Info, Sampler, State, evaluate, metropolis, start};
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate, metropolis, start};
 use crate::compute::{Real, Stream, autoregress};
 use crate::posterior::{EvaluationError, Target};
 
@@ -16,14 +16,11 @@ pub struct Pcn<R> {
 /// Coordinates whose noise is made and used at a time, while it is in the cache: a multiple of what a stream makes at once.
 const PART: usize = 4096;
 
-/// The smallest β: below it, single precision would not notice a step.
-pub(super) const SMALLEST: f64 = 1e-6;
-
 impl<R: Real> Pcn<R> {
     /// The kernel with step size β in (0, 1].
     pub fn new(beta: f64) -> Self {
         Self {
-            beta: beta.clamp(SMALLEST, 1.0),
+            beta: beta.clamp(SMALLEST_STEP, 1.0),
             proposal: Vec::new(),
         }
     }
@@ -76,6 +73,6 @@ impl<R: Real> Sampler<R> for Pcn<R> {
     }
 
     fn set_step_size(&mut self, step_size: f64) {
-        self.beta = step_size.clamp(SMALLEST, 1.0);
+        self.beta = step_size.clamp(SMALLEST_STEP, 1.0);
     }
 }

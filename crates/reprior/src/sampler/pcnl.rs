@@ -11,7 +11,9 @@
 //! weights in its place the likelihood counts twice, and the readout's variance comes out about half of what it is.
 //! One evaluation of ℓ with its gradient a step; the gradient at the current state is kept.
 
-use super::{Fatal, Info, Sampler, State, evaluate_gradient, metropolis, start_with_gradient};
+use super::{
+    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
+};
 use crate::compute::{Real, Stream, autoregress_about, sum_fours};
 use crate::posterior::{EvaluationError, Target};
 
@@ -23,14 +25,11 @@ pub struct Pcnl<R> {
     gradient: Vec<R>,
 }
 
-/// The smallest β: below it, single precision would not notice a step.
-pub(super) const SMALLEST: f64 = 1e-6;
-
 impl<R: Real> Pcnl<R> {
     /// The kernel with step size β in (0, 1].
     pub fn new(beta: f64) -> Self {
         Self {
-            beta: beta.clamp(SMALLEST, 1.0),
+            beta: beta.clamp(SMALLEST_STEP, 1.0),
             proposal: Vec::new(),
             gradient: Vec::new(),
         }
@@ -93,7 +92,7 @@ impl<R: Real> Sampler<R> for Pcnl<R> {
     }
 
     fn set_step_size(&mut self, step_size: f64) {
-        self.beta = step_size.clamp(SMALLEST, 1.0);
+        self.beta = step_size.clamp(SMALLEST_STEP, 1.0);
     }
 }
 

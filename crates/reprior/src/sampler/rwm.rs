@@ -4,7 +4,7 @@
 //! against: the best step is about 2.4/√dim, with acceptance 0.234 (Roberts, Gelman, Gilks 1997), so that it needs
 //! transitions in proportion to the dimension. One evaluation of ℓ a step.
 
-use super::{Fatal, Info, Sampler, State, evaluate, metropolis, start};
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate, metropolis, start};
 use crate::compute::{Real, Stream, autoregress, difference_dot};
 use crate::posterior::{EvaluationError, Target};
 
@@ -15,8 +15,6 @@ pub struct Rwm<R> {
     proposal: Vec<R>,
 }
 
-/// The smallest step: below it, single precision would not notice one.
-pub(super) const SMALLEST: f64 = 1e-6;
 /// The largest step: several standard deviations of the prior.
 pub(super) const LARGEST: f64 = 10.0;
 
@@ -24,7 +22,7 @@ impl<R: Real> Rwm<R> {
     /// The kernel with step size s in (0, 10].
     pub fn new(step_size: f64) -> Self {
         Self {
-            step_size: step_size.clamp(SMALLEST, LARGEST),
+            step_size: step_size.clamp(SMALLEST_STEP, LARGEST),
             proposal: Vec::new(),
         }
     }
@@ -72,6 +70,6 @@ impl<R: Real> Sampler<R> for Rwm<R> {
     }
 
     fn set_step_size(&mut self, step_size: f64) {
-        self.step_size = step_size.clamp(SMALLEST, LARGEST);
+        self.step_size = step_size.clamp(SMALLEST_STEP, LARGEST);
     }
 }

@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use super::trajectory::QUARTER_TURN;
+use super::trajectory::{MOST_STEPS, QUARTER_TURN};
 use super::{
     DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Method, Nuts, Pcn, Pcnl, Rwm,
-    Sampler,
+    SMALLEST_STEP, Sampler,
 };
 use crate::compute::Real;
 
@@ -14,9 +14,9 @@ use crate::compute::Real;
 pub struct SamplerSettings {
     /// The algorithm.
     pub method: Method,
-    /// Fixed step size; adapted during warm-up if `None`. β in (0, 1] for `pcn` and `pcnl`, an angle h in (0, π/2] for
-    /// `hmc-infinite` (not too small, either), h in (0, 1.9] for `mala`, `langevin`, `hmc` and `nuts`, a standard deviation in
-    /// (0, 10] for `rwm`, none for `elliptical`.
+    /// Fixed step size; searched for and adapted during warm-up if `None`. β in (0, 1] for `pcn` and `pcnl`, an angle h in
+    /// (0, π/2] for `hmc-infinite`, h in (0, 1.9] for `mala`, `langevin`, `hmc` and `nuts`, a standard deviation in (0, 10]
+    /// for `rwm`, none for `elliptical`; never below 1e-6.
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at, in (0, 1); the method's default if `None`.
     pub target_acceptance: Option<f64>,
@@ -90,7 +90,7 @@ impl SamplerSettings {
         };
         let nothing = (f64::INFINITY, f64::NEG_INFINITY);
         let (smallest, largest, allowed) = match &profile.step_size {
-            Some(step) => (step.smallest, step.largest, step.allowed),
+            Some(step) => (SMALLEST_STEP, step.largest, step.allowed),
             None => (nothing.0, nothing.1, "it has no step size, leave it out"),
         };
         check("step size", self.step_size, smallest, largest, allowed)?;
@@ -143,17 +143,30 @@ impl SamplerSettings {
         }
     }
 
-    /// The adaptation of the step size, unless that is fixed or there is none.
-    pub fn adaptation(&self) -> Option<DualAveraging> {
+    /// Of a step size that adapts: where the search for its beginning starts, the smallest and the largest, the acceptance
+    /// rate that is aimed at.
+    pub(super) fn adapted_steps(&self) -> Option<[f64; 4]> {
         let profile = self.method.profile();
         let step = profile.step_size.filter(|_| self.step_size.is_none())?;
         let longest = self.trajectory_in_use().unwrap_or(f64::INFINITY);
-        let target = self.target_acceptance.unwrap_or(step.target_acceptance);
-        Some(DualAveraging::new(
+        Some([
             step.initial.min(longest),
+            SMALLEST_STEP,
             step.largest.min(longest),
-            target,
-        ))
+            self.target_acceptance.unwrap_or(step.target_acceptance),
+        ])
+    }
+
+    /// The adaptation of the step size, unless that is fixed or there is none.
+    pub fn adaptation(&self) -> Option<DualAveraging> {
+        let [initial, ..] = self.adapted_steps()?;
+        self.adaptation_from(initial)
+    }
+
+    /// The same, from a step size that was [found](Self::search).
+    pub fn adaptation_from(&self, step_size: f64) -> Option<DualAveraging> {
+        let [_, _, largest, target] = self.adapted_steps()?;
+        Some(DualAveraging::new(step_size, largest, target))
     }
 
     /// The damping given, or the method's default; `None` for methods without.
@@ -168,6 +181,15 @@ impl SamplerSettings {
             self.trajectory
                 .unwrap_or(default.max(self.step_size.unwrap_or(0.0))),
         )
+    }
+
+    /// The mean length of trajectories of so small a step that the 128 that are taken at most do not
+    /// reach the length asked for; `None` where they do, or where there are no trajectories.
+    pub fn shortened_trajectory(&self, step_size: f64) -> Option<f64> {
+        let longest = MOST_STEPS * step_size;
+        self.trajectory_in_use()
+            .filter(|length| longest < *length)
+            .map(|_| longest)
     }
 
     /// Whether the method keeps a momentum from one transition to the next.
@@ -231,7 +253,7 @@ mod tests {
         }
         for (method, bad) in [
             (Method::HmcInfinite, 1.6),
-            (Method::HmcInfinite, 1e-3),
+            (Method::HmcInfinite, 9e-7),
             (Method::Hmc, 2.0),
             (Method::Mala, 2.0),
             (Method::Langevin, 0.0),
@@ -295,7 +317,7 @@ mod tests {
         for (method, step_sizes) in [
             (Method::Pcn, [1e-6, 1.0]),
             (Method::Pcnl, [1e-6, 1.0]),
-            (Method::HmcInfinite, [0.00154, FRAC_PI_2]),
+            (Method::HmcInfinite, [1e-6, FRAC_PI_2]),
             (Method::Hmc, [1e-6, 1.57]),
             (Method::Mala, [1e-6, 1.9]),
             (Method::Langevin, [1e-6, 1.9]),

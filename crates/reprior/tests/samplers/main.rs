@@ -8,6 +8,7 @@ mod failures;
 mod laws;
 mod readout;
 mod resume;
+mod search;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -102,6 +103,9 @@ impl Target for Line {
         let residual = (Y - z[0] - 0.5 * z[1]) / (SIGMA * SIGMA);
         gradient.copy_from_slice(&[residual, 0.5 * residual]);
         self.log_ratio(z)
+    }
+    fn arrives_by_gradients(&self) -> bool {
+        true
     }
 }
 

@@ -10,6 +10,11 @@ use crate::compute::Stream;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bernoulli;
 
+/// log(1 + e^f) without overflow.
+fn softplus(f: f64) -> f64 {
+    f.max(0.0) + (-f.abs()).exp().ln_1p()
+}
+
 /// 1/(1 + e^{−f}).
 fn probability(f: f64) -> f64 {
     1.0 / (1.0 + (-f).exp())
@@ -28,8 +33,7 @@ impl Likelihood for Bernoulli {
         }
         let mut total = 0.0;
         for (at, (&y, &f)) in targets.iter().zip(outputs).enumerate() {
-            // log(1 + e^f) without overflow
-            total += y * f - (f.max(0.0) + (-f.abs()).exp().ln_1p());
+            total += y * f - softplus(f);
             if let Some(derivatives) = &mut derivatives {
                 derivatives.outputs[at] = y - probability(f);
             }
@@ -48,6 +52,11 @@ impl Likelihood for Bernoulli {
         outputs.iter_mut().for_each(|f| *f = probability(*f));
     }
 
+    /// Of the first class and the second for each output.
+    fn log_probabilities(&self, outputs: &[f64], out: &mut Vec<f64>) {
+        out.extend(outputs.iter().flat_map(|&f| [-softplus(f), -softplus(-f)]));
+    }
+
     fn simulate(&self, outputs: &[f64], _: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         for (y, &f) in targets.iter_mut().zip(outputs) {
             *y = f64::from(u8::from(stream.uniform() < probability(f)));
@@ -59,6 +68,16 @@ impl Likelihood for Bernoulli {
 mod tests {
     use super::super::check;
     use super::*;
+
+    #[test]
+    fn logarithms_are_those_of_the_probabilities_and_reach_further() {
+        let mut logarithms = Vec::new();
+        Bernoulli.log_probabilities(&[0.7, 900.0], &mut logarithms);
+        let p = probability(0.7);
+        assert!((logarithms[0] - (1.0 - p).ln()).abs() < 1e-14);
+        assert!((logarithms[1] - p.ln()).abs() < 1e-14);
+        assert_eq!(logarithms[2..], [-900.0, 0.0]);
+    }
 
     #[test]
     fn is_consistent() {

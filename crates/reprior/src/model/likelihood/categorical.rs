@@ -5,7 +5,7 @@
 //! variance C.
 
 use super::{Approximation, Derivatives, Likelihood};
-use crate::compute::Stream;
+use crate::compute::{LogSum, Stream};
 
 /// The softmax likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +56,11 @@ impl Likelihood for Categorical {
         outputs.iter_mut().for_each(|f| *f /= sum);
     }
 
+    fn log_probabilities(&self, outputs: &[f64], out: &mut Vec<f64>) {
+        let total = LogSum::of(outputs.iter().copied());
+        out.extend(outputs.iter().map(|f| f - total));
+    }
+
     fn simulate(&self, outputs: &[f64], _: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         let mut probabilities = outputs.to_vec();
         self.mean(&mut probabilities);
@@ -76,6 +81,19 @@ impl Likelihood for Categorical {
 mod tests {
     use super::super::check;
     use super::*;
+
+    #[test]
+    fn logarithms_are_those_of_the_probabilities_and_reach_further() {
+        let (mut near, mut logarithms) = ([0.3, -1.2, 2.0], Vec::new());
+        Categorical.log_probabilities(&near, &mut logarithms);
+        Categorical.mean(&mut near);
+        for (p, logarithm) in near.iter().zip(&logarithms) {
+            assert!((p.ln() - logarithm).abs() < 1e-14);
+        }
+        logarithms.clear();
+        Categorical.log_probabilities(&[800.0, -800.0], &mut logarithms);
+        assert_eq!(logarithms, [0.0, -1600.0]);
+    }
 
     #[test]
     fn is_consistent() {

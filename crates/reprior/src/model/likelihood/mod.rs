@@ -57,6 +57,10 @@ pub trait Likelihood: fmt::Debug + Send + Sync {
     /// E[y | f] of one row, in place of its outputs f.
     fn mean(&self, _outputs: &mut [f64]) {}
 
+    /// Appends the logarithms of the classes' probabilities at the outputs f of one row, exact however small they are;
+    /// nothing where targets are no classes.
+    fn log_probabilities(&self, _outputs: &[f64], _out: &mut Vec<f64>) {}
+
     /// Draws the targets of one row.
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]);
 

@@ -193,8 +193,4 @@ impl<R: Real> Target for TangentPosterior<R> {
             "tangent coordinates have no gradients: use pcn, elliptical or rwm, without arrival";
         Err(EvaluationError::Fatal(message.to_owned()))
     }
-
-    fn has_gradients(&self) -> bool {
-        false
-    }
 }

@@ -193,7 +193,7 @@ impl Summary {
                 ess.too_short, ess.variables
             );
             (meaning, level)
-        } else if ess.unknown > 0 && self.chains == 1 {
+        } else if ess.unknown > 0 && self.chains == 1 && self.draws >= 4 {
             advice = "use --chains 4".to_owned();
             let meaning = "one chain cannot show whether other starts agree".to_owned();
             (meaning, Level::Caution)

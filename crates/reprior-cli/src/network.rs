@@ -56,14 +56,6 @@ impl ModelSettings {
         Ok(())
     }
 
-    /// These settings are a run's own. Runs once recorded the name of a residual network without its scaling, which was
-    /// uniform where nothing was said: they keep it.
-    pub fn recorded(&mut self) {
-        if self.network.starts_with("resnet:") && !self.network.contains("scaling=") {
-            self.network.push_str(",scaling=uniform");
-        }
-    }
-
     /// Takes layers in place of a name.
     pub fn set_layers(&mut self, layers: Vec<Layer>) {
         self.layers = Some(layers);
@@ -290,27 +282,24 @@ mod tests {
     }
 
     #[test]
-    fn the_scaling_of_a_residual_network_is_recorded_and_earlier_runs_keep_theirs() {
-        let read = |network: &str, is_run: bool| {
-            let folder = tempfile::tempdir().unwrap();
-            let file = folder.path().join("config.toml");
-            std::fs::write(&file, format!("[model]\nnetwork = \"{network}\"\n")).unwrap();
-            if is_run {
-                std::fs::write(folder.path().join("data.json"), "{}").unwrap();
-            }
-            let mut settings = Settings::from_file(&file).unwrap();
+    fn the_scaling_of_a_residual_network_is_recorded() {
+        let resolved = |network: &str| {
+            let mut settings = Settings::default();
+            settings.model.network = network.to_owned();
             settings.resolve();
             settings.model.network
         };
-        let [uniform, published] =
-            ["uniform", "progressive-one"].map(|name| format!("resnet:8,width=2,scaling={name}"));
-        assert_eq!(read("resnet:8,width=2", false), published);
-        assert_eq!(read("resnet:8,width=2", true), uniform);
-        for name in [&uniform, &published] {
-            assert_eq!(&read(name, true), name);
-        }
-        for name in ["fcn:4, 5", "lenet", "linear"] {
-            assert_eq!(read(name, true), name);
+        assert_eq!(
+            resolved("resnet:8,width=2"),
+            "resnet:8,width=2,scaling=progressive-one"
+        );
+        for name in [
+            "resnet:8,width=2,scaling=uniform",
+            "fcn:4, 5",
+            "lenet",
+            "linear",
+        ] {
+            assert_eq!(resolved(name), name);
         }
     }
 

@@ -66,14 +66,8 @@ impl Kind {
         group: &str,
         selection: &Selection,
     ) -> Result<Vec<f64>, RunError> {
-        let found = reader.read::<f64>(group, self.variable(), selection);
-        if self == Self::Probabilities && found.is_err() {
-            // runs of earlier versions have the probabilities themselves
-            let mut values = reader.read::<f64>(group, MEAN, selection)?.values;
-            values.iter_mut().for_each(|p| *p = p.ln());
-            return Ok(values);
-        }
-        Ok(found?.values)
+        let found = reader.read::<f64>(group, self.variable(), selection)?;
+        Ok(found.values)
     }
 
     /// What users know a predicted number as: of logarithms the probability.

@@ -110,6 +110,10 @@ fn predictions(
         }
         Ok(())
     })?;
+    // a run that was killed may have draws whose predictions are not on the disk yet
+    if shown.is_empty() && probabilities.is_empty() {
+        return Ok(None);
+    }
     Ok(Some(match truth {
         Targets::Classes { labels, .. } => Predictions::Classification {
             probabilities,

@@ -153,9 +153,6 @@ impl Settings {
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         settings.minibatch.found_in(folder);
-        if folder.join("data.json").exists() {
-            settings.model.recorded();
-        }
         Ok(settings)
     }
 

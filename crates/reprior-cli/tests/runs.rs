@@ -213,9 +213,11 @@ fn classification() {
         "--data two-moons --train 60 --test 40 --network fcn:32 --warmup 20 --draws 40 --chains 2";
     let run = place.succeed(&format!("sample {flags} --out run"));
     assert!(
-        run.stdout.contains("accuracy") && run.stdout.contains("Brier"),
+        run.stdout.contains("accuracy") && run.stdout.contains("mean confidence"),
         "{run:?}"
     );
+    let verbose = place.succeed("summary run --verbose").stdout;
+    assert!(verbose.contains("Brier"), "{verbose}");
     let summary = place.summary("run");
     assert_summary(
         &summary,
@@ -358,7 +360,7 @@ fn shapes_of_networks_and_data() {
     let one =
         "--data friedman --train 30 --test 10 --network fcn:8 --warmup 0 --draws 1 --chains 1";
     let run = place.succeed(&format!("sample {one} --out one"));
-    assert!(run.stdout.contains("warning: too few draws"), "{run:?}");
+    assert!(run.stdout.contains("too few draws to tell"), "{run:?}");
 }
 
 #[test]

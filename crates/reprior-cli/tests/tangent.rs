@@ -23,7 +23,8 @@ fn predictions_are_those_of_marginal_coordinates() {
             "--determinant series(6,40) --method elliptical --warmup 50",
         ),
     ] {
-        let run = place.succeed(&format!("sample {tangent} {rest} --out {name}"));
+        place.succeed(&format!("sample {tangent} {rest} --out {name}"));
+        let run = place.succeed(&format!("summary {name} --verbose"));
         assert!(
             run.stdout.contains(&format!(
                 "tangent coordinates (determinant {}",

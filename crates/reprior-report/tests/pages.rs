@@ -8,7 +8,7 @@ use std::path::Path;
 
 use reprior::model::InputValues;
 use reprior_io::run::{DataType, DrawStore, Draws, Group, RunFolder, Schema, Values, Variable};
-use reprior_report::{Images, Level, Nature, Others, Predictions, Run, Summary, page};
+use reprior_report::{Images, Nature, Others, Predictions, Run, Summary, page};
 use serde_json::{Map, Value, json};
 
 /// Chains of so many draws whose log-density and projections `value(chain, draw)` gives.
@@ -160,7 +160,7 @@ fn a_healthy_run_has_every_part() {
 fn what_a_run_lacks_is_said() {
     let place = tempfile::tempdir().unwrap();
     for (name, chains, draws, text) in [
-        ("empty", 2, 0, "There are no draws yet."),
+        ("empty", 2, 0, "there are no draws yet"),
         ("one", 1, 1, "they compare chains, and there is one"),
         ("few", 2, 5, "5 draws a chain are too few"),
     ] {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Version of the layout that this crate writes.
-const LAYOUT_VERSION: u32 = 1;
+const LAYOUT_VERSION: u32 = 2;
 
 /// The attribute of the root that says what Zarr's metadata cannot: order and planned lengths.
 #[derive(Serialize, Deserialize)]

@@ -105,7 +105,7 @@ fn metadata_that_reprior_does_not_write_are_refused() {
     let whole = fs::read_to_string(&path).unwrap();
     for (from, to) in [
         ("\\\"chains\\\":1", "\\\"chains\\\":4000000000000"),
-        ("\\\"version\\\":1", "\\\"version\\\":2"),
+        ("\\\"version\\\":2", "\\\"version\\\":3"),
         ("\\\"draws\\\":230", "\\\"draws\\\":23"),
         ("130", "99999999999"),
         ("130", "131"),

@@ -34,9 +34,10 @@ pub(super) fn first_screen(run: &Run, verdict: &Verdict) -> Markup {
         div.pair {
             div {
                 h3 { "Can it be believed?" }
-                @if verdict.checks.is_empty() {
+                @if !run.nature.has_chains() {
                     p.missing { (unchecked(run)) }
-                } @else {
+                }
+                @if !verdict.checks.is_empty() {
                     (checks(verdict))
                 }
             }

@@ -200,7 +200,8 @@ fn lanczos_follows_the_exact_path() {
     let lanczos = Lanczos {
         block: 4,
         tolerance: 1e-8,
-        threshold: 1e-7,
+        // the largest eigenvalue is about 100, of which the exact path leaves out what is below 1e-7
+        threshold: 1e-5,
         ..Lanczos::of_rank(60)
     };
     let path = problem.run(settings(Decomposition::Lanczos(lanczos), 10), 0);

@@ -64,6 +64,7 @@ fn summary(chains: u64, draws: u64, change: &Value) -> Summary {
         "ess": {"prediction": {"variables": 20, "mean": 300.0, "min": 200.0, "per_draw": 0.5, "per_step": 0.2,
             "per_gradient": null, "per_second": 3.0, "disagreeing": 0}, "weights": null},
         "metrics": {"nll": 1.25, "rmse": null}, "warnings": [],
+        "verdict": {"level": "good", "sentence": "believe the predictions: the chains agree", "checks": []},
     });
     for (key, value) in change.as_object().unwrap() {
         document[key] = value.clone();
@@ -134,7 +135,7 @@ fn a_healthy_run_has_every_part() {
     check(&html);
     for text in [
         "2 chains of hmc-infinite in marginal coordinates sampled the posterior of the network fcn:16",
-        "No sign that these draws should not be believed.",
+        "Believe the predictions: the chains agree.",
         "Trace of the log-density",
         "Ranks of the log-density",
         "Autocorrelation of the first principal component",

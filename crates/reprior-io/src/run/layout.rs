@@ -150,7 +150,7 @@ impl GroupLayout {
             };
             let draw_bytes = array.chunk_bytes().ok_or_else(too_large)?;
             if let Some(draws) = draws {
-                let most = (CHUNK_BYTES / draw_bytes).min(CHUNK_DRAWS).max(1);
+                let most = (CHUNK_BYTES / draw_bytes).clamp(1, CHUNK_DRAWS);
                 // chunks of equal length, so that the last one is not padded for the most part
                 let chunk_draws = draws.div_ceil(draws.div_ceil(most).max(1));
                 array.dims.splice(0..0, ["chain".into(), "draw".into()]);

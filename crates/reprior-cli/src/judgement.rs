@@ -362,11 +362,11 @@ impl Summary {
             checks.push(Check {
                 name: "likelihood".to_owned(),
                 value: format!(
-                    "{} nats a test row lost, {} by a constant prediction",
+                    "a test row costs {} nats, and {} with a constant prediction",
                     number(fit.nll),
                     number(fit.nll_constant)
                 ),
-                meaning: "the inputs are used worse than if they were left out".to_owned(),
+                meaning: "the inputs do harm instead of good".to_owned(),
                 advice: cause(true),
                 level: Level::Bad,
             });

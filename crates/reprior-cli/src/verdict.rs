@@ -49,8 +49,13 @@ impl Summary {
         let mut text = match self.draws_planned {
             1 => format!("{} in {time}\n\n", self.method),
             _ => format!(
-                "{}: {} chains x {} draws in {time}\n\n",
-                self.method, self.chains, self.draws
+                "{}: {} x {} draws in {time}\n\n",
+                self.method,
+                match self.chains {
+                    1 => "1 chain".to_owned(),
+                    many => format!("{many} chains"),
+                },
+                self.draws
             ),
         };
         text += &self.metrics_in_words(SHORT);
@@ -82,7 +87,11 @@ impl Summary {
             row("log marginal likelihood", evidence);
         }
         if !rows.is_empty() {
-            text += &format!("can it be believed\n{}\n\n", align(&rows));
+            let title = match self.ess.prediction.is_some() || self.ess.weights.is_some() {
+                true => "can it be believed",
+                false => "the model",
+            };
+            text += &format!("{title}\n{}\n\n", align(&rows));
         }
         text
     }

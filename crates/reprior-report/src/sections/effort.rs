@@ -66,7 +66,7 @@ pub(super) fn section(run: &Run) -> Section {
             "effective draws of",
             "variables",
             "mean",
-            "least",
+            "minimum",
             "per draw",
             "per step",
             "per gradient",

@@ -218,11 +218,7 @@ impl Summary {
         };
         Check {
             name: name.to_owned(),
-            value: format!(
-                "R-hat {} at most, {} effective draws at least",
-                number(ess.rhat_max),
-                number(least)
-            ),
+            value: in_numbers(ess.rhat_max, least),
             meaning,
             advice,
             level,
@@ -405,6 +401,20 @@ fn cause(settings: &Settings, is_classes: bool, is_too_sure: bool) -> String {
         true => "likely causes: test rows that differ from the training rows (try --shuffle 1), chains that do not agree yet, or a network that cannot fit".to_owned(),
         false => "a likely cause is a prior that is too wide, or test rows that are easier than the training rows".to_owned(),
     }
+}
+
+/// The largest R-hat and the smallest effective sample size, where there are any.
+fn in_numbers(rhat: f64, least: f64) -> String {
+    let rhat = match rhat.is_nan() {
+        true => "no R-hat".to_owned(),
+        false => format!("R-hat {rhat:.3} at most"),
+    };
+    let effective = match least {
+        _ if least.is_nan() => "no effective sample size".to_owned(),
+        ..10.0 => format!("{least:.1} effective draws at least"),
+        _ => format!("{least:.0} effective draws at least"),
+    };
+    format!("{rhat}, {effective}")
 }
 
 fn percent(share: f64) -> String {

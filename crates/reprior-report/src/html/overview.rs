@@ -98,7 +98,7 @@ fn metrics(run: &Run) -> Markup {
         .into_iter()
         .filter_map(|(name, found)| Some((name, named(found?))))
         .collect();
-    let mut columns = vec!["test rows".to_owned(), "all draws".to_owned()];
+    let mut columns = vec!["test rows".to_owned(), "draws".to_owned()];
     columns.extend(others.iter().map(|(name, _)| (*name).to_owned()));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, value) in named(metrics) {

@@ -9,7 +9,7 @@
 use reprior::metrics::{Expectation, Family, Mixture, PredictiveCheck, mixture_nlls};
 use reprior::model::Targets;
 use reprior::model::targets::class_log_probabilities;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::error::Failure;
 use crate::predictive::{Block, Kind, SMALLEST_VARIANCE};
@@ -31,14 +31,24 @@ pub struct FitSummary {
     pub hits: f64,
     /// The same in the central 99 % of data sets drawn from the model itself.
     pub expected: [f64; 2],
-    /// `met`, `too few` or `too many` hits.
-    pub expectation: &'static str,
+    /// In JSON `met`, `too few` or `too many` hits.
+    #[serde(serialize_with = "in_words")]
+    pub expectation: Expectation,
     /// Mean over rows of −log of the predictive density, in nats.
     pub nll: f64,
     /// The same of the constant prediction.
     pub nll_constant: f64,
     /// Whether the constant prediction is better, by more than chance.
     pub is_worse_than_constant: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn in_words<S: Serializer>(expectation: &Expectation, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match expectation {
+        Expectation::Met => "met",
+        Expectation::TooFew => "too few",
+        Expectation::TooMany => "too many",
+    })
 }
 
 /// The prediction that knows the training targets and no inputs.
@@ -119,10 +129,10 @@ impl Fit {
         let rows = (0..block.rows).filter(|row| (start + row).is_multiple_of(every));
         match truth {
             Targets::Classes { labels, .. } => {
-                let all = block.class_log_probabilities();
+                let mut mixed = vec![0.0; block.outputs];
                 for row in rows {
-                    let mixed = &all[row * block.outputs..(row + 1) * block.outputs];
-                    self.add_class(block, row, mixed, labels[start + row] as usize);
+                    block.log_probabilities_of(row, &mut mixed);
+                    self.add_class(block, row, &mixed, labels[start + row] as usize);
                 }
             }
             Targets::Real { values, .. } => {
@@ -232,11 +242,7 @@ impl Fit {
             rows,
             hits: self.check.observed() as f64 / self.check.values() as f64,
             expected: self.check.range(),
-            expectation: match self.check.expectation() {
-                Expectation::Met => "met",
-                Expectation::TooFew => "too few",
-                Expectation::TooMany => "too many",
-            },
+            expectation: self.check.expectation(),
             nll,
             nll_constant,
             is_worse_than_constant: is_worse,

@@ -195,25 +195,23 @@ impl Block {
     pub fn class_log_probabilities(&self) -> Vec<f64> {
         let mut all = vec![0.0; self.rows * self.outputs];
         for (row, out) in all.chunks_exact_mut(self.outputs).enumerate() {
-            let mean = |draw: usize| {
-                let at = draw * self.rows + row;
-                &self.mean[at * self.outputs..(at + 1) * self.outputs]
-            };
-            if self.kind == Kind::Probabilities {
-                for (class, out) in out.iter_mut().enumerate() {
-                    *out = LogSum::of((0..self.draws()).map(|draw| mean(draw)[class]));
-                }
-                let total = LogSum::of(out.iter().copied());
-                out.iter_mut().for_each(|logarithm| *logarithm -= total);
-                continue;
-            }
-            let draws = (0..self.draws()).map(|draw| {
-                let variance = self.variance[draw * self.rows + row];
-                (mean(draw), variance.max(SMALLEST_VARIANCE))
-            });
-            targets::class_log_probabilities(draws, out);
+            self.log_probabilities_of(row, out);
         }
         all
+    }
+
+    /// The same of one row.
+    pub fn log_probabilities_of(&self, row: usize, out: &mut [f64]) {
+        let draws = (0..self.draws()).map(|draw| self.of_draw(draw, row));
+        if self.kind == Kind::Probabilities {
+            for (class, out) in out.iter_mut().enumerate() {
+                *out = LogSum::of(draws.clone().map(|(mean, _)| mean[class]));
+            }
+            let total = LogSum::of(out.iter().copied());
+            out.iter_mut().for_each(|logarithm| *logarithm -= total);
+        } else {
+            targets::class_log_probabilities(draws, out);
+        }
     }
 
     /// Class probabilities, rows × classes.

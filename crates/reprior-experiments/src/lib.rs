@@ -18,6 +18,8 @@ mod pezzetti;
 mod pictures;
 mod roy;
 mod table;
+pub mod toys;
+pub mod width;
 
 pub use data::{DataFolder, Images};
 pub use experiment::{About, Bench, Cell, Experiment, Failure, Finding, Paper, Size};

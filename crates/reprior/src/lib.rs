@@ -2,7 +2,6 @@
 //!
 //! Rooms, each using only those below it in this list:
 //!
-//! - [`experiment`]: what papers measured, by the network's width.
 //! - [`chain`]: many chains over threads, warm-up, checkpoints.
 //! - [`laplace`]: Laplace approximations and diffusions around trained weights.
 //! - [`stochastic`]: methods by minibatches.
@@ -18,7 +17,6 @@
 pub mod chain;
 pub mod compute;
 pub mod diagnostics;
-pub mod experiment;
 pub mod gaussian_process;
 pub mod laplace;
 pub mod metrics;

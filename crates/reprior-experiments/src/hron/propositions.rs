@@ -1,13 +1,13 @@
 //! Propositions 2.3 and 3.1: divergence and gradient gap of the repriorised posterior vanish as the network widens.
 
 use reprior::compute::matrix;
-use reprior::experiment::{
-    PriorDraws, Problem, divergences_by_width, gradient_gaps_by_width, limit_of_divergence,
-};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::{Activation, Architecture};
 
 use crate::experiment::{listed, results};
+use crate::width::{
+    PriorDraws, Problem, divergences_by_width, gradient_gaps_by_width, limit_of_divergence,
+};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
 };

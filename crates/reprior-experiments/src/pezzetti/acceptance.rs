@@ -15,6 +15,7 @@ use reprior::model::{InputReduction, Model, TestDesign, whole_weights};
 use reprior::posterior::{Coordinates, NetworkPosterior, Target};
 use reprior::sampler::SamplerSettings;
 
+use super::published::PublishedPotential;
 use super::{METHODS, images, model, settings};
 use crate::experiment::{listed, results, rises};
 use crate::{
@@ -249,9 +250,8 @@ fn from_each(
     steps: usize,
     bench: &Bench<'_>,
 ) -> Result<Vec<f64>, Failure> {
-    let of_draw = |target: &mut NetworkPosterior<f32>, index: usize| -> Result<f64, Failure> {
+    let of_draw = |target: &mut dyn Target<Real = f32>, index: usize| -> Result<f64, Failure> {
         let mut sampler = settings.sampler();
-        let target: &mut dyn Target<Real = f32> = target;
         let mut state = sampler
             .init(target, start(index))
             .map_err(Failure::failed)?;
@@ -267,14 +267,15 @@ fn from_each(
         Ok(sum / steps as f64)
     };
     let half = |first: usize| -> Result<Vec<f64>, Failure> {
-        let mut target = if is_published {
-            NetworkPosterior::likelihood_of_repriorised(Arc::clone(model))
+        let model = Arc::clone(model);
+        let mut target: Box<dyn Target<Real = f32>> = if is_published {
+            Box::new(PublishedPotential::new(model))
         } else {
-            NetworkPosterior::new(Arc::clone(model), Coordinates::Repriorised, None)
+            Box::new(NetworkPosterior::new(model, Coordinates::Repriorised, None))
         };
         (first..count)
             .step_by(2)
-            .map(|index| of_draw(&mut target, index))
+            .map(|index| of_draw(&mut *target, index))
             .collect()
     };
     if bench.threads == 1 {

@@ -8,6 +8,7 @@
 mod acceptance;
 mod marginal;
 mod mixing;
+mod published;
 
 use std::sync::Arc;
 

@@ -4,11 +4,11 @@
 //! N((∓3.15, ±3.15), 0.6²·I), 2-16-16-2 with tanh (their code's network, not the paper's), α = 1; `all` of a diffusion alternates. The
 //! uncertainty is theirs: the standard deviation over draws of a class's probability, summed over classes.
 
-use reprior::experiment::Toy;
 use reprior::laplace::OutputCurvature;
 
 use super::toy::{cells, outputs, spread};
 use crate::experiment::results;
+use crate::toys::Toy;
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
 };
@@ -45,7 +45,7 @@ impl Experiment for Mixture {
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let (seed, updates) = (cell.count("seed") as u64, cell.count("updates") as u64);
-        let toy = Toy::mixture(seed, cell.count("per class"), updates).map_err(Failure::failed)?;
+        let toy = Toy::mixture(seed, cell.count("per class"), updates)?;
         bench.advance(0.0)?;
         let (own, side) = (toy.inputs.len() / 2, cell.count("grid"));
         let place = |at: usize| -HALF + 2.0 * HALF * at as f64 / (side - 1) as f64;

@@ -4,11 +4,11 @@
 //! y = sin(5x + 1) + N(0, 0.01²), 50 points x ~ U(0, 1), 1-10-10-1 with tanh, α = 10. Their code leaves the noise's precision out of the
 //! curvature; here it is in.
 
-use reprior::experiment::Toy;
 use reprior::laplace::OutputCurvature;
 
 use super::toy::{cells, outputs, spread};
 use crate::experiment::results;
+use crate::toys::Toy;
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
 };
@@ -44,8 +44,7 @@ impl Experiment for Sine {
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let toy = Toy::sine(cell.count("seed") as u64, cell.count("updates") as u64)
-            .map_err(Failure::failed)?;
+        let toy = Toy::sine(cell.count("seed") as u64, cell.count("updates") as u64)?;
         bench.advance(0.0)?;
         let rows = toy.inputs.len();
         let grid = (0..GRID).map(|at| -1.0 + 3.0 * at as f64 / (GRID - 1) as f64);

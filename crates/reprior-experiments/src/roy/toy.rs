@@ -3,12 +3,12 @@
 //! One step of a diffusion from the mode is the Laplace approximation, so that its kernel and non-kernel steps are the parts of a draw.
 
 use reprior::compute::{MatrixMut, matrix, matrix_mut};
-use reprior::experiment::Toy;
 use reprior::laplace::{
     Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
     OutputCurvature,
 };
 
+use crate::toys::Toy;
 use crate::{Bench, Cell, Failure, Row};
 
 /// Method and part of every panel.
@@ -59,7 +59,7 @@ pub fn outputs(
     points: &[f64],
     bench: &Bench<'_>,
 ) -> Result<Vec<Vec<f64>>, Failure> {
-    let mut executor = toy.executor().map_err(Failure::failed)?;
+    let mut executor = toy.executor()?;
     let (columns, count) = (executor.inputs_count(), executor.outputs_count());
     let (own, rows) = (toy.targets.len() / count, points.len() / columns);
     let points = matrix(points, rows, columns);

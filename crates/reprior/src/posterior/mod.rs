@@ -23,5 +23,6 @@ pub use network::NetworkPosterior;
 pub use projection::Projection;
 pub use readout::Readout;
 pub use recorder::{DrawRecord, Recorder};
+pub use repriorisation::Repriorisation;
 pub use tangent::{LogDeterminant, TangentDeterminant, TangentError, TangentPosterior};
 pub use target::{Ellipse, EvaluationError, Target};

@@ -11,7 +11,7 @@ use super::repriorisation::Repriorisation;
 use super::{
     Coordinates, Ellipse, EvaluationError, FeatureMap, Readout, Regulariser, Space, Target,
 };
-use crate::compute::{Real, difference_dot, matrix_mut};
+use crate::compute::{Real, difference_dot};
 use crate::model::Model;
 
 /// The posterior of a network's weights.
@@ -46,15 +46,6 @@ struct Repriorised<R> {
     theta: Vec<R>,
     theta_narrow: Vec<R>,
     theta_cotangent: Vec<f64>,
-    /// In place of ℓ only log p(y | T(φ)): work space of what is left out.
-    likelihood_alone: Option<LeftOut<R>>,
-}
-
-/// What [`Repriorised`] leaves out on request: the cotangent of log|det|, a function of the features alone.
-struct LeftOut<R> {
-    of_features: Vec<R>,
-    /// p × C zeros: the cotangent of θ of nothing.
-    nothing: Vec<f64>,
 }
 
 impl<R: Real> NetworkPosterior<R> {
@@ -96,7 +87,6 @@ impl<R: Real> NetworkPosterior<R> {
                         theta: vec![R::ZERO; p * c],
                         theta_narrow: vec![R::ZERO; p * c],
                         theta_cotangent: vec![0.0; p * c],
-                        likelihood_alone: None,
                     }))
                 } else {
                     Density::Impossible("the regulariser λ must be positive and finite")
@@ -117,22 +107,6 @@ impl<R: Real> NetworkPosterior<R> {
             scales,
             by_log_scale: vec![0.0; c],
         }
-    }
-
-    /// **Not the posterior**: log p(y | T(φ)) in place of ℓ, so that the density is N(φ; 0, I)·p(y | T(φ)) and the likelihood is
-    /// counted twice. It is the potential of pCNL in the published code of Pezzetti et al. (2024), kept to show what follows.
-    pub fn likelihood_of_repriorised(model: Arc<Model<R>>) -> Self {
-        let variance = model.noise.typical(model.architecture.outputs)[0].powi(2);
-        let (matched, parts) = (Regulariser::Value(variance), model.rows());
-        let mut posterior = Self::with_regulariser(model, Coordinates::Repriorised, None, matched);
-        if let Density::Repriorised(density) = &mut posterior.density {
-            let architecture = &posterior.model.architecture;
-            density.likelihood_alone = Some(LeftOut {
-                of_features: vec![R::ZERO; parts * (architecture.readout_rows() - 1)],
-                nothing: vec![0.0; architecture.readout_parameters()],
-            });
-        }
-        posterior
     }
 
     /// The model.
@@ -213,17 +187,10 @@ impl<R: Real> NetworkPosterior<R> {
             }
             (Density::Repriorised(density), _) => {
                 let Repriorised {
-                    fit,
-                    map,
-                    theta,
-                    likelihood_alone,
-                    ..
+                    fit, map, theta, ..
                 } = &mut **density;
                 let log_determinant = map.map(features, readout_weights, theta)?;
                 let value = fit.log_likelihood(&self.model, features, theta, &self.scales, None);
-                if likelihood_alone.is_some() {
-                    return Ok(value);
-                }
                 Ok(value - difference_dot(theta, readout_weights) + log_determinant)
             }
             (Density::Impossible(reason), _) => Err(EvaluationError::Fatal((*reason).to_owned())),
@@ -325,55 +292,27 @@ impl<R: Real> Target for NetworkPosterior<R> {
                     theta,
                     theta_narrow,
                     theta_cotangent,
-                    likelihood_alone,
                 } = &mut **density;
                 let h = features.features(model);
                 let log_determinant = map.map(h, readout_weights, theta)?;
                 let derivatives = Some(&mut by_log_scale[..]);
                 let mut value = fit.log_likelihood(model, h, theta, scales, derivatives);
-                if likelihood_alone.is_none() {
-                    value += log_determinant - difference_dot(theta, readout_weights);
-                }
+                value += log_determinant - difference_dot(theta, readout_weights);
                 // ∂/∂θ of log p − ½‖θ‖²
                 fit.readout_cotangent(h, theta_narrow);
                 let pairs = theta_narrow.iter().zip(&*theta);
                 for (out, (derivative, theta)) in theta_cotangent.iter_mut().zip(pairs) {
-                    *out = derivative.to_f64();
-                    if likelihood_alone.is_none() {
-                        *out -= theta.to_f64();
-                    }
+                    *out = derivative.to_f64() - theta.to_f64();
                 }
-                features.backward(model, inner, inner_gradient, |mut out, h| {
-                    if let Some(LeftOut {
-                        of_features,
-                        nothing,
-                    }) = likelihood_alone
-                    {
-                        let (left, right) = map.own_term();
-                        left.fill(R::ZERO);
-                        right.fill(R::ZERO);
-                        let of_features = matrix_mut(of_features, out.nrows(), out.ncols());
-                        map.pull_back(of_features, h, readout_weights, nothing, readout_gradient);
-                    }
+                features.backward(model, inner, inner_gradient, |out, h| {
                     let (left, right) = map.own_term();
                     left.copy_from_slice(fit.output_cotangent());
                     right.copy_from_slice(theta);
-                    let whole = out.as_mut();
-                    map.pull_back(whole, h, readout_weights, theta_cotangent, readout_gradient);
-                    if let Some(LeftOut { of_features, .. }) = likelihood_alone {
-                        let rows = out.nrows();
-                        for (column, left_out) in of_features.chunks_exact(rows).enumerate() {
-                            for (row, value) in left_out.iter().enumerate() {
-                                out[(row, column)] -= *value;
-                            }
-                        }
-                    }
+                    map.pull_back(out, h, readout_weights, theta_cotangent, readout_gradient);
                 });
-                if likelihood_alone.is_none() {
-                    // and of ½‖φ‖²
-                    for (out, phi) in readout_gradient.iter_mut().zip(readout_weights) {
-                        *out += *phi;
-                    }
+                // and of ½‖φ‖²
+                for (out, phi) in readout_gradient.iter_mut().zip(readout_weights) {
+                    *out += *phi;
                 }
                 value
             }

@@ -5,7 +5,6 @@
 mod dense;
 mod diffusion;
 mod exact;
-mod toys;
 
 use reprior::compute::{Purpose, Stream, matrix, matrix_mut, symmetric_eigen};
 use reprior::laplace::RowCurvature;

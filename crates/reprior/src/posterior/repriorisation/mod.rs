@@ -21,13 +21,15 @@ use data::DataMap;
 use feature::FeatureSpaceMap;
 
 /// T for one model, with what the last evaluation left.
-pub(super) enum Repriorisation<R> {
+pub struct Repriorisation<R>(Form<R>);
+
+enum Form<R> {
     Feature(Box<FeatureSpaceMap<R>>),
     Data(Box<DataMap<R>>),
 }
 
 /// A sum of products of few columns, Σ left·rightᵀ, to be added to the cotangent of Ψ in one pass.
-pub(super) struct Terms<R> {
+struct Terms<R> {
     /// n × C matrices, one after the other.
     left: Vec<R>,
     /// p × C matrices, one after the other.
@@ -87,11 +89,11 @@ impl<R: Real> Repriorisation<R> {
                 .factor(architecture.readout_rows() - 1),
             lambda,
         };
-        match space {
-            Space::Feature => Self::Feature(Box::new(FeatureSpaceMap::new(sizes, &pseudo_targets))),
-            Space::Data => Self::Data(Box::new(DataMap::new(sizes, pseudo_targets, false))),
-            Space::DataSymmetric => Self::Data(Box::new(DataMap::new(sizes, pseudo_targets, true))),
-        }
+        Self(match space {
+            Space::Feature => Form::Feature(Box::new(FeatureSpaceMap::new(sizes, &pseudo_targets))),
+            Space::Data => Form::Data(Box::new(DataMap::new(sizes, pseudo_targets, false))),
+            Space::DataSymmetric => Form::Data(Box::new(DataMap::new(sizes, pseudo_targets, true))),
+        })
     }
 
     /// Writes θ_out (column-major p × C); returns log|det ∂θ_out/∂φ_out|.
@@ -104,18 +106,18 @@ impl<R: Real> Repriorisation<R> {
         phi: &[R],
         theta: &mut [R],
     ) -> Result<f64, EvaluationError> {
-        match self {
-            Self::Feature(map) => map.map(features, phi, theta),
-            Self::Data(map) => map.map(features, phi, theta),
+        match &mut self.0 {
+            Form::Feature(map) => map.map(features, phi, theta),
+            Form::Data(map) => map.map(features, phi, theta),
         }
     }
 
     /// Where the caller's own term of the cotangent of Ψ is to be written before [`pull_back`](Self::pull_back): n × C
     /// and p × C matrices.
     pub fn own_term(&mut self) -> (&mut [R], &mut [R]) {
-        match self {
-            Self::Feature(map) => map.terms.term(0, &map.sizes),
-            Self::Data(map) => map.terms.term(0, &map.sizes),
+        match &mut self.0 {
+            Form::Feature(map) => map.terms.term(0, &map.sizes),
+            Form::Data(map) => map.terms.term(0, &map.sizes),
         }
     }
 
@@ -130,19 +132,19 @@ impl<R: Real> Repriorisation<R> {
         theta_cotangent: &[f64],
         phi_cotangent: &mut [R],
     ) {
-        match self {
-            Self::Feature(map) => {
+        match &mut self.0 {
+            Form::Feature(map) => {
                 map.pull_back(out, features, theta_cotangent, phi, phi_cotangent);
             }
-            Self::Data(map) => map.pull_back(out, features, theta_cotangent, phi, phi_cotangent),
+            Form::Data(map) => map.pull_back(out, features, theta_cotangent, phi, phi_cotangent),
         }
     }
 
     /// How often a factorisation needed its diagonal raised.
     pub fn jitter_count(&self) -> u64 {
-        match self {
-            Self::Feature(map) => map.jitter_count,
-            Self::Data(map) => map.jitter_count,
+        match &self.0 {
+            Form::Feature(map) => map.jitter_count,
+            Form::Data(map) => map.jitter_count,
         }
     }
 }

@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use super::width::table;
-use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem};
-use crate::compute::norm_squared;
-use crate::model::Model;
-use crate::network::Architecture;
-use crate::posterior::{Coordinates, NetworkPosterior, Target};
+use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
+use reprior::compute::norm_squared;
+use reprior::model::Model;
+use reprior::network::Architecture;
+use reprior::posterior::{Coordinates, NetworkPosterior, Target};
 
 /// The gap at one width.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -15,12 +15,11 @@
 
 use std::sync::Arc;
 
-use super::width::table;
-use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem};
-use crate::compute::{Cholesky, norm_squared};
-use crate::model::Model;
-use crate::network::Architecture;
-use crate::posterior::{EvaluationError, FeatureMap, Readout, Space};
+use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
+use reprior::compute::{Cholesky, norm_squared};
+use reprior::model::Model;
+use reprior::network::Architecture;
+use reprior::posterior::{EvaluationError, FeatureMap, Readout, Space};
 
 /// KL divergences of one model, in nats.
 #[derive(Debug, Clone, Copy, PartialEq)]

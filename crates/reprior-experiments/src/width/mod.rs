@@ -1,13 +1,20 @@
-//! What tables by width have in common: data, draws from the prior, estimates with their errors.
+//! What changes with the width of a network, over draws from its prior: how far the posterior is from the prior
+//! ([`divergences_by_width`]) and how far its gradient is from the prior's ([`gradient_gaps_by_width`]).
+
+mod divergence;
+mod gradient_gap;
 
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::compute::{Purpose, Stream};
-use crate::model::{InputReduction, Model, ModelError};
-use crate::network::Architecture;
-use crate::posterior::EvaluationError;
+use reprior::compute::{Purpose, Stream};
+use reprior::model::{InputReduction, Model, ModelError};
+use reprior::network::Architecture;
+use reprior::posterior::EvaluationError;
+
+pub use divergence::{Divergences, divergences, divergences_by_width, limit_of_divergence};
+pub use gradient_gap::{GradientGaps, gradient_gaps, gradient_gaps_by_width};
 
 /// Regression data with a Gaussian likelihood of known noise.
 #[derive(Debug, Clone, Copy)]
@@ -50,11 +57,11 @@ pub struct PriorDraws {
 
 impl PriorDraws {
     /// Draw `index` of the numbers of a network of the given width.
-    pub(super) fn fill(&self, width: usize, index: usize, values: &mut [f64]) {
+    fn fill(&self, width: usize, index: usize, values: &mut [f64]) {
         Stream::new(self.seed, width as u64, Purpose::Initial, index as u64).fill_normal(values);
     }
 
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<(), ExperimentError> {
         if self.count < 2 {
             return Err(ExperimentError::Draws(self.count));
         }
@@ -73,7 +80,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// The mean of `values`.
-    pub(super) fn mean(values: &[f64]) -> Self {
+    fn mean(values: &[f64]) -> Self {
         let n = values.len() as f64;
         let value = values.iter().sum::<f64>() / n;
         let squares: f64 = values.iter().map(|x| (x - value).powi(2)).sum();
@@ -85,7 +92,7 @@ impl Estimate {
 
     /// The jackknife (Quenouille 1956, Tukey 1958) of a statistic: its value on all draws less the estimated bias, and the
     /// standard error, from its values `without` each of the draws.
-    pub(super) fn jackknife(all: f64, without: &[f64]) -> Self {
+    fn jackknife(all: f64, without: &[f64]) -> Self {
         let n = without.len() as f64;
         let mean = without.iter().sum::<f64>() / n;
         let squares: f64 = without.iter().map(|x| (x - mean).powi(2)).sum();
@@ -106,7 +113,7 @@ pub struct ByWidth<T> {
 }
 
 /// One row for each of `widths`.
-pub(super) fn table<T>(
+fn table<T>(
     widths: &[usize],
     mut find: impl FnMut(usize) -> Result<T, ExperimentError>,
 ) -> Result<Vec<ByWidth<T>>, ExperimentError> {
@@ -123,9 +130,6 @@ pub enum ExperimentError {
     /// A draw from the prior at which the posterior has no density.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// A training or an approximation that failed.
-    #[error("{0}")]
-    Training(String),
     /// Too few draws for a standard error.
     #[error("{0} draws from the prior were asked for: a standard error takes at least 2")]
     Draws(usize),

@@ -5,13 +5,13 @@
 use std::f64::consts::TAU;
 
 use reprior::compute::{Purpose, Stream};
-use reprior::experiment::{
-    ExperimentError, PriorDraws, Problem, divergences, divergences_by_width,
-    gradient_gaps_by_width, limit_of_divergence,
-};
 use reprior::model::likelihood::StudentT;
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
+use reprior_experiments::width::{
+    ExperimentError, PriorDraws, Problem, divergences, divergences_by_width,
+    gradient_gaps_by_width, limit_of_divergence,
+};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
     let mut values = vec![0.0; count];

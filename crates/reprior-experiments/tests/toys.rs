@@ -1,8 +1,9 @@
 //! The qualitative claims of Roy, Miani et al. (2024) on their toys: a sampled Laplace approximation underfits, a linearised one
 //! and diffusions do not; it underfits less the more of its directions have curvature.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-use reprior::experiment::{Approximation, Toy};
 use reprior::laplace::{DiffusionKind, HessianStructure, Lanczos};
+use reprior_experiments::toys::{Approximation, Toy};
 
 const FULL: HessianStructure = HessianStructure::Full(1 << 30);
 

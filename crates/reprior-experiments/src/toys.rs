@@ -9,19 +9,19 @@
 
 use std::sync::Arc;
 
-use crate::compute::{MatrixMut, Purpose, Stream, matrix, matrix_mut};
-use crate::laplace::{
+use reprior::compute::{MatrixMut, Purpose, Stream, matrix, matrix_mut};
+use reprior::laplace::{
     Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, HessianStructure,
     Integrator, Laplace, LaplaceData, OutputCurvature, PriorPrecision, Subset,
 };
-use crate::model::likelihood::{Categorical, Gaussian, Likelihood};
-use crate::network::{Activation, Architecture, Composition, Executor};
-use crate::stochastic::preconditioner::Identity;
-use crate::stochastic::{
+use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
+use reprior::network::{Activation, Architecture, Composition, Executor};
+use reprior::stochastic::preconditioner::Identity;
+use reprior::stochastic::{
     Dynamics, Labels, Langevin, LangevinSettings, Layout, MinibatchData, Objective, Prior, StepSize,
 };
 
-use super::ExperimentError;
+use crate::Failure;
 
 /// A trained network with its data.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Toy {
     ///
     /// # Errors
     /// A training that leaves the range of numbers.
-    pub fn sine(seed: u64, updates: u64) -> Result<Self, ExperimentError> {
+    pub fn sine(seed: u64, updates: u64) -> Result<Self, Failure> {
         let rows = 50;
         let mut stream = Stream::new(seed, 0, Purpose::Simulation, 0);
         let inputs: Vec<f64> = (0..rows).map(|_| stream.uniform()).collect();
@@ -79,7 +79,7 @@ impl Toy {
     ///
     /// # Errors
     /// A training that leaves the range of numbers.
-    pub fn mixture(seed: u64, per_class: usize, updates: u64) -> Result<Self, ExperimentError> {
+    pub fn mixture(seed: u64, per_class: usize, updates: u64) -> Result<Self, Failure> {
         let rows = 2 * per_class;
         let mut stream = Stream::new(seed, 1, Purpose::Simulation, 0);
         let (mut inputs, mut targets) = (vec![0.0; rows * 2], vec![0.0; rows * 2]);
@@ -107,7 +107,7 @@ impl Toy {
         self.targets.len() / self.network.outputs
     }
 
-    fn train(mut self, seed: u64, updates: u64) -> Result<Self, ExperimentError> {
+    fn train(mut self, seed: u64, updates: u64) -> Result<Self, Failure> {
         let rows = self.rows();
         let by_row = |values: &[f64]| -> Vec<f64> {
             let columns = values.len() / rows;
@@ -120,7 +120,7 @@ impl Toy {
             likelihood: Arc::clone(&self.likelihood),
             scales: self.scales.clone(),
         };
-        let objective = Objective::new(&self.network, data, 1).map_err(failed)?;
+        let objective = Objective::new(&self.network, data, 1).map_err(Failure::failed)?;
         let variance = 1.0 / self.precision;
         let settings = LangevinSettings {
             step_size: 0.01,
@@ -143,10 +143,10 @@ impl Toy {
         };
         let mut stream = Stream::new(seed, 0, Purpose::Initial, 0);
         let start = objective.layout().draw_by_fan_in(1.0, &mut stream);
-        let mut chain =
-            Langevin::new(objective, Box::new(Identity), settings, start).map_err(failed)?;
+        let mut chain = Langevin::new(objective, Box::new(Identity), settings, start)
+            .map_err(Failure::failed)?;
         for _ in 0..updates {
-            chain.update().map_err(failed)?;
+            chain.update().map_err(Failure::failed)?;
         }
         self.weights = chain.state().position.clone();
         Ok(self)
@@ -156,8 +156,8 @@ impl Toy {
     ///
     /// # Errors
     /// A layer that does not fit.
-    pub fn executor(&self) -> Result<Executor<f64>, ExperimentError> {
-        Executor::new(&self.network).map_err(failed)
+    pub fn executor(&self) -> Result<Executor<f64>, Failure> {
+        Executor::new(&self.network).map_err(Failure::failed)
     }
 
     /// The Laplace approximation.
@@ -169,7 +169,7 @@ impl Toy {
         executor: &mut Executor<f64>,
         structure: HessianStructure,
         seed: u64,
-    ) -> Result<Laplace<f64>, ExperimentError> {
+    ) -> Result<Laplace<f64>, Failure> {
         let rows = self.rows();
         let data = LaplaceData {
             inputs: matrix(&self.inputs, rows, self.inputs.len() / rows),
@@ -193,7 +193,7 @@ impl Toy {
             &prior,
             &mut stream,
         )
-        .map_err(failed)
+        .map_err(Failure::failed)
     }
 
     /// Outputs of `draws` draws for `inputs` (m × d₀, column-major): each m × C, row after row. With `draws` = 0 the trained
@@ -207,7 +207,7 @@ impl Toy {
         draws: u64,
         seed: u64,
         inputs: &[f64],
-    ) -> Result<Vec<Vec<f64>>, ExperimentError> {
+    ) -> Result<Vec<Vec<f64>>, Failure> {
         let mut executor = self.executor()?;
         let (columns, count) = (executor.inputs_count(), self.network.outputs);
         let rows = inputs.len() / columns;
@@ -239,7 +239,7 @@ impl Toy {
                 };
                 for chain in 0..draws {
                     let mut path = DiffusionPath::new(settings, &self.weights, seed, chain);
-                    path.run(&mut executor, data).map_err(failed)?;
+                    path.run(&mut executor, data).map_err(Failure::failed)?;
                     all.push(evaluate(&mut executor, path.position()));
                 }
             }
@@ -270,15 +270,9 @@ impl Toy {
     }
 }
 
-fn standard(
-    inputs: usize,
-    widths: &[usize],
-    outputs: usize,
-) -> Result<Composition, ExperimentError> {
+fn standard(inputs: usize, widths: &[usize], outputs: usize) -> Result<Composition, Failure> {
     let network = Architecture::new(inputs, widths, outputs, Activation::Tanh).to_composition();
-    network.in_standard_parametrisation().map_err(failed)
-}
-
-fn failed(error: impl std::error::Error) -> ExperimentError {
-    ExperimentError::Training(error.to_string())
+    network
+        .in_standard_parametrisation()
+        .map_err(Failure::failed)
 }

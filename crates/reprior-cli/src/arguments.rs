@@ -6,12 +6,11 @@ use clap::{Args, Parser, Subcommand};
 use reprior::metrics::UncertaintyScore;
 use reprior::model::likelihood::LikelihoodName;
 use reprior::network::Activation;
-use reprior::posterior::{Coordinates, Regulariser};
+use reprior::posterior::{Coordinates, Regulariser, TangentDeterminant};
 
 use crate::method::MethodName;
 use crate::minibatch::{LaplaceArguments, MinibatchArguments};
 use crate::reproduce::ReproduceArguments;
-use crate::tangent::Determinant;
 
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
 /// say whether to believe them.
@@ -242,7 +241,7 @@ pub struct SettingsArguments {
     /// The determinant of tangent coordinates: exact, or series(TERMS,PROBES), an approximation that wide networks need
     /// [default: exact up to 200 parameters, series(4,16) beyond]
     #[arg(long, value_name = "HOW", help_heading = "Sampler")]
-    pub determinant: Option<Determinant>,
+    pub determinant: Option<TangentDeterminant>,
     /// Where the readout is solved for: auto (the cheaper), feature, data, or data-symmetric (the symmetric root of Hron
     /// et al. in repriorised coordinates: the same law, slower) [default: auto]
     #[arg(long, value_name = "SPACE", help_heading = "Sampler")]

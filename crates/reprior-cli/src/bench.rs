@@ -11,7 +11,7 @@ use reprior::compute::{
     multiply, multiply_packed,
 };
 use reprior::network::Executor;
-use reprior::posterior::{Coordinates, NetworkPosterior, Space, Target};
+use reprior::posterior::{Coordinates, Posterior, Space, Target};
 use reprior::sampler::{Method, SamplerSettings};
 use serde_json::{Value, json};
 
@@ -235,12 +235,8 @@ fn bench<R: Stored>(
     let budget = Duration::from_secs_f64(arguments.seconds);
     let model = Arc::new(problem.model::<R>(&[])?);
     let sampler = problem.settings.sampler_settings();
-    let mut target = NetworkPosterior::with_regulariser(
-        model,
-        sizes.coordinates,
-        problem.settings.sampler.space.forced(),
-        problem.settings.sampler.regulariser,
-    );
+    let mut target =
+        Posterior::new(model, problem.settings.posterior()).map_err(Failure::request)?;
     let dim = target.dim();
     let mut pcn = SamplerSettings {
         method: Method::Pcn,

@@ -2,14 +2,14 @@
 
 use reprior::model::likelihood::LikelihoodName;
 use reprior::network::{Architecture, Composition, Trunk};
-use reprior::posterior::{Coordinates, Readout, Regulariser, Space};
+use reprior::posterior::{Coordinates, Readout, Space, TangentDeterminant};
 use reprior::sampler::Method;
 use reprior_io::memory;
 use serde::Serialize;
 
 use crate::names::Precision;
 use crate::settings::Settings;
-use crate::tangent::{self, Determinant};
+use crate::tangent;
 
 /// The sizes that decide everything.
 #[derive(Debug, Clone)]
@@ -19,8 +19,8 @@ pub struct Sizes {
     pub test_rows: usize,
     pub chains: usize,
     pub coordinates: Coordinates,
-    /// How the determinant of tangent coordinates is had; none in others.
-    pub determinant: Option<Determinant>,
+    /// How the determinant of tangent coordinates is computed; none in others.
+    pub determinant: Option<TangentDeterminant>,
     pub method: Method,
     /// Whether a momentum persists.
     pub keeps_momentum: bool,
@@ -66,24 +66,19 @@ impl Sizes {
         rows: usize,
         test_rows: usize,
     ) -> Self {
-        use reprior::model::InputReduction;
         let whole = architecture.whole_columns();
-        let is_reduced = match settings.sampler.input_reduction {
-            InputReduction::Auto => rows < whole,
-            InputReduction::On => true,
-            InputReduction::Off => false,
-        } && !architecture.hidden.is_empty();
+        let is_reduced = settings
+            .sampler
+            .input_reduction
+            .reduces(&architecture, rows);
         let space = settings.sampler.space.forced();
         let (schedule, sampler) = (settings.schedule(), settings.sampler_settings());
         let outputs = architecture.outputs;
         let is_gaussian = settings.model.likelihood == LikelihoodName::Gaussian;
-        let is_matched = settings.sampler.regulariser == Regulariser::Matched
-            && space != Some(Space::DataSymmetric);
         let noise = settings.model.noise();
         let mut sizes = Self {
             is_gaussian,
-            maps_readout: settings.coordinates() == Coordinates::Repriorised
-                && !(is_gaussian && is_matched),
+            maps_readout: settings.posterior().maps_readout(is_gaussian),
             noise_coordinates: if settings.model.likelihood.has_scale() {
                 noise.coordinates(outputs)
             } else {

@@ -40,7 +40,6 @@ mod stored;
 mod summary;
 mod table;
 mod tangent;
-mod target;
 mod trace;
 mod verdict;
 mod warnings;

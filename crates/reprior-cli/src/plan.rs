@@ -271,7 +271,7 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
     rows.extend(kept_rows(&problem.settings, kept));
     match sizes.determinant {
         Some(determinant) => {
-            let how = determinant.seeded(0).to_string();
+            let how = determinant.description();
             rows.insert(2, row("determinant", how));
         }
         None => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream};
 use reprior::metrics::Mixture;
 use reprior::model::{InputKind, InputValues};
-use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Projection, Recorder};
 use reprior_io::data::load_inputs;
 use reprior_io::run::{DrawReader, Number, Selection, atomic};
 
@@ -158,9 +158,12 @@ fn predict<R: Stored + Number>(
     } else {
         Coordinates::Standard
     };
-    let kept = NetworkPosterior::dimension(&model, coordinates);
-    let space = settings.sampler.space.forced();
-    let mut posterior = NetworkPosterior::new(Arc::clone(&model), coordinates, space);
+    let kept = Posterior::dimension(&model, coordinates);
+    let chosen = PosteriorSettings {
+        coordinates,
+        ..settings.posterior()
+    };
+    let mut posterior = Posterior::new(Arc::clone(&model), chosen).map_err(Failure::request)?;
     let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
     let maps = problem.output_maps();
     let rows = inputs.len() / problem.description.columns;

@@ -8,7 +8,7 @@ use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
 use reprior::model::likelihood::Likelihood;
 use reprior::model::{Affine, TestDesign};
 use reprior::network::Architecture;
-use reprior::posterior::Recorder;
+use reprior::posterior::{Posterior, Recorder};
 use reprior::sampler::State;
 use reprior_io::run::{DrawWriter, RunError, Values};
 use thiserror::Error;
@@ -18,7 +18,6 @@ use crate::keeping::{Keeping, Traces};
 use crate::predictive::Kind;
 use crate::schema::{POSITIONS, PREDICTIONS, TRACES, WEIGHTS, tensors};
 use crate::stored::Stored;
-use crate::target::ChainTarget;
 
 /// Why a draw could not be recorded.
 #[derive(Debug, Error)]
@@ -174,7 +173,7 @@ impl StatisticsValues {
     }
 }
 
-impl<R: Stored> Observer<ChainTarget<R>> for Recording<R> {
+impl<R: Stored> Observer<Posterior<R>> for Recording<R> {
     type Error = RecordError;
 
     fn warmup(
@@ -188,7 +187,7 @@ impl<R: Stored> Observer<ChainTarget<R>> for Recording<R> {
 
     fn draw(
         &mut self,
-        target: &mut ChainTarget<R>,
+        target: &mut Posterior<R>,
         state: &State<R>,
         statistics: &Statistics,
         log_density: [f64; 2],
@@ -197,7 +196,7 @@ impl<R: Stored> Observer<ChainTarget<R>> for Recording<R> {
         let schedule = &self.recipe.schedule;
         let draw = (transition - schedule.warmup) / schedule.thin - 1;
         let mut stream = Stream::new(schedule.seed, self.chain, Purpose::Recording, transition);
-        let record = target.record(&mut self.recorder, &state.position, &mut stream)?;
+        let record = self.recorder.record(target, &state.position, &mut stream)?;
         let mut posterior = vec![Values::F64(&record.mean_squares)];
         if !record.projections.is_empty() {
             posterior.push(Values::F64(&record.projections));

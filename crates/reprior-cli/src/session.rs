@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use reprior::chain::{Chain, Control, Moments, Outcome, Progress, Walk, run};
 use reprior::model::{Model, whole_weights};
-use reprior::posterior::{NetworkPosterior, Projection, Recorder};
+use reprior::posterior::{Posterior, Projection, Recorder};
 use reprior_io::regular;
 use reprior_io::run::{
     Checkpoint, DrawStore, RunFolder, Schema, Values, WEIGHTS, atomic, checkpoint,
@@ -31,7 +31,6 @@ use crate::settings::Settings;
 use crate::stored::Stored;
 use crate::summary;
 use crate::table::to_stderr;
-use crate::target::ChainTarget;
 
 const COMPLETE: &str = "This run is complete; there is nothing to go on with.";
 
@@ -323,7 +322,7 @@ pub fn drive_walks<W: Walk>(
     }
 }
 
-type Chains<R> = Vec<(Chain<ChainTarget<R>>, Recording<R>)>;
+type Chains<R> = Vec<(Chain<Posterior<R>>, Recording<R>)>;
 
 /// Every chain, from its checkpoint where there is one.
 fn make_chains<R: Stored>(
@@ -360,12 +359,13 @@ fn make_chains<R: Stored>(
         whole,
         clock: (Instant::now(), seconds),
     };
-    let dimension = NetworkPosterior::dimension(model, settings.coordinates());
+    let dimension = Posterior::dimension(model, settings.coordinates());
     let parameters = model.inner_parameters() + model.architecture.readout_parameters();
     let sampler = settings.sampler_settings();
     let mut chains = Vec::with_capacity(schedule.chains);
     for (index, checkpoint) in checkpoints.iter().enumerate() {
-        let target = ChainTarget::new(settings, model)?;
+        let target =
+            Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
         let projection = Projection::new(model, settings.record.projections, schedule.seed);
         let recorder = Recorder::new(Arc::clone(model), projection);
         let (chain, writer, moments) = match checkpoint {

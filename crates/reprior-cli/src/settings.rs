@@ -5,7 +5,7 @@ use std::path::Path;
 use reprior::chain::Schedule;
 use reprior::model::likelihood::LikelihoodName;
 use reprior::model::{InputReduction, PixelScaling};
-use reprior::posterior::{Coordinates, Regulariser};
+use reprior::posterior::{Coordinates, PosteriorSettings, Regulariser, TangentDeterminant};
 use reprior::sampler::{Method, SamplerSettings};
 use reprior_io::data::{BUILT_INS, Request, Task};
 use reprior_io::regular;
@@ -19,7 +19,7 @@ use crate::method::{MethodName, MinibatchMethod};
 use crate::minibatch::{self, LaplaceSettings, MinibatchSettings};
 use crate::model_settings::ModelSettings;
 use crate::names::{Precision, SpaceChoice, TaskName};
-use crate::tangent::{self, Determinant};
+use crate::tangent;
 
 /// Everything that decides what is drawn. As TOML in `config.toml`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub struct SamplingSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinates: Option<Coordinates>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub determinant: Option<Determinant>,
+    pub determinant: Option<TangentDeterminant>,
     pub space: SpaceChoice,
     pub regulariser: Regulariser,
     pub input_reduction: InputReduction,
@@ -244,10 +244,21 @@ impl Settings {
             })
     }
 
-    /// How the determinant of tangent coordinates is had, for a network of so many parameters.
-    pub fn determinant(&self, parameters: usize) -> Determinant {
+    /// The coordinates of the chains with what they leave to choose.
+    pub fn posterior(&self) -> PosteriorSettings {
+        PosteriorSettings {
+            coordinates: self.coordinates(),
+            space: self.sampler.space.forced(),
+            regulariser: self.sampler.regulariser,
+            determinant: self.sampler.determinant,
+            seed: self.run.seed,
+        }
+    }
+
+    /// How the determinant of tangent coordinates is computed, for a network of so many parameters.
+    pub fn determinant(&self, parameters: usize) -> TangentDeterminant {
         let chosen = self.sampler.determinant;
-        chosen.unwrap_or_else(|| Determinant::of(parameters))
+        chosen.unwrap_or_else(|| TangentDeterminant::for_parameters(parameters))
     }
 
     /// Refuses an arrival that leaves the method's own adaptation nothing of the warm-up.

@@ -241,7 +241,7 @@ fn summarise_draws(
         determinant: settings
             .sampler
             .determinant
-            .map(|determinant| determinant.seeded(0).to_string()),
+            .map(|determinant| determinant.description()),
         chains,
         draws,
         draws_planned: schedule.draws,

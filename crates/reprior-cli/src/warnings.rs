@@ -2,12 +2,11 @@
 //! corrections, approximations.
 
 use reprior::chain::Statistics;
-use reprior::posterior::Coordinates;
+use reprior::posterior::{Coordinates, TangentDeterminant};
 use reprior::sampler::Method;
 
 use crate::settings::Settings;
 use crate::summary::Summary;
-use crate::tangent::Determinant;
 
 /// Acceptance rate from which on the Metropolis correction may be left out (Hron et al. 2022, Section 4).
 const LEAST_UNCORRECTED: f64 = 0.98;
@@ -44,7 +43,7 @@ impl Summary {
         sampling: &Statistics,
         warn: &mut impl FnMut(String),
     ) {
-        if let Some(Determinant::Series { terms, probes }) = settings.sampler.determinant {
+        if let Some(TangentDeterminant::Series { terms, probes }) = settings.sampler.determinant {
             warn(format!(
                 "the draws are of an approximation: {terms} terms of the determinant's series with {probes} probes, good for wide \
                  networks only; compare with marginal coordinates, or with more of both"

@@ -10,8 +10,7 @@ use reprior::compute::{Purpose, Real, Stream, dot, symmetric_eigen};
 use reprior::diagnostics::{Draws, Estimator, Spread, Truncation, rhat_squared_hron, spread};
 use reprior::model::Model;
 use reprior::posterior::{
-    Coordinates, NetworkPosterior, Projection, Recorder, Regulariser, TangentDeterminant,
-    TangentPosterior, Target,
+    Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Regulariser,
 };
 use reprior::sampler::{SamplerSettings, State};
 
@@ -122,7 +121,6 @@ impl Directions {
 /// Keeps projections of weights and predictions of one chain.
 struct Watch<R> {
     recorder: Recorder<R>,
-    standard: Option<NetworkPosterior<R>>,
     weight_directions: Directions,
     directions: Vec<Vec<f64>>,
     seed: u64,
@@ -147,7 +145,6 @@ impl<R: Real> Watch<R> {
         };
         Self {
             recorder: Recorder::new(Arc::clone(model), Projection::new(model, 0, 0)),
-            standard: None,
             weight_directions: Directions::new(model),
             directions: (0..DIRECTIONS).map(direction).collect(),
             seed,
@@ -163,7 +160,7 @@ impl<R: Real> Watch<R> {
         }
     }
 
-    fn record(&mut self, posterior: &mut NetworkPosterior<R>, z: &[R], transition: u64) {
+    fn record(&mut self, posterior: &mut Posterior<R>, z: &[R], transition: u64) {
         let mut stream = Stream::new(self.seed, self.chain as u64, Purpose::Recording, transition);
         match self.recorder.record(posterior, z, &mut stream) {
             Ok(record) => {
@@ -182,31 +179,7 @@ impl<R: Real> Watch<R> {
     }
 }
 
-/// A posterior whose positions can be recorded.
-trait Watched: Target + Send + Sized {
-    fn watch(&mut self, watch: &mut Watch<Self::Real>, z: &[Self::Real], transition: u64);
-}
-
-impl<R: Real> Watched for NetworkPosterior<R> {
-    fn watch(&mut self, watch: &mut Watch<R>, z: &[R], transition: u64) {
-        watch.record(self, z, transition);
-    }
-}
-
-impl<R: Real> Watched for TangentPosterior<R> {
-    fn watch(&mut self, watch: &mut Watch<R>, z: &[R], transition: u64) {
-        let mut standard = watch.standard.take().unwrap_or_else(|| {
-            NetworkPosterior::new(Arc::clone(self.model()), Coordinates::Standard, None)
-        });
-        match self.weights(z) {
-            Ok(weights) => watch.record(&mut standard, weights, transition),
-            Err(error) => watch.failure = Some(error.to_string()),
-        }
-        watch.standard = Some(standard);
-    }
-}
-
-impl<T: Watched> Observer<T> for Watch<T::Real> {
+impl<R: Real> Observer<Posterior<R>> for Watch<R> {
     type Error = Infallible;
 
     fn warmup(&mut self, _: &Statistics, _: [f64; 2]) -> Result<(), Infallible> {
@@ -216,19 +189,19 @@ impl<T: Watched> Observer<T> for Watch<T::Real> {
 
     fn draw(
         &mut self,
-        target: &mut T,
-        state: &State<T::Real>,
+        target: &mut Posterior<R>,
+        state: &State<R>,
         _: &Statistics,
         log_density: [f64; 2],
         transition: u64,
     ) -> Result<(), Infallible> {
-        target.watch(self, &state.position, transition);
+        self.record(target, &state.position, transition);
         self.log_densities.push(log_density[1]);
         self.ended = Some(Instant::now());
         Ok(())
     }
 
-    fn checkpoint(&mut self, _: &Snapshot<T::Real>) -> Result<(), Infallible> {
+    fn checkpoint(&mut self, _: &Snapshot<R>) -> Result<(), Infallible> {
         Ok(())
     }
 }
@@ -242,42 +215,15 @@ pub fn sample<R: Real>(
     plan: &Plan,
     bench: &Bench<'_>,
 ) -> Result<Sampled, Failure> {
-    if plan.coordinates == Coordinates::Tangent {
-        let parameters = model.inner_parameters() + model.architecture.readout_parameters();
-        let determinant = if parameters <= 200 {
-            TangentDeterminant::Exact
-        } else {
-            TangentDeterminant::Series {
-                terms: 4,
-                probes: 16,
-                seed: plan.schedule.seed,
-            }
-        };
-        let make =
-            || TangentPosterior::new(Arc::clone(model), determinant).map_err(Failure::failed);
-        return sample_targets(model, plan, bench, &make);
-    }
-    let make = || {
-        let (coordinates, regulariser) = (plan.coordinates, plan.regulariser);
-        Ok(NetworkPosterior::with_regulariser(
-            Arc::clone(model),
-            coordinates,
-            None,
-            regulariser,
-        ))
-    };
-    sample_targets(model, plan, bench, &make)
-}
-
-fn sample_targets<T: Watched>(
-    model: &Arc<Model<T::Real>>,
-    plan: &Plan,
-    bench: &Bench<'_>,
-    make: &dyn Fn() -> Result<T, Failure>,
-) -> Result<Sampled, Failure> {
     let schedule = plan.schedule;
+    let coordinates = PosteriorSettings {
+        regulariser: plan.regulariser,
+        seed: schedule.seed,
+        ..plan.coordinates.into()
+    };
     let start = |index| {
-        let chain = Chain::start(index, schedule, &plan.settings, make()?);
+        let target = Posterior::new(Arc::clone(model), coordinates).map_err(Failure::failed)?;
+        let chain = Chain::start(index, schedule, &plan.settings, target);
         let chain = chain.map_err(Failure::failed)?;
         Ok((chain, Watch::new(model, schedule.seed, index)))
     };

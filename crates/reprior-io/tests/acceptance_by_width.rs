@@ -39,7 +39,7 @@ use reprior::chain::{Chain, Collect, Control, Schedule, run};
 use reprior::compute::{Purpose, Stream, dot, matrix, matrix_mut, multiply, norm_squared};
 use reprior::model::{InputReduction, Model, Standardisation, targets};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior};
+use reprior::posterior::{Coordinates, Posterior};
 use reprior::sampler::Method::{self, Langevin, Pcn, Pcnl};
 use reprior::sampler::SamplerSettings;
 use reprior_io::data::{Request, load};
@@ -92,7 +92,7 @@ fn stationary(model: &Arc<Model<f32>>) -> Vec<Vec<f32>> {
         seed: 31,
     };
     let start = |index| {
-        let target = NetworkPosterior::new(Arc::clone(model), Coordinates::Marginal, None);
+        let target = Posterior::new(Arc::clone(model), Coordinates::Marginal).unwrap();
         let settings = SamplerSettings::default();
         let chain = Chain::start(index, schedule, &settings, target).unwrap();
         (chain, Collect::default())
@@ -222,7 +222,7 @@ fn measure(
         step_size: Some(step_size),
         ..SamplerSettings::default()
     };
-    let of_draw = |target: &mut NetworkPosterior<f32>, index: usize| -> Vec<Vec<Step>> {
+    let of_draw = |target: &mut Posterior<f32>, index: usize| -> Vec<Vec<Step>> {
         let start = settings(Langevin, 0.1).sampler().init(target, draw(index));
         let start = start.unwrap();
         let mut momentum = vec![0.0; start.position.len()];
@@ -257,7 +257,7 @@ fn measure(
         kinds.iter().map(&mut of_kind).collect()
     };
     let half = |first: usize| {
-        let mut target = NetworkPosterior::new(Arc::clone(model), Coordinates::Repriorised, None);
+        let mut target = Posterior::new(Arc::clone(model), Coordinates::Repriorised).unwrap();
         let draws = (first..DRAWS).step_by(2);
         draws
             .map(|index| of_draw(&mut target, index))

@@ -16,7 +16,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Regulariser, Space, Target};
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Regulariser, Space, Target};
 
 /// Time spent on each line.
 const BUDGET: Duration = Duration::from_millis(800);
@@ -199,12 +199,15 @@ fn main() {
             let first = (rows * width * model.design.columns()) as f64
                 * if model.design.is_reduced() { 1.0 } else { 2.0 };
             let target = || {
-                NetworkPosterior::with_regulariser(
+                Posterior::new(
                     Arc::clone(&model),
-                    case.coordinates,
-                    Some(case.space),
-                    case.regulariser,
+                    PosteriorSettings {
+                        space: Some(case.space),
+                        regulariser: case.regulariser,
+                        ..case.coordinates.into()
+                    },
                 )
+                .unwrap()
             };
             let (mut alone, mut both) = (target(), target());
             let mut z = vec![0.0; alone.dim()];

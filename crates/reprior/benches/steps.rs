@@ -14,7 +14,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Target};
+use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
 fn steps(criterion: &mut Criterion) {
@@ -36,7 +36,7 @@ fn steps(criterion: &mut Criterion) {
                 step_size: (method != Method::Elliptical).then_some(0.05),
                 ..SamplerSettings::default()
             };
-            let mut target = NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+            let mut target = Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
             let mut sampler = settings.sampler();
             let mut position = vec![0.0; target.dim()];
             Stream::new(2, 0, Purpose::Initial, 0).fill_normal(&mut position);

@@ -19,7 +19,7 @@ use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::likelihood::{Approximation, Derivatives, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
+use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
 use reprior::sampler::SamplerSettings;
 
 /// log p(y | f) = y·log μ − (y + r)·log(r + μ) + terms without f, one output.
@@ -111,7 +111,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         thin: 1,
         seed: 2,
     };
-    let target = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Repriorised, None);
+    let target = || Posterior::new(Arc::clone(&model), Coordinates::Repriorised).unwrap();
     let mut chains = Vec::new();
     for index in 0..schedule.chains {
         let chain = Chain::start(index, schedule, &SamplerSettings::default(), target())?;

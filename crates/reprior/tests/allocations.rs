@@ -14,7 +14,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood, Poisson, StudentT};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Regulariser, Space, Target};
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Regulariser, Space, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
 /// Counts this thread's allocations.
@@ -70,12 +70,15 @@ fn evaluations_of_the_general_map_do_not_allocate() {
         let model = Model::<f32>::new(architecture, noise, &x, y.collect(), &[], reduction);
         let model = Arc::new(model.unwrap().with_likelihood(Arc::clone(likelihood)));
         for space in [Space::Feature, Space::Data] {
-            let mut target = NetworkPosterior::with_regulariser(
+            let mut target = Posterior::new(
                 Arc::clone(&model),
-                Coordinates::Repriorised,
-                Some(space),
-                Regulariser::Value(0.05),
-            );
+                PosteriorSettings {
+                    space: Some(space),
+                    regulariser: Regulariser::Value(0.05),
+                    ..Coordinates::Repriorised.into()
+                },
+            )
+            .unwrap();
             let mut z = vec![0.0; target.dim()];
             let mut gradient = z.clone();
             let mut evaluate = |index| {
@@ -119,8 +122,11 @@ fn transitions_do_not_allocate() {
         ] {
             for space in [Space::Feature, Space::Data] {
                 for &(method, damping) in &methods {
-                    let mut target =
-                        NetworkPosterior::new(Arc::clone(&model), coordinates, Some(space));
+                    let mut target = Posterior::new(
+                        Arc::clone(&model),
+                        PosteriorSettings::in_space(coordinates, space),
+                    )
+                    .unwrap();
                     let settings = SamplerSettings {
                         method,
                         damping,
@@ -168,7 +174,7 @@ fn chains_allocate_only_where_the_sampler_changes() {
             arrival: Some(15),
             ..SamplerSettings::default()
         };
-        let target = NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+        let target = Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
         let mut chain = Chain::start(0, schedule, &settings, target).unwrap();
         let mut collect = Collect::default();
         for transition in 1..=49 {

@@ -10,7 +10,7 @@ use reprior::model::{InputReduction, Model};
 use reprior::network::layer::Shape;
 use reprior::network::{Activation, Architecture, LayerScale, Named};
 use reprior::posterior::{
-    Coordinates, NetworkPosterior, Projection, Recorder, Regulariser, Space, Target,
+    Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Regulariser, Space, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -63,7 +63,7 @@ fn a_fully_connected_network_is_the_same_to_composition() {
             }
             let mut found = Vec::new();
             for model in &models {
-                let mut target = NetworkPosterior::new(Arc::clone(model), coordinates, None);
+                let mut target = Posterior::new(Arc::clone(model), coordinates).unwrap();
                 let z = noise(target.dim(), 3);
                 let mut gradient = vec![f64::NAN; z.len()];
                 let value = target.log_ratio(&z).unwrap();
@@ -113,12 +113,15 @@ fn gradients_agree_with_central_differences() {
             (Coordinates::Repriorised, Regulariser::PerRow(1.0)),
             (Coordinates::Standard, matched),
         ] {
-            let mut target = NetworkPosterior::with_regulariser(
+            let mut target = Posterior::new(
                 Arc::clone(&model),
-                coordinates,
-                Some(Space::Data),
-                regulariser,
-            );
+                PosteriorSettings {
+                    space: Some(Space::Data),
+                    regulariser,
+                    ..coordinates.into()
+                },
+            )
+            .unwrap();
             let z = noise(target.dim(), 3);
             let mut gradient = vec![f64::NAN; z.len()];
             target.log_ratio_and_gradient(&z, &mut gradient).unwrap();
@@ -154,7 +157,7 @@ fn every_method_runs_on_a_residual_network() {
             step_size: (method != Method::Elliptical).then_some(0.02),
             ..SamplerSettings::default()
         };
-        let mut target = NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+        let mut target = Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
         let mut sampler = settings.sampler();
         let position = noise(target.dim(), 4);
         let mut state = sampler.init(&mut target, position).unwrap();

@@ -10,8 +10,8 @@ use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, P
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{
-    Coordinates, Ellipse, EvaluationError, NetworkPosterior, Projection, Recorder, Regulariser,
-    Space, Target,
+    Coordinates, Ellipse, Posterior, PosteriorError, PosteriorSettings, Projection, Recorder,
+    Regulariser, Space, Target,
 };
 
 const SPACES: [Space; 3] = [Space::Feature, Space::Data, Space::DataSymmetric];
@@ -93,8 +93,22 @@ fn relative(a: f64, b: f64) -> f64 {
     (a - b).abs() / (1.0 + b.abs())
 }
 
+fn posterior(
+    model: Arc<Model<f64>>,
+    coordinates: Coordinates,
+    space: Space,
+    regulariser: Regulariser,
+) -> Posterior<f64> {
+    let settings = PosteriorSettings {
+        space: Some(space),
+        regulariser,
+        ..coordinates.into()
+    };
+    Posterior::new(model, settings).unwrap()
+}
+
 /// Along random directions and along some axes, by fourth-order differences.
-fn check_gradient(target: &mut NetworkPosterior<f64>, what: &str) {
+fn check_gradient(target: &mut Posterior<f64>, what: &str) {
     let z = noise(target.dim(), 9);
     let mut gradient = vec![f64::NAN; z.len()];
     let value = target.log_ratio_and_gradient(&z, &mut gradient).unwrap();
@@ -131,19 +145,14 @@ fn gradients_agree_with_central_differences() {
         for (likelihood, noise) in likelihoods(outputs) {
             let model = model(hidden, rows, outputs, &likelihood, &noise);
             let check = |coordinates, space, regulariser| {
-                let mut target = NetworkPosterior::with_regulariser(
-                    Arc::clone(&model),
-                    coordinates,
-                    Some(space),
-                    regulariser,
-                );
+                let mut target = posterior(Arc::clone(&model), coordinates, space, regulariser);
                 let what = format!("{likelihood:?} {noise:?} {coordinates} {space} {regulariser}");
                 check_gradient(&mut target, &what);
             };
             check(Coordinates::Standard, Space::Data, Regulariser::Matched);
             for space in SPACES {
                 if likelihood.is_gaussian() && !(hidden.is_empty() && noise == Noise::from(0.4)) {
-                    let dimension = NetworkPosterior::dimension(&model, Coordinates::Marginal);
+                    let dimension = Posterior::dimension(&model, Coordinates::Marginal);
                     if dimension > 0 {
                         check(Coordinates::Marginal, space, Regulariser::Matched);
                     }
@@ -164,8 +173,11 @@ fn gradients_of_wide_layers_agree_with_central_differences() {
         for noise_scale in [Noise::from(0.4), learned(true)] {
             let model = model(hidden, rows, 2, &likelihood, &noise_scale);
             for space in SPACES {
-                let mut target =
-                    NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, Some(space));
+                let mut target = Posterior::new(
+                    Arc::clone(&model),
+                    PosteriorSettings::in_space(Coordinates::Marginal, space),
+                )
+                .unwrap();
                 check_gradient(&mut target, &format!("{hidden:?} {space:?}"));
             }
         }
@@ -187,7 +199,7 @@ fn points_of_ellipses_are_points() {
                 if coordinates == Coordinates::Marginal && !likelihood.is_gaussian() {
                     continue;
                 }
-                let mut target = NetworkPosterior::new(Arc::clone(&model), coordinates, None);
+                let mut target = Posterior::new(Arc::clone(&model), coordinates).unwrap();
                 let dim = target.dim();
                 let mut point = vec![f64::NAN; dim];
                 for pair in 0..2 {
@@ -215,7 +227,7 @@ fn points_of_ellipses_are_points() {
 }
 
 /// θ_out of a position, by the recorder.
-fn theta(target: &mut NetworkPosterior<f64>, z: &[f64]) -> Vec<f64> {
+fn theta(target: &mut Posterior<f64>, z: &[f64]) -> Vec<f64> {
     let model = Arc::clone(target.model());
     let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
     let mut stream = Stream::new(0, 0, Purpose::Recording, 0);
@@ -244,7 +256,7 @@ fn the_map_has_the_right_jacobian() {
                 let lambda = regulariser.value(rows, variance);
                 let make = |coordinates| {
                     let model = Arc::clone(&model);
-                    NetworkPosterior::with_regulariser(model, coordinates, Some(space), regulariser)
+                    posterior(model, coordinates, space, regulariser)
                 };
                 let mut target = make(Coordinates::Repriorised);
                 let z = noise(target.dim(), 15);
@@ -324,7 +336,7 @@ fn with_the_noise_variance_as_regulariser_the_general_formula_is_the_marginal_on
         let model = model(&[5], 6, 2, &likelihood, &Noise::from(0.4));
         let make = |coordinates, regulariser| {
             let model = Arc::clone(&model);
-            NetworkPosterior::with_regulariser(model, coordinates, Some(space), regulariser)
+            posterior(model, coordinates, space, regulariser)
         };
         let mut general = make(Coordinates::Repriorised, Regulariser::Value(0.4 * 0.4));
         let mut marginal = make(Coordinates::Marginal, Regulariser::Matched);
@@ -351,7 +363,7 @@ fn the_map_tends_to_the_identity_as_the_regulariser_grows() {
                 let make = |coordinates| {
                     let regulariser = Regulariser::Value(lambda);
                     let model = Arc::clone(&model);
-                    NetworkPosterior::with_regulariser(model, coordinates, Some(space), regulariser)
+                    posterior(model, coordinates, space, regulariser)
                 };
                 let mut repriorised = make(Coordinates::Repriorised);
                 let z = noise(repriorised.dim(), 17);
@@ -385,7 +397,11 @@ fn learned_and_separate_scales_are_those_of_known_and_separate_models() {
             Coordinates::Standard,
         ] {
             let each = model(&[5], 6, 2, &likelihood, &learned(true));
-            let mut target = NetworkPosterior::new(Arc::clone(&each), coordinates, Some(space));
+            let mut target = Posterior::new(
+                Arc::clone(&each),
+                PosteriorSettings::in_space(coordinates, space),
+            )
+            .unwrap();
             let z = noise(target.dim(), 18);
             let value = target.log_ratio(&z).unwrap();
             let inner = each.inner_parameters();
@@ -394,7 +410,8 @@ fn learned_and_separate_scales_are_those_of_known_and_separate_models() {
             without.drain(inner..inner + 2);
             let known = Noise::Known(scales.to_vec());
             let twin = model(&[5], 6, 2, &likelihood, &known);
-            let mut target = NetworkPosterior::new(twin, coordinates, Some(space));
+            let mut target =
+                Posterior::new(twin, PosteriorSettings::in_space(coordinates, space)).unwrap();
             assert!(relative(value, target.log_ratio(&without).unwrap()) < 1e-12);
             if coordinates == Coordinates::Marginal {
                 let mut sum = 0.0;
@@ -405,7 +422,9 @@ fn learned_and_separate_scales_are_those_of_known_and_separate_models() {
                     let one =
                         Model::new(architecture, scale, &noise(18, 1), targets, &[], reduction);
                     let one = Arc::new(one.unwrap());
-                    let mut target = NetworkPosterior::new(one, coordinates, Some(space));
+                    let mut target =
+                        Posterior::new(one, PosteriorSettings::in_space(coordinates, space))
+                            .unwrap();
                     sum += target.log_ratio(&without).unwrap();
                 }
                 assert!(relative(value, sum) < 1e-12);
@@ -415,22 +434,25 @@ fn learned_and_separate_scales_are_those_of_known_and_separate_models() {
 }
 
 #[test]
-fn what_cannot_be_is_a_fatal_error() {
+fn coordinates_that_a_model_does_not_have_are_refused() {
     let likelihood: Arc<dyn Likelihood> = Arc::new(Categorical);
     let model = model(&[5], 6, 2, &likelihood, &Noise::from(1.0));
-    let fails = |coordinates, regulariser| {
-        let model = Arc::clone(&model);
-        let mut target = NetworkPosterior::with_regulariser(model, coordinates, None, regulariser);
-        let z = vec![0.0; target.dim()];
-        matches!(target.log_ratio(&z), Err(EvaluationError::Fatal(_)))
+    let refused = |coordinates: Coordinates, regulariser| {
+        let settings = PosteriorSettings {
+            regulariser,
+            ..coordinates.into()
+        };
+        Posterior::new(Arc::clone(&model), settings).err()
     };
-    assert!(fails(Coordinates::Marginal, Regulariser::Matched));
-    assert!(fails(Coordinates::Repriorised, Regulariser::Value(0.0)));
-    assert!(fails(
-        Coordinates::Repriorised,
-        Regulariser::Value(f64::NAN)
-    ));
-    assert!(!fails(Coordinates::Repriorised, Regulariser::PerRow(1.0)));
+    let (marginal, repriorised) = (Coordinates::Marginal, Coordinates::Repriorised);
+    let wrong = Some(PosteriorError::Regulariser);
+    assert_eq!(
+        refused(marginal, Regulariser::Matched),
+        Some(PosteriorError::Marginal)
+    );
+    assert_eq!(refused(repriorised, Regulariser::Value(0.0)), wrong);
+    assert_eq!(refused(repriorised, Regulariser::Value(f64::NAN)), wrong);
+    assert_eq!(refused(repriorised, Regulariser::PerRow(1.0)), None);
 }
 
 #[test]

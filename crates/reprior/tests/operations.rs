@@ -10,7 +10,7 @@ use std::sync::Arc;
 use reprior::compute::{Operations, Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Target};
+use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::{Method, Sampler, SamplerSettings, State};
 
 const ROWS: usize = 256;
@@ -20,7 +20,7 @@ const OUTPUTS: usize = 10;
 const BLOCK: usize = 126;
 
 struct Chain {
-    target: NetworkPosterior<f32>,
+    target: Posterior<f32>,
     sampler: Box<dyn Sampler<f32>>,
     state: State<f32>,
 }
@@ -33,7 +33,7 @@ impl Chain {
         let architecture = Architecture::new(inputs, &[UNITS], OUTPUTS, Activation::Gelu);
         let y = vec![0.1; ROWS * OUTPUTS];
         let model = Model::new(architecture, 0.1, &x, y, &[], InputReduction::Auto).unwrap();
-        let mut target = NetworkPosterior::new(Arc::new(model), Coordinates::Marginal, None);
+        let mut target = Posterior::new(Arc::new(model), Coordinates::Marginal).unwrap();
         let settings = SamplerSettings {
             method,
             step_size: (method != Method::Elliptical).then_some(0.05),

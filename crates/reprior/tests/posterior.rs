@@ -7,7 +7,9 @@ use std::sync::Arc;
 use reprior::compute::{Cholesky, Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder, Space, Target};
+use reprior::posterior::{
+    Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Space, Target,
+};
 
 const NOISE: f64 = 0.3;
 
@@ -129,7 +131,7 @@ fn dense_log_ratio(model: &Model<f64>, psi: &[Vec<f64>]) -> (f64, Cholesky) {
 }
 
 fn position(model: &Model<f64>, coordinates: Coordinates, index: u64) -> Vec<f64> {
-    noise(NetworkPosterior::dimension(model, coordinates), index)
+    noise(Posterior::dimension(model, coordinates), index)
 }
 
 fn relative(a: f64, b: f64) -> f64 {
@@ -145,8 +147,11 @@ fn feature_space_data_space_and_the_dense_formula_agree() {
         let (exact, _) = dense_log_ratio(&model, &psi);
         for space in [Space::Feature, Space::Data] {
             for coordinates in [Coordinates::Marginal, Coordinates::Repriorised] {
-                let mut target =
-                    NetworkPosterior::new(Arc::clone(&model), coordinates, Some(space));
+                let mut target = Posterior::new(
+                    Arc::clone(&model),
+                    PosteriorSettings::in_space(coordinates, space),
+                )
+                .unwrap();
                 let mut z = z.clone();
                 z.resize(target.dim(), 0.7);
                 assert!(relative(target.log_ratio(&z).unwrap(), exact) < 1e-10);
@@ -193,8 +198,16 @@ fn reduced_and_unreduced_inputs_agree() {
         v.extend(&w[units * b.ncols()..]);
         for space in [Space::Feature, Space::Data] {
             let coordinates = Coordinates::Marginal;
-            let mut a = NetworkPosterior::new(Arc::clone(&whole), coordinates, Some(space));
-            let mut b = NetworkPosterior::new(Arc::clone(&reduced), coordinates, Some(space));
+            let mut a = Posterior::new(
+                Arc::clone(&whole),
+                PosteriorSettings::in_space(coordinates, space),
+            )
+            .unwrap();
+            let mut b = Posterior::new(
+                Arc::clone(&reduced),
+                PosteriorSettings::in_space(coordinates, space),
+            )
+            .unwrap();
             let (a, b) = (a.log_ratio(&w).unwrap(), b.log_ratio(&v).unwrap());
             assert!(relative(a, b) < 1e-8, "{a} {b}");
         }
@@ -208,10 +221,12 @@ fn repriorising_leaves_the_readout_standard_normal() {
         let model = case.model(InputReduction::Auto);
         let outputs = case.architecture.outputs;
         for space in [Space::Feature, Space::Data] {
-            let mut repriorised =
-                NetworkPosterior::new(Arc::clone(&model), Coordinates::Repriorised, Some(space));
-            let mut standard =
-                NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
+            let mut repriorised = Posterior::new(
+                Arc::clone(&model),
+                PosteriorSettings::in_space(Coordinates::Repriorised, space),
+            )
+            .unwrap();
+            let mut standard = Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap();
             let z = position(&model, Coordinates::Repriorised, 8);
             let value = repriorised.log_ratio(&z).unwrap();
             let projection = Projection::new(&model, 3, 0);
@@ -226,8 +241,11 @@ fn repriorising_leaves_the_readout_standard_normal() {
             let half_square = |v: &[f64]| 0.5 * v.iter().map(|x| x * x).sum::<f64>();
             // log|det ∂θ_out/∂φ_out| = (C/2) log det Σ = (C/2)(n log σ² − log det K_s)
             let psi_log_determinant = {
-                let mut marginal =
-                    NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, Some(space));
+                let mut marginal = Posterior::new(
+                    Arc::clone(&model),
+                    PosteriorSettings::in_space(Coordinates::Marginal, space),
+                )
+                .unwrap();
                 let quadratic_free = Model::new(
                     case.architecture.clone(),
                     NOISE,
@@ -237,11 +255,11 @@ fn repriorising_leaves_the_readout_standard_normal() {
                     InputReduction::Auto,
                 )
                 .unwrap();
-                let mut no_data = NetworkPosterior::new(
+                let mut no_data = Posterior::new(
                     Arc::new(quadratic_free),
-                    Coordinates::Marginal,
-                    Some(space),
-                );
+                    PosteriorSettings::in_space(Coordinates::Marginal, space),
+                )
+                .unwrap();
                 marginal.log_ratio(&z[..inner]).unwrap();
                 -2.0 / outputs as f64 * no_data.log_ratio(&z[..inner]).unwrap()
             };
@@ -266,7 +284,14 @@ fn gradients_agree_with_central_differences() {
                 (Coordinates::Repriorised, None),
                 (Coordinates::Standard, None),
             ] {
-                let mut target = NetworkPosterior::new(Arc::clone(&model), coordinates, space);
+                let mut target = Posterior::new(
+                    Arc::clone(&model),
+                    PosteriorSettings {
+                        space,
+                        ..coordinates.into()
+                    },
+                )
+                .unwrap();
                 let z = position(&model, coordinates, 9);
                 let mut gradient = vec![f64::NAN; z.len()];
                 let value = target.log_ratio_and_gradient(&z, &mut gradient).unwrap();
@@ -325,10 +350,16 @@ fn single_precision_agrees_with_double() {
     let z = position(&double, Coordinates::Marginal, 4);
     let narrow: Vec<f32> = z.iter().map(|&x| x as f32).collect();
     for space in [Space::Feature, Space::Data] {
-        let mut exact =
-            NetworkPosterior::new(Arc::clone(&double), Coordinates::Marginal, Some(space));
-        let mut ours =
-            NetworkPosterior::new(Arc::clone(&single), Coordinates::Marginal, Some(space));
+        let mut exact = Posterior::new(
+            Arc::clone(&double),
+            PosteriorSettings::in_space(Coordinates::Marginal, space),
+        )
+        .unwrap();
+        let mut ours = Posterior::new(
+            Arc::clone(&single),
+            PosteriorSettings::in_space(Coordinates::Marginal, space),
+        )
+        .unwrap();
         let (mut g, mut h) = (vec![0.0; z.len()], vec![0.0_f32; z.len()]);
         let a = exact.log_ratio_and_gradient(&z, &mut g).unwrap();
         let b = ours.log_ratio_and_gradient(&narrow, &mut h).unwrap();
@@ -358,8 +389,11 @@ fn predictions_given_the_inner_weights_are_the_gaussian_conditional() {
         let cross = kernel(&test, &train);
         let outputs = case.architecture.outputs;
         for space in [Space::Feature, Space::Data] {
-            let mut target =
-                NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, Some(space));
+            let mut target = Posterior::new(
+                Arc::clone(&model),
+                PosteriorSettings::in_space(Coordinates::Marginal, space),
+            )
+            .unwrap();
             let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 2, 0));
             let mut stream = Stream::new(0, 0, Purpose::Recording, 0);
             let record = recorder.record(&mut target, &z, &mut stream).unwrap();
@@ -416,7 +450,11 @@ fn readout_draws_have_the_conditional_mean_and_covariance() {
         (Space::Feature, Coordinates::Repriorised),
         (Space::Data, Coordinates::Repriorised),
     ] {
-        let mut target = NetworkPosterior::new(Arc::clone(&model), coordinates, Some(space));
+        let mut target = Posterior::new(
+            Arc::clone(&model),
+            PosteriorSettings::in_space(coordinates, space),
+        )
+        .unwrap();
         let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
         let count = 20_000;
         // Σ⁻¹-weighted deviations are white: check Cᵀ(θ − μ) with Σ⁻¹ = CCᵀ

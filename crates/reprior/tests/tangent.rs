@@ -10,8 +10,8 @@ use reprior::model::likelihood::Categorical;
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Architecture, LayerScale};
 use reprior::posterior::{
-    Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder, TangentDeterminant,
-    TangentError, TangentPosterior, Target,
+    Coordinates, EvaluationError, Posterior, PosteriorError, PosteriorSettings, Projection,
+    Recorder, TangentDeterminant, TangentMap, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -39,11 +39,27 @@ fn model(
 const EXACT: TangentDeterminant = TangentDeterminant::Exact;
 
 fn series(terms: usize, probes: usize) -> TangentDeterminant {
-    TangentDeterminant::Series {
-        terms,
-        probes,
+    TangentDeterminant::Series { terms, probes }
+}
+
+fn map(model: &Arc<Model<f64>>, determinant: TangentDeterminant) -> TangentMap<f64> {
+    TangentMap::new(Arc::clone(model), Some(determinant), 5).unwrap()
+}
+
+fn refusable(
+    model: &Arc<Model<f64>>,
+    determinant: TangentDeterminant,
+) -> Result<Posterior<f64>, PosteriorError> {
+    let settings = PosteriorSettings {
+        determinant: Some(determinant),
         seed: 5,
-    }
+        ..Coordinates::Tangent.into()
+    };
+    Posterior::new(Arc::clone(model), settings)
+}
+
+fn posterior(model: &Arc<Model<f64>>, determinant: TangentDeterminant) -> Posterior<f64> {
+    refusable(model, determinant).unwrap()
 }
 
 /// Linear in all its parameters: nothing below the readout. The constant is log N(y; 0, σ²I + K) without its 2π.
@@ -53,10 +69,8 @@ fn a_linear_network_is_white() {
         let architecture = Architecture::new(3, &[], outputs, Activation::Identity);
         let model = model(architecture, 5, Noise::Known(sigma), InputReduction::Auto);
         for determinant in [EXACT, series(2, 3)] {
-            let mut target = TangentPosterior::new(Arc::clone(&model), determinant).unwrap();
-            let space = None;
-            let mut marginal =
-                NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, space);
+            let mut target = posterior(&model, determinant);
+            let mut marginal = Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
             let constant = marginal.log_ratio(&[]).unwrap();
             for index in 0..20 {
                 let phi = noise(target.dim(), 10 + index);
@@ -82,7 +96,7 @@ fn a_linear_network_is_white() {
 }
 
 fn target_dim(model: &Model<f64>) -> usize {
-    NetworkPosterior::dimension(model, Coordinates::Standard)
+    Posterior::dimension(model, Coordinates::Standard)
 }
 
 fn networks() -> Vec<(Architecture, usize, InputReduction)> {
@@ -111,17 +125,17 @@ fn networks() -> Vec<(Architecture, usize, InputReduction)> {
 fn determinants_are_those_of_central_differences() {
     for (architecture, rows, reduction) in networks() {
         let model = model(architecture, rows, 0.7, reduction);
-        let mut target = TangentPosterior::new(Arc::clone(&model), EXACT).unwrap();
+        let (mut tangent, mut target) = (map(&model, EXACT), posterior(&model, EXACT));
         let dim = target.dim();
         assert_eq!(dim, target_dim(&model));
-        let mut standard = NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
+        let mut standard = Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap();
         for index in 0..5 {
             let phi = noise(dim, 20 + index);
             let h = 1e-4;
             let mut map = |step: f64, parameter: usize| {
                 let mut moved = phi.clone();
                 moved[parameter] += step;
-                target.weights(&moved).unwrap().to_vec()
+                tangent.weights(&moved).unwrap().to_vec()
             };
             let mut jacobian = Vec::new();
             for parameter in 0..dim {
@@ -134,13 +148,13 @@ fn determinants_are_those_of_central_differences() {
                 jacobian.extend(column);
             }
             let (value, sign) = log_determinant(&jacobian, dim);
-            let exact = target.log_determinant(&phi, EXACT).unwrap();
+            let exact = tangent.log_determinant(&phi).unwrap();
             assert_eq!(exact.sign, Some(sign));
             assert!(
                 (exact.value - value).abs() < 1e-7 * (1.0 + value.abs()),
                 "{exact:?} {value}"
             );
-            let theta = target.weights(&phi).unwrap().to_vec();
+            let theta = tangent.weights(&phi).unwrap().to_vec();
             let norms = |z: &[f64]| z.iter().map(|z| z * z).sum::<f64>();
             let expected = standard.log_ratio(&theta).unwrap() - 0.5 * norms(&theta)
                 + 0.5 * norms(&phi)
@@ -165,13 +179,13 @@ fn the_series_tends_to_the_exact_determinant() {
         0.5,
         InputReduction::Auto,
     );
-    let mut target = TangentPosterior::new(model, EXACT).unwrap();
     for index in 0..2 {
-        let phi = noise(target.dim(), 40 + index);
-        let exact = target.log_determinant(&phi, EXACT).unwrap();
+        let phi = noise(target_dim(&model), 40 + index);
+        let exact = map(&model, EXACT).log_determinant(&phi).unwrap();
         assert_eq!(exact.sign, Some(1.0));
         for (at, terms) in [1, 2, 6].into_iter().enumerate() {
-            let found = target.log_determinant(&phi, series(terms, 200)).unwrap();
+            let mut map = map(&model, series(terms, 200));
+            let found = map.log_determinant(&phi).unwrap();
             let error = (found.value - exact.value).abs();
             assert!((found.known - exact.known).abs() < 1e-10);
             worst[at] = worst[at].max(error);
@@ -217,7 +231,7 @@ fn statistics(theta: &[f64]) -> [f64; 5] {
 #[test]
 fn a_tiny_network_has_the_moments_of_quadrature() {
     let model = tiny();
-    let mut standard = NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
+    let mut standard = Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap();
     let steps = 84;
     let grid: Vec<f64> = (0..=steps)
         .map(|i| -7.0 + 14.0 * f64::from(i) / f64::from(steps))
@@ -245,7 +259,7 @@ fn a_tiny_network_has_the_moments_of_quadrature() {
             thin: 2,
             seed: 3,
         };
-        let make = || TangentPosterior::new(Arc::clone(&model), EXACT).unwrap();
+        let make = || posterior(&model, EXACT);
         let chains = sample(make, &settings(method), schedule);
         let folds: u64 = chains
             .iter()
@@ -254,7 +268,7 @@ fn a_tiny_network_has_the_moments_of_quadrature() {
             .sum();
         // R folds where nearly none of the mass is
         assert!(folds < 200, "{method}: {folds} of 40,000");
-        let mut map = make();
+        let mut map = map(&model, EXACT);
         let mut found = vec![Vec::new(); 5];
         // the same with every eighth draw, weighed as if the determinant had been left at what is known of it
         let (mut weight, mut weighed) = (0.0, [0.0; 5]);
@@ -263,7 +277,7 @@ fn a_tiny_network_has_the_moments_of_quadrature() {
             for (index, phi) in chain.positions.iter().enumerate() {
                 let mut ratio = 0.0;
                 if index % 8 == 0 {
-                    let determinant = map.log_determinant(phi, EXACT).unwrap();
+                    let determinant = map.log_determinant(phi).unwrap();
                     ratio = (determinant.known - determinant.value).exp();
                 }
                 let theta = map.weights(phi).unwrap();
@@ -307,26 +321,30 @@ fn a_small_network_has_the_law_that_its_weights_have() {
     };
     let settings = settings(Method::Elliptical);
     let record = |positions: &[Vec<f64>], tangent: bool| -> [Vec<f64>; 3] {
-        let mut map = TangentPosterior::new(Arc::clone(&model), EXACT).unwrap();
-        let mut standard = NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
+        let mut map = map(&model, EXACT);
+        let mut own = if tangent {
+            posterior(&model, EXACT)
+        } else {
+            Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap()
+        };
         let projection = Projection::new(&model, 1, 1);
         let mut recorder = Recorder::new(Arc::clone(&model), projection);
         let mut all = [Vec::new(), Vec::new(), Vec::new()];
         for (index, z) in positions.iter().enumerate() {
             let theta = if tangent { map.weights(z).unwrap() } else { z };
             let mut stream = Stream::new(1, 0, Purpose::Recording, index as u64);
-            let record = recorder.record(&mut standard, theta, &mut stream).unwrap();
+            let record = recorder.record(&mut own, z, &mut stream).unwrap();
             all[0].push(record.mean[0]);
             all[1].push(record.mean_squares[0]);
             all[2].push(theta.iter().map(|x| x * x).sum());
         }
         all
     };
-    let make = || TangentPosterior::new(Arc::clone(&model), EXACT).unwrap();
+    let make = || posterior(&model, EXACT);
     let tangent = sample(make, &settings, schedule);
     let folds = tangent.iter().flat_map(|c| &c.statistics);
     let folds: u64 = folds.map(|s| s.divergences).sum();
-    let make = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
+    let make = || Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap();
     let standard = sample(make, &settings, schedule);
     let [tangent, standard] = [(tangent, true), (standard, false)].map(|(chains, is_tangent)| {
         let records: Vec<_> = chains
@@ -351,11 +369,11 @@ fn folds_vanish_with_the_width() {
     let count = |width: usize| {
         let architecture = Architecture::new(1, &[width], 1, Activation::Tanh);
         let model = model(architecture, 2, 0.3, InputReduction::Auto);
-        let mut target = TangentPosterior::new(model, EXACT).unwrap();
-        let draws = (0..60).map(|index| noise(target.dim(), 100 + index));
+        let mut map = map(&model, EXACT);
+        let draws = (0..60).map(|index| noise(target_dim(&model), 100 + index));
         let draws: Vec<Vec<f64>> = draws.collect();
         let folded = draws.iter().filter(|phi| {
-            let found = target.log_determinant(phi, EXACT).unwrap();
+            let found = map.log_determinant(phi).unwrap();
             found.sign != Some(1.0)
         });
         folded.count()
@@ -370,16 +388,10 @@ fn what_tangent_coordinates_are_not_for_is_refused() {
     let known = model(architecture(), 2, 0.5, InputReduction::Auto);
     let learned = Noise::Learned(NoisePrior::default());
     let learned = model(architecture(), 2, learned, InputReduction::Auto);
-    let refused = |model, determinant| TangentPosterior::<f64>::new(model, determinant).err();
-    assert_eq!(refused(learned, EXACT), Some(TangentError::Noise));
-    assert_eq!(
-        refused(Arc::clone(&known), series(0, 1)),
-        Some(TangentError::Series)
-    );
-    assert_eq!(
-        refused(Arc::clone(&known), series(1, 0)),
-        Some(TangentError::Series)
-    );
+    let refused = |model, determinant| refusable(model, determinant).err();
+    assert_eq!(refused(&learned, EXACT), Some(PosteriorError::TangentNoise));
+    assert_eq!(refused(&known, series(0, 1)), Some(PosteriorError::Series));
+    assert_eq!(refused(&known, series(1, 0)), Some(PosteriorError::Series));
     let other = Model::<f64>::new(
         architecture(),
         0.5,
@@ -389,16 +401,21 @@ fn what_tangent_coordinates_are_not_for_is_refused() {
         InputReduction::Auto,
     );
     let other = Arc::new(other.unwrap().with_likelihood(Arc::new(Categorical)));
-    assert_eq!(refused(other, EXACT), Some(TangentError::Likelihood));
+    assert_eq!(
+        refused(&other, EXACT),
+        Some(PosteriorError::TangentLikelihood)
+    );
     // gradients, by a method that needs them
-    let mut target = TangentPosterior::new(known, EXACT).unwrap();
+    let mut target = posterior(&known, EXACT);
     let mut sampler = settings(Method::HmcInfinite).sampler();
     let z = vec![0.1; target.dim()];
     let error = sampler.init(&mut target, z).unwrap_err();
     assert!(matches!(&error, EvaluationError::Fatal(why) if why.contains("elliptical")));
-    assert_eq!(EXACT.to_string(), "exact");
+    for determinant in [EXACT, series(4, 8)] {
+        assert_eq!(determinant.to_string().parse(), Ok(determinant));
+    }
     assert_eq!(
-        series(4, 8).to_string(),
+        series(4, 8).description(),
         "approximate: 4 Taylor terms, 8 Hutchinson probes"
     );
 }

@@ -8,7 +8,7 @@ use reprior::gaussian_process::GaussianProcess;
 use reprior::model::{InputReduction, Model};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
+use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
 use reprior::sampler::{SamplerSettings, State};
 
 use super::NOISE;
@@ -156,7 +156,7 @@ struct Sums {
     failure: Option<String>,
 }
 
-impl Observer<NetworkPosterior<f64>> for Sums {
+impl Observer<Posterior<f64>> for Sums {
     type Error = std::convert::Infallible;
 
     fn warmup(&mut self, _: &Statistics, _: [f64; 2]) -> Result<(), Self::Error> {
@@ -165,7 +165,7 @@ impl Observer<NetworkPosterior<f64>> for Sums {
 
     fn draw(
         &mut self,
-        target: &mut NetworkPosterior<f64>,
+        target: &mut Posterior<f64>,
         state: &State<f64>,
         _: &Statistics,
         _: [f64; 2],
@@ -218,7 +218,8 @@ fn posterior(
         seed: 12,
     };
     let start = |index| {
-        let target = NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+        let target =
+            Posterior::new(Arc::clone(&model), Coordinates::Marginal).map_err(Failure::failed)?;
         let chain = Chain::start(index, schedule, &SamplerSettings::default(), target);
         let sums = Sums {
             recorder: Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0)),

@@ -9,7 +9,7 @@ use reprior::chain::Schedule;
 use reprior::compute::{Purpose, Stream, symmetric_eigen};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
+use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
 
 use super::{COORDINATES, NOISE, coordinates, langevin};
 use crate::chains::sample;
@@ -48,8 +48,8 @@ impl Experiment for Map {
         let network = Architecture::new(1, &[], 1, Activation::Gelu);
         let model = Model::<f64>::new(network, NOISE, &x, y, &[], InputReduction::Off);
         let model = Arc::new(model.map_err(Failure::failed)?);
-        let mut posterior =
-            NetworkPosterior::new(Arc::clone(&model), Coordinates::Repriorised, None);
+        let mut posterior = Posterior::new(Arc::clone(&model), Coordinates::Repriorised)
+            .map_err(Failure::failed)?;
         let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
         let (mut phis, mut thetas) = (Vec::new(), Vec::new());
         for draw in 0..cell.count("draws") {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use reprior::compute::{Purpose, Stream};
 use reprior::model::InputReduction;
-use reprior::posterior::{NetworkPosterior, Target};
+use reprior::posterior::{Posterior, Target};
 
 use super::{COORDINATES, coordinates, model};
 use crate::experiment::{listed, results};
@@ -49,8 +49,9 @@ impl Experiment for Overhead {
         let (n, width) = (cell.count("n"), cell.count("width"));
         let images = bench.data.images("cifar10", n, 0)?;
         let model = model(&images, &[width; 3], InputReduction::Off)?;
-        let mut targets = COORDINATES
-            .map(|name| NetworkPosterior::new(Arc::clone(&model), coordinates(name), None));
+        let targets = COORDINATES.map(|name| Posterior::new(Arc::clone(&model), coordinates(name)));
+        let targets: Result<Vec<_>, _> = targets.into_iter().collect();
+        let mut targets = targets.map_err(Failure::failed)?;
         let mut z = vec![0.0; targets[0].dim()];
         Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut z);
         let mut gradient = z.clone();

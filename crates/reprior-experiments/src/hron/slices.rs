@@ -10,7 +10,7 @@ use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
 use reprior::compute::{Purpose, Stream, norm_squared};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder, Target};
+use reprior::posterior::{Coordinates, Posterior, Projection, Recorder, Target};
 use reprior::sampler::SamplerSettings;
 
 use super::{COORDINATES, NOISE, coordinates};
@@ -63,7 +63,8 @@ impl Experiment for Slices {
         let (phi, theta) = stationary(&model, bench)?;
         let mut rows = Vec::new();
         for name in COORDINATES {
-            let mut target = NetworkPosterior::new(Arc::clone(&model), coordinates(name), None);
+            let mut target =
+                Posterior::new(Arc::clone(&model), coordinates(name)).map_err(Failure::failed)?;
             let centre = if name == "standard" { &theta } else { &phi };
             let lines = bench.size.pick(6, 10, 20);
             let mut spreads = Vec::new();
@@ -195,7 +196,8 @@ fn stationary(model: &Arc<Model<f64>>, bench: &Bench<'_>) -> Result<(Vec<f64>, V
         thin: 1,
         seed: 3,
     };
-    let target = NetworkPosterior::new(Arc::clone(model), Coordinates::Marginal, None);
+    let target =
+        Posterior::new(Arc::clone(model), Coordinates::Marginal).map_err(Failure::failed)?;
     let chain = Chain::start(0, schedule, &SamplerSettings::default(), target);
     let walks = vec![(chain.map_err(Failure::failed)?, Collect::default())];
     let control = Control {
@@ -212,7 +214,8 @@ fn stationary(model: &Arc<Model<f64>>, bench: &Bench<'_>) -> Result<(Vec<f64>, V
     phi.resize(inner + model.architecture.readout_parameters(), 0.0);
     let mut stream = Stream::new(4, 0, Purpose::Recording, 0);
     stream.fill_normal(&mut phi[inner..]);
-    let mut posterior = NetworkPosterior::new(Arc::clone(model), Coordinates::Repriorised, None);
+    let mut posterior =
+        Posterior::new(Arc::clone(model), Coordinates::Repriorised).map_err(Failure::failed)?;
     let mut recorder = Recorder::new(Arc::clone(model), Projection::new(model, 0, 0));
     let record = recorder.record(&mut posterior, &phi, &mut stream);
     let theta = record.map_err(Failure::failed)?.weights.clone();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
 use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
 use reprior::model::{InputReduction, Model, TestDesign, whole_weights};
-use reprior::posterior::{Coordinates, NetworkPosterior, Target};
+use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::SamplerSettings;
 
 use super::published::PublishedPotential;
@@ -189,7 +189,8 @@ fn stationary(
         seed: 31,
     };
     let start = |index| {
-        let target = NetworkPosterior::new(Arc::clone(model), Coordinates::Marginal, None);
+        let target =
+            Posterior::new(Arc::clone(model), Coordinates::Marginal).map_err(Failure::failed)?;
         let chain = Chain::start(index, schedule, &SamplerSettings::default(), target);
         Ok((chain.map_err(Failure::failed)?, Collect::default()))
     };
@@ -271,7 +272,7 @@ fn from_each(
         let mut target: Box<dyn Target<Real = f32>> = if is_published {
             Box::new(PublishedPotential::new(model))
         } else {
-            Box::new(NetworkPosterior::new(model, Coordinates::Repriorised, None))
+            Box::new(Posterior::new(model, Coordinates::Repriorised).map_err(Failure::failed)?)
         };
         (first..count)
             .step_by(2)

@@ -10,7 +10,7 @@ use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
 use reprior::compute::norm_squared;
 use reprior::model::Model;
 use reprior::network::Architecture;
-use reprior::posterior::{Coordinates, NetworkPosterior, Target};
+use reprior::posterior::{Coordinates, Posterior, Target};
 
 /// The gap at one width.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +46,7 @@ pub fn gradient_gaps(
     width: usize,
 ) -> Result<GradientGaps, ExperimentError> {
     draws.check()?;
-    let mut target = NetworkPosterior::new(Arc::clone(model), Coordinates::Marginal, None);
+    let mut target = Posterior::new(Arc::clone(model), Coordinates::Marginal)?;
     let mut z = vec![0.0; target.dim()];
     let mut gradient = z.clone();
     let mut squares = Vec::with_capacity(draws.count);

@@ -11,7 +11,7 @@ use thiserror::Error;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model, ModelError};
 use reprior::network::Architecture;
-use reprior::posterior::EvaluationError;
+use reprior::posterior::{EvaluationError, PosteriorError};
 
 pub use divergence::{Divergences, divergences, divergences_by_width, limit_of_divergence};
 pub use gradient_gap::{GradientGaps, gradient_gaps, gradient_gaps_by_width};
@@ -127,6 +127,9 @@ pub enum ExperimentError {
     /// Network and data do not fit together.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A model without a readout in closed form.
+    #[error(transparent)]
+    Posterior(#[from] PosteriorError),
     /// A draw from the prior at which the posterior has no density.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),

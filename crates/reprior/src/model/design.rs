@@ -27,6 +27,18 @@ pub enum InputReduction {
     Off,
 }
 
+impl InputReduction {
+    /// Whether the inputs of this network are reduced for so many training rows; never without a first layer of their own.
+    pub fn reduces(self, architecture: &Architecture, rows: usize) -> bool {
+        let is_wanted = match self {
+            Self::Auto => rows < architecture.whole_columns(),
+            Self::On => true,
+            Self::Off => false,
+        };
+        is_wanted && !architecture.hidden.is_empty()
+    }
+}
+
 /// The first layer's training inputs: L if reduced, B if not.
 #[derive(Debug, Clone)]
 pub struct Design<R> {
@@ -101,11 +113,7 @@ pub(super) fn designs<R: Real>(
         test_inputs.len() / architecture.inputs,
     );
     let mut b = extended(architecture, inputs);
-    let is_reduced = match reduction {
-        InputReduction::Auto => rows < whole_columns,
-        InputReduction::On => true,
-        InputReduction::Off => false,
-    } && !architecture.hidden.is_empty();
+    let is_reduced = reduction.reduces(architecture, rows);
     if !is_reduced {
         let test = extended(architecture, test_inputs);
         let values = column_major(rows, whole_columns, |i, j| b[i * whole_columns + j]);

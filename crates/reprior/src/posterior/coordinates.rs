@@ -19,8 +19,8 @@ pub enum Coordinates {
     Repriorised,
     /// The network's own weights: ℓ = log p(y | θ).
     Standard,
-    /// All weights φ, θ = R(φ) of the network linearised at φ (after Hron et al. 2022, Appendix E.2): those of
-    /// [`TangentPosterior`](super::TangentPosterior). Gaussian likelihood with known noise.
+    /// All weights φ, θ = R(φ) of the network linearised at φ (after Hron et al. 2022, Appendix E.2), see
+    /// [`TangentMap`](super::TangentMap). Gaussian likelihood with known noise; no gradients.
     Tangent,
 }
 

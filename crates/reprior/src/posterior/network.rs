@@ -1,21 +1,25 @@
 //! A network's posterior as a target, in any of the coordinate systems.
 //!
 //! Position layout: the inner weights layer by layer (column-major, rows of one unit contiguous, the bias last; the
-//! first layer in reduced coordinates), then the coordinates of noise scales that are learned, then in `repriorised` and
-//! `standard` the readout's p × C matrix.
+//! first layer in reduced coordinates), then the coordinates of noise scales that are learned, then but for `marginal`
+//! coordinates the readout's p × C matrix.
 
 use std::sync::Arc;
 
-use super::fit::Fit;
-use super::repriorisation::Repriorisation;
+use thiserror::Error;
+
+use super::output_likelihood::OutputLikelihood;
+use super::repriorised::Repriorised;
 use super::{
-    Coordinates, Ellipse, EvaluationError, FeatureMap, Readout, Regulariser, Space, Target,
+    Coordinates, Ellipse, EvaluationError, FeatureMap, Readout, Regulariser, Space,
+    TangentDeterminant, TangentMap, Target,
 };
-use crate::compute::{Real, difference_dot};
+use crate::compute::Real;
 use crate::model::Model;
+use crate::network::layer::ShapeError;
 
 /// The posterior of a network's weights.
-pub struct NetworkPosterior<R> {
+pub struct Posterior<R> {
     model: Arc<Model<R>>,
     coordinates: Coordinates,
     space: Space,
@@ -23,6 +27,8 @@ pub struct NetworkPosterior<R> {
     /// The readout in closed form; for a Gaussian likelihood.
     pub(super) readout: Option<Readout<R>>,
     density: Density<R>,
+    /// The map from tangent coordinates to those of θ, in which everything else is then.
+    tangent: Option<Box<TangentMap<R>>>,
     /// σ of every output at the last position.
     pub(super) scales: Vec<f64>,
     by_log_scale: Vec<f64>,
@@ -33,80 +39,128 @@ enum Density<R> {
     /// The readout is integrated out, or independent of everything: `readout` has it all.
     Integrated,
     /// log p(y | θ).
-    Likelihood(Fit<R>),
+    Likelihood(OutputLikelihood<R>),
     /// log p(y | T(φ)) and the rest.
     Repriorised(Box<Repriorised<R>>),
-    /// Cannot be.
-    Impossible(&'static str),
 }
 
-struct Repriorised<R> {
-    fit: Fit<R>,
-    map: Repriorisation<R>,
-    theta: Vec<R>,
-    theta_narrow: Vec<R>,
-    theta_cotangent: Vec<f64>,
+/// Coordinates, and what they leave to choose.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PosteriorSettings {
+    /// What positions are.
+    pub coordinates: Coordinates,
+    /// Where the readout is solved for; the cheaper space if `None`.
+    pub space: Option<Space>,
+    /// λ of `repriorised` coordinates.
+    pub regulariser: Regulariser,
+    /// The determinant of `tangent` coordinates; [`TangentDeterminant::for_parameters`] if `None`.
+    pub determinant: Option<TangentDeterminant>,
+    /// Key of that determinant's probes, the same for all chains.
+    pub seed: u64,
 }
 
-impl<R: Real> NetworkPosterior<R> {
-    /// The posterior of `model`. `space` forces where the readout is solved for; the cheaper one if `None`. λ is matched.
-    pub fn new(model: Arc<Model<R>>, coordinates: Coordinates, space: Option<Space>) -> Self {
-        Self::with_regulariser(model, coordinates, space, Regulariser::Matched)
+impl PosteriorSettings {
+    /// These coordinates with the readout solved for in `space`.
+    pub fn in_space(coordinates: Coordinates, space: Space) -> Self {
+        Self {
+            space: Some(space),
+            ..coordinates.into()
+        }
     }
 
-    /// The same with λ of `repriorised` coordinates given.
+    /// Whether `repriorised` coordinates need the map T with each ℓ: not where λ is matched and the likelihood Gaussian, for
+    /// there φ_out is exactly N(0, I).
+    pub fn maps_readout(&self, is_gaussian: bool) -> bool {
+        let is_matched =
+            self.regulariser == Regulariser::Matched && self.space != Some(Space::DataSymmetric);
+        self.coordinates == Coordinates::Repriorised && !(is_gaussian && is_matched)
+    }
+}
+
+impl From<Coordinates> for PosteriorSettings {
+    fn from(coordinates: Coordinates) -> Self {
+        Self {
+            coordinates,
+            ..Self::default()
+        }
+    }
+}
+
+/// Coordinates that a model does not have.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum PosteriorError {
+    /// `marginal` coordinates with another likelihood than the Gaussian.
+    #[error(
+        "the readout can be integrated out for a gaussian likelihood only: use repriorised or standard coordinates"
+    )]
+    Marginal,
+    /// λ ≤ 0 or not finite.
+    #[error("the regulariser λ must be positive and finite")]
+    Regulariser,
+    /// `tangent` coordinates with another likelihood than the Gaussian.
+    #[error(
+        "tangent coordinates are for a gaussian likelihood: use repriorised or standard coordinates"
+    )]
+    TangentLikelihood,
+    /// `tangent` coordinates where the noise is learned.
+    #[error(
+        "tangent coordinates are for a known noise: give it, or use marginal, repriorised or standard coordinates"
+    )]
+    TangentNoise,
+    /// A series without terms or probes.
+    #[error("the series of the determinant needs at least one term and one probe")]
+    Series,
+    /// A layer that does not fit.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+}
+
+impl<R: Real> Posterior<R> {
+    /// The posterior of `model` in these coordinates.
     ///
-    /// What cannot be is said by the first evaluation, as a fatal error: `marginal` coordinates without a Gaussian
-    /// likelihood, a λ that is not positive, `tangent` coordinates.
-    pub fn with_regulariser(
+    /// # Errors
+    /// [`PosteriorError`] says what the coordinates are not for.
+    pub fn new(
         model: Arc<Model<R>>,
-        coordinates: Coordinates,
-        space: Option<Space>,
-        regulariser: Regulariser,
-    ) -> Self {
+        settings: impl Into<PosteriorSettings>,
+    ) -> Result<Self, PosteriorError> {
+        let settings = settings.into();
         let (n, p) = (model.rows(), model.architecture.readout_rows());
         let c = model.architecture.outputs;
-        let space = space.unwrap_or_else(|| Space::cheaper(n, p));
+        let space = settings.space.unwrap_or_else(|| Space::cheaper(n, p));
         let is_gaussian = model.likelihood.is_gaussian();
-        let is_matched = regulariser == Regulariser::Matched && space != Space::DataSymmetric;
         let scales = model.noise.typical(c);
-        let density = match coordinates {
+        let density = match settings.coordinates {
             Coordinates::Marginal if is_gaussian => Density::Integrated,
-            Coordinates::Marginal => Density::Impossible(
-                "the readout can be integrated out for a gaussian likelihood only: use repriorised or standard coordinates",
-            ),
-            Coordinates::Repriorised if is_gaussian && is_matched => Density::Integrated,
-            Coordinates::Repriorised => {
-                let approximation = model.likelihood.approximation(&model.targets, &scales);
-                let lambda = regulariser.value(n, approximation.variance);
-                if lambda.is_normal() && lambda > 0.0 {
-                    let targets = approximation.targets;
-                    Density::Repriorised(Box::new(Repriorised {
-                        fit: Fit::new(&model),
-                        map: Repriorisation::new(&model, space, lambda, targets),
-                        theta: vec![R::ZERO; p * c],
-                        theta_narrow: vec![R::ZERO; p * c],
-                        theta_cotangent: vec![0.0; p * c],
-                    }))
-                } else {
-                    Density::Impossible("the regulariser λ must be positive and finite")
-                }
+            Coordinates::Marginal => return Err(PosteriorError::Marginal),
+            Coordinates::Repriorised if settings.maps_readout(is_gaussian) => {
+                let map = Repriorised::new(&model, space, settings.regulariser, &scales)?;
+                Density::Repriorised(Box::new(map))
             }
-            Coordinates::Standard => Density::Likelihood(Fit::new(&model)),
-            Coordinates::Tangent => {
-                Density::Impossible("tangent coordinates are TangentPosterior's")
+            Coordinates::Repriorised => Density::Integrated,
+            Coordinates::Standard | Coordinates::Tangent => {
+                Density::Likelihood(OutputLikelihood::new(&model))
             }
         };
-        Self {
+        let tangent = match settings.coordinates {
+            Coordinates::Tangent => {
+                let model = Arc::clone(&model);
+                let map = TangentMap::new(model, settings.determinant, settings.seed)?;
+                Some(Box::new(map))
+            }
+            _ => None,
+        };
+        Ok(Self {
             features: FeatureMap::new(&model),
             readout: is_gaussian.then(|| Readout::new(&model, space)),
             model,
-            coordinates,
+            coordinates: settings.coordinates,
             space,
             density,
+            tangent,
             scales,
             by_log_scale: vec![0.0; c],
-        }
+        })
     }
 
     /// The model.
@@ -131,6 +185,11 @@ impl<R: Real> NetworkPosterior<R> {
             _ => model.architecture.readout_parameters(),
         };
         model.inner_parameters() + model.noise_coordinates() + readout
+    }
+
+    /// θ of a position in tangent coordinates, a position in `standard` ones; none in others.
+    pub(super) fn tangent_weights(&mut self, z: &[R]) -> Result<Option<&[R]>, EvaluationError> {
+        self.tangent.as_mut().map(|map| map.weights(z)).transpose()
     }
 
     /// The parts of a position: inner weights, noise coordinates, readout.
@@ -182,18 +241,13 @@ impl<R: Real> NetworkPosterior<R> {
         let features = self.features.features(&self.model);
         match (&mut self.density, &mut self.readout) {
             (Density::Integrated, Some(readout)) => readout.log_ratio(features),
-            (Density::Likelihood(fit), _) => {
-                Ok(fit.log_likelihood(&self.model, features, readout_weights, &self.scales, None))
+            (Density::Likelihood(likelihood), _) => {
+                let (model, scales) = (&self.model, &self.scales);
+                Ok(likelihood.log_likelihood(model, features, readout_weights, scales, None))
             }
             (Density::Repriorised(density), _) => {
-                let Repriorised {
-                    fit, map, theta, ..
-                } = &mut **density;
-                let log_determinant = map.map(features, readout_weights, theta)?;
-                let value = fit.log_likelihood(&self.model, features, theta, &self.scales, None);
-                Ok(value - difference_dot(theta, readout_weights) + log_determinant)
+                density.evaluate(&self.model, features, readout_weights, &self.scales)
             }
-            (Density::Impossible(reason), _) => Err(EvaluationError::Fatal((*reason).to_owned())),
             (Density::Integrated, None) => unreachable!("integrated out for Gaussians only"),
         }
     }
@@ -207,17 +261,14 @@ impl<R: Real> NetworkPosterior<R> {
         let features = self.features.features(&self.model);
         match (&mut self.density, &mut self.readout) {
             (Density::Integrated, Some(readout)) => readout.transform(features, weights),
-            (Density::Repriorised(density), _) => {
-                density.map.map(features, weights, &mut density.theta)?;
-                weights.copy_from_slice(&density.theta);
-            }
+            (Density::Repriorised(density), _) => density.transform(features, weights)?,
             _ => {}
         }
         Ok(())
     }
 }
 
-impl<R: Real> Target for NetworkPosterior<R> {
+impl<R: Real> Target for Posterior<R> {
     type Real = R;
 
     fn dim(&self) -> usize {
@@ -225,6 +276,9 @@ impl<R: Real> Target for NetworkPosterior<R> {
     }
 
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {
+        if let Some(map) = &mut self.tangent {
+            return map.log_ratio(z);
+        }
         let [inner, noise, readout_weights] = self.split(z);
         self.set_noise(noise);
         let is_integrated = matches!(self.density, Density::Integrated);
@@ -237,6 +291,10 @@ impl<R: Real> Target for NetworkPosterior<R> {
         mut ellipse: Ellipse<'_, R>,
         angle: f64,
     ) -> Result<f64, EvaluationError> {
+        if let Some(map) = &mut self.tangent {
+            ellipse.write_point(0, angle);
+            return map.log_ratio(ellipse.point);
+        }
         let first = self.features.first_parameters(&self.model);
         if ellipse.is_new {
             let (position, direction) = (ellipse.position, ellipse.direction);
@@ -255,6 +313,10 @@ impl<R: Real> Target for NetworkPosterior<R> {
         z: &[R],
         gradient: &mut [R],
     ) -> Result<f64, EvaluationError> {
+        if self.tangent.is_some() {
+            let message = "tangent coordinates have no gradients: use pcn, elliptical or rwm, without arrival";
+            return Err(EvaluationError::Fatal(message.to_owned()));
+        }
         let [inner, noise, readout_weights] = self.split(z);
         let (inner_gradient, rest) = gradient.split_at_mut(inner.len());
         let (noise_gradient, readout_gradient) = rest.split_at_mut(noise.len());
@@ -275,49 +337,26 @@ impl<R: Real> Target for NetworkPosterior<R> {
                 });
                 value
             }
-            (Density::Likelihood(fit), _) => {
+            (Density::Likelihood(likelihood), _) => {
                 let h = features.features(model);
                 let derivatives = Some(&mut by_log_scale[..]);
-                let value = fit.log_likelihood(model, h, readout_weights, scales, derivatives);
-                fit.readout_cotangent(h, readout_gradient);
+                let value =
+                    likelihood.log_likelihood(model, h, readout_weights, scales, derivatives);
+                likelihood.readout_cotangent(h, readout_gradient);
                 features.backward(model, inner, inner_gradient, |out, _| {
-                    fit.feature_cotangent(out, readout_weights);
+                    likelihood.feature_cotangent(out, readout_weights);
                 });
                 value
             }
             (Density::Repriorised(density), _) => {
-                let Repriorised {
-                    fit,
-                    map,
-                    theta,
-                    theta_narrow,
-                    theta_cotangent,
-                } = &mut **density;
                 let h = features.features(model);
-                let log_determinant = map.map(h, readout_weights, theta)?;
-                let derivatives = Some(&mut by_log_scale[..]);
-                let mut value = fit.log_likelihood(model, h, theta, scales, derivatives);
-                value += log_determinant - difference_dot(theta, readout_weights);
-                // ∂/∂θ of log p − ½‖θ‖²
-                fit.readout_cotangent(h, theta_narrow);
-                let pairs = theta_narrow.iter().zip(&*theta);
-                for (out, (derivative, theta)) in theta_cotangent.iter_mut().zip(pairs) {
-                    *out = derivative.to_f64() - theta.to_f64();
-                }
+                let phi = readout_weights;
+                let value =
+                    density.evaluate_with_derivatives(model, h, phi, scales, by_log_scale)?;
                 features.backward(model, inner, inner_gradient, |out, h| {
-                    let (left, right) = map.own_term();
-                    left.copy_from_slice(fit.output_cotangent());
-                    right.copy_from_slice(theta);
-                    map.pull_back(out, h, readout_weights, theta_cotangent, readout_gradient);
+                    density.pull_back(out, h, phi, readout_gradient);
                 });
-                // and of ½‖φ‖²
-                for (out, phi) in readout_gradient.iter_mut().zip(readout_weights) {
-                    *out += *phi;
-                }
                 value
-            }
-            (Density::Impossible(reason), _) => {
-                return Err(EvaluationError::Fatal((*reason).to_owned()));
             }
             (Density::Integrated, None) => unreachable!("integrated out for Gaussians only"),
         };
@@ -326,12 +365,12 @@ impl<R: Real> Target for NetworkPosterior<R> {
     }
 
     fn arrives_by_gradients(&self) -> bool {
-        true
+        self.tangent.is_none()
     }
 
     fn corrections(&self) -> u64 {
         let map = match &self.density {
-            Density::Repriorised(density) => density.map.jitter_count(),
+            Density::Repriorised(density) => density.jitter_count(),
             _ => 0,
         };
         map + self.readout.as_ref().map_or(0, Readout::jitter_count)

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Coordinates, EvaluationError, FeatureMap, NetworkPosterior, Projection};
+use super::{Coordinates, EvaluationError, FeatureMap, Posterior, Projection};
 use crate::compute::{Real, Stream, matrix, matrix_mut, multiply};
 use crate::model::Model;
 
@@ -75,10 +75,12 @@ impl<R: Real> Recorder<R> {
     /// As ℓ itself; a position that a chain is at can be evaluated.
     pub fn record(
         &mut self,
-        posterior: &mut NetworkPosterior<R>,
+        posterior: &mut Posterior<R>,
         z: &[R],
         stream: &mut Stream,
     ) -> Result<&DrawRecord<R>, EvaluationError> {
+        let weights = posterior.tangent_weights(z)?.map(<[R]>::to_vec);
+        let z = weights.as_deref().unwrap_or(z);
         let model = &*self.model;
         let [inner, noise, rest] = posterior.split(z);
         posterior.set_noise(noise);

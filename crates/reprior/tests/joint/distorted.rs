@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use reprior::posterior::{
-    Coordinates, EvaluationError, FeatureMap, NetworkPosterior, Recorder, Target,
-};
+use reprior::posterior::{Coordinates, EvaluationError, FeatureMap, Posterior, Recorder, Target};
 
 use crate::experiment::log_determinant;
 use crate::inverse::theta;
@@ -24,23 +22,19 @@ pub enum Distortion {
 
 /// A posterior with such a fault. Gradients are then taken by central differences.
 pub struct Distorted {
-    pub posterior: NetworkPosterior<f64>,
+    pub posterior: Posterior<f64>,
     pub recorder: Recorder<f64>,
     features: FeatureMap<f64>,
     /// The log-likelihood of weights.
-    likelihood: NetworkPosterior<f64>,
+    likelihood: Posterior<f64>,
     distortion: Distortion,
 }
 
 impl Distorted {
-    pub fn new(
-        posterior: NetworkPosterior<f64>,
-        recorder: Recorder<f64>,
-        distortion: Distortion,
-    ) -> Self {
+    pub fn new(posterior: Posterior<f64>, recorder: Recorder<f64>, distortion: Distortion) -> Self {
         let model = Arc::clone(posterior.model());
         Self {
-            likelihood: NetworkPosterior::new(model, Coordinates::Standard, None),
+            likelihood: Posterior::new(model, Coordinates::Standard).unwrap(),
             features: FeatureMap::new(posterior.model()),
             posterior,
             recorder,

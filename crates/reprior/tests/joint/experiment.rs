@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reprior::compute::{Matrix, Purpose, Stream};
 use reprior::model::Model;
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{FeatureMap, NetworkPosterior, Projection};
+use reprior::posterior::{FeatureMap, Posterior, PosteriorSettings, Projection};
 
 use crate::case::Case;
 use crate::inverse::solve;
@@ -106,11 +106,19 @@ impl<'a> Experiment<'a> {
     }
 
     /// The posterior of `model` in the coordinates of the case.
-    pub fn posterior(&self, model: &Arc<Model<f64>>) -> NetworkPosterior<f64> {
+    pub fn posterior(&self, model: &Arc<Model<f64>>) -> Posterior<f64> {
         let frame = self.case.frame;
         let (space, regulariser) = (Some(frame.space), frame.regulariser);
         let model = Arc::clone(model);
-        NetworkPosterior::with_regulariser(model, frame.coordinates, space, regulariser)
+        Posterior::new(
+            model,
+            PosteriorSettings {
+                space,
+                regulariser,
+                ..frame.coordinates.into()
+            },
+        )
+        .unwrap()
     }
 
     /// Weights and noise from the prior, data from the likelihood.

@@ -2,14 +2,10 @@
 //! φ = 0 and at unit vectors gives μ and A.
 
 use reprior::compute::{Purpose, Stream};
-use reprior::posterior::{Coordinates, NetworkPosterior, Recorder};
+use reprior::posterior::{Coordinates, Posterior, Recorder};
 
 /// θ_out of a position.
-pub fn theta(
-    posterior: &mut NetworkPosterior<f64>,
-    recorder: &mut Recorder<f64>,
-    z: &[f64],
-) -> Vec<f64> {
+pub fn theta(posterior: &mut Posterior<f64>, recorder: &mut Recorder<f64>, z: &[f64]) -> Vec<f64> {
     let inner = posterior.model().inner_parameters();
     let mut stream = Stream::new(0, 0, Purpose::Recording, 0);
     let record = recorder.record(posterior, z, &mut stream).unwrap();
@@ -18,7 +14,7 @@ pub fn theta(
 
 /// μ, and A of every output (columns of p entries), at the inner weights and noise coordinates `start`.
 fn affine(
-    posterior: &mut NetworkPosterior<f64>,
+    posterior: &mut Posterior<f64>,
     recorder: &mut Recorder<f64>,
     start: &[f64],
 ) -> (Vec<f64>, Vec<Vec<f64>>) {
@@ -68,7 +64,7 @@ pub fn solve(a: &[f64], b: &[f64]) -> (Vec<f64>, f64) {
 
 /// The position whose weights are `weights` (inner weights, then the readout) and whose noise coordinates are `noise`.
 pub fn position(
-    posterior: &mut NetworkPosterior<f64>,
+    posterior: &mut Posterior<f64>,
     recorder: &mut Recorder<f64>,
     weights: &[f64],
     noise: &[f64],

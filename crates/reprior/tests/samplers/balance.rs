@@ -7,12 +7,12 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, EvaluationError, NetworkPosterior, Target};
+use reprior::posterior::{Coordinates, EvaluationError, Posterior, Target};
 use reprior::sampler::{Hmc, HmcInfinite, Info, Langevin, Mala, Pcn, Pcnl, Rwm, Sampler, State};
 
 /// A target that remembers where it was evaluated last: an accepted or rejected proposal.
 struct Spy {
-    target: NetworkPosterior<f64>,
+    target: Posterior<f64>,
     last: Vec<f64>,
 }
 
@@ -45,7 +45,7 @@ impl Spy {
         let architecture = Architecture::new(inputs, hidden, outputs, Activation::Gelu);
         let model = Model::new(architecture, 0.5, &x, y, &[], InputReduction::Auto).unwrap();
         Self {
-            target: NetworkPosterior::new(Arc::new(model), coordinates, None),
+            target: Posterior::new(Arc::new(model), coordinates).unwrap(),
             last: vec![],
         }
     }

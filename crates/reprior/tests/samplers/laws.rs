@@ -7,7 +7,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{
-    Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder, Space, Target,
+    Coordinates, EvaluationError, Posterior, PosteriorSettings, Projection, Recorder, Space, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -200,7 +200,7 @@ fn langevin_accepts_as_the_dimension_allows() {
 
 /// Posterior mean of the function at the training point by quadrature over the prior of the inner weights: with one
 /// training point the first layer is one Gaussian number per unit; here there is one unit per layer.
-fn quadrature(model: &Model<f64>, make: impl Fn() -> NetworkPosterior<f64>) -> (f64, f64) {
+fn quadrature(model: &Model<f64>, make: impl Fn() -> Posterior<f64>) -> (f64, f64) {
     let mut target = make();
     let mut recorder = Recorder::new(Arc::clone(target.model()), Projection::new(model, 1, 0));
     let dim = target.dim();
@@ -222,10 +222,7 @@ fn quadrature(model: &Model<f64>, make: impl Fn() -> NetworkPosterior<f64>) -> (
     (mean / mass, square / mass)
 }
 
-fn recorded(
-    chains: &[Collect<f64>],
-    make: impl Fn() -> NetworkPosterior<f64>,
-) -> [Vec<Vec<f64>>; 2] {
+fn recorded(chains: &[Collect<f64>], make: impl Fn() -> Posterior<f64>) -> [Vec<Vec<f64>>; 2] {
     let mut target = make();
     let model = Arc::clone(target.model());
     let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
@@ -248,10 +245,10 @@ fn recorded(
 fn one_training_point_agrees_with_quadrature_in(coordinates: Coordinates) {
     for activation in [Activation::Gelu, Activation::Identity, Activation::Sin] {
         let model = one_point_model(&[1], activation, 3);
-        let marginal = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+        let marginal = || Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
         let exact = quadrature(&model, marginal);
         for method in Method::ALL {
-            let make = || NetworkPosterior::new(Arc::clone(&model), coordinates, None);
+            let make = || Posterior::new(Arc::clone(&model), coordinates).unwrap();
             let is_slow = coordinates == Coordinates::Standard
                 && matches!(method, Method::Pcnl | Method::Mala | Method::Langevin);
             let schedule = Schedule {
@@ -316,7 +313,13 @@ fn a_linear_network_agrees_with_the_closed_form() {
         Coordinates::Standard,
     ] {
         for space in [Space::Feature, Space::Data] {
-            let make = || NetworkPosterior::new(Arc::clone(&model), coordinates, Some(space));
+            let make = || {
+                Posterior::new(
+                    Arc::clone(&model),
+                    PosteriorSettings::in_space(coordinates, space),
+                )
+                .unwrap()
+            };
             let schedule = Schedule {
                 chains: 4,
                 warmup: 300,
@@ -347,7 +350,7 @@ fn a_linear_model_is_bayesian_linear_regression() {
     let model =
         Arc::new(Model::new(architecture, 0.5, &x, y, &x[..d], InputReduction::Auto).unwrap());
     // the marginal coordinates have nothing left to sample: their prediction is the closed form
-    let marginal = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+    let marginal = || Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
     let empty = Collect {
         positions: vec![vec![]],
         statistics: vec![],
@@ -355,7 +358,7 @@ fn a_linear_model_is_bayesian_linear_regression() {
     };
     let [exact_mean, exact_square] = recorded(&[empty], marginal);
     for method in Method::ALL {
-        let make = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
+        let make = || Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap();
         let schedule = Schedule {
             chains: 4,
             warmup: 300,

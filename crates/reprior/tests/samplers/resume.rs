@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use reprior::chain::{Chain, Collect, Schedule, StartError};
 use reprior::network::Activation;
-use reprior::posterior::{Coordinates, NetworkPosterior};
+use reprior::posterior::{Coordinates, Posterior};
 use reprior::sampler::{Method, SamplerSettings};
 
 use crate::{Line, one_point_model, sample, settings};
@@ -12,7 +12,7 @@ use crate::{Line, one_point_model, sample, settings};
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let model = one_point_model(&[6], Activation::Gelu, 4);
-    let make = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+    let make = || Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
     let schedule = Schedule {
         chains: 5,
         warmup: 20,
@@ -67,7 +67,7 @@ fn every_way() -> Vec<SamplerSettings> {
 #[test]
 fn a_resumed_chain_makes_the_same_draws() {
     let model = one_point_model(&[6], Activation::Gelu, 4);
-    let make = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+    let make = || Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
     for settings in every_way() {
         let schedule = Schedule {
             chains: 1,
@@ -97,7 +97,7 @@ fn a_resumed_chain_makes_the_same_draws() {
 #[test]
 fn arrival_is_made_by_hmc_infinite() {
     let model = one_point_model(&[6], Activation::Gelu, 4);
-    let make = || NetworkPosterior::new(Arc::clone(&model), Coordinates::Standard, None);
+    let make = || Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap();
     let schedule = |warmup| Schedule {
         chains: 1,
         warmup,

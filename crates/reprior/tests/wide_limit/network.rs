@@ -9,7 +9,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
-use reprior::posterior::{Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder};
+use reprior::posterior::{Coordinates, EvaluationError, Posterior, Projection, Recorder};
 use reprior::sampler::{Method, SamplerSettings, State};
 
 use super::{INPUTS, Kinds, NOISE, OUTPUTS, Problem, Quantity, TEST, TRAIN};
@@ -33,7 +33,7 @@ struct Kept {
     log_ratio: f64,
 }
 
-impl Observer<NetworkPosterior<f32>> for Keep {
+impl Observer<Posterior<f32>> for Keep {
     type Error = EvaluationError;
 
     fn warmup(&mut self, _: &Statistics, _: [f64; 2]) -> Result<(), EvaluationError> {
@@ -42,7 +42,7 @@ impl Observer<NetworkPosterior<f32>> for Keep {
 
     fn draw(
         &mut self,
-        target: &mut NetworkPosterior<f32>,
+        target: &mut Posterior<f32>,
         state: &State<f32>,
         _: &Statistics,
         log_density: [f64; 2],
@@ -96,7 +96,7 @@ pub fn sampled(
         ..SamplerSettings::default()
     };
     let start = |index| {
-        let target = NetworkPosterior::new(Arc::clone(&model), Coordinates::Marginal, None);
+        let target = Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
         let recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
         let chain = Chain::start(index, schedule, &settings, target).unwrap();
         (

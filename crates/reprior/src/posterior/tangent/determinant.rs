@@ -10,12 +10,19 @@
 //! to first order √(2/P)·‖½(E + Eᵀ) without its diagonal‖_F.
 
 use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 use super::linearisation::Linearisation;
 use crate::compute::{Purpose, Stream, dot, log_determinant};
 
-/// How log det dR/dφ is had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Parameters up to which the determinant is exact unless told otherwise: each evaluation takes as many products.
+const MOST_EXACT: usize = 200;
+
+/// How log det dR/dφ is computed. In text `exact`, or `series(TERMS,PROBES)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum TangentDeterminant {
     /// From the dense D × D Jacobian of R: D products with it, D² numbers and 2D³/3 operations. For small networks.
     Exact,
@@ -26,22 +33,78 @@ pub enum TangentDeterminant {
         terms: usize,
         /// Probes P ≥ 1.
         probes: usize,
-        /// Of the probes' signs, the same for all chains.
-        seed: u64,
     },
+}
+
+impl TangentDeterminant {
+    /// The default for so many parameters.
+    pub fn for_parameters(parameters: usize) -> Self {
+        if parameters <= MOST_EXACT {
+            Self::Exact
+        } else {
+            Self::Series {
+                terms: 4,
+                probes: 16,
+            }
+        }
+    }
+
+    /// In words, for reports.
+    pub fn description(&self) -> String {
+        match self {
+            Self::Exact => "exact".to_owned(),
+            Self::Series { terms, probes } => {
+                format!("approximate: {terms} Taylor terms, {probes} Hutchinson probes")
+            }
+        }
+    }
 }
 
 impl fmt::Display for TangentDeterminant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exact => f.write_str("exact"),
-            Self::Series { terms, probes, .. } => {
-                write!(
-                    f,
-                    "approximate: {terms} Taylor terms, {probes} Hutchinson probes"
-                )
-            }
+            Self::Series { terms, probes } => write!(f, "series({terms},{probes})"),
         }
+    }
+}
+
+impl FromStr for TangentDeterminant {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "unknown determinant `{text}`: use exact, or series(TERMS,PROBES) with at least one of each, such as series(4,16)"
+            )
+        };
+        if text == "exact" {
+            return Ok(Self::Exact);
+        }
+        let inner = text.strip_prefix("series(");
+        let inner = inner.and_then(|rest| rest.strip_suffix(')'));
+        let (terms, probes) = inner.and_then(|i| i.split_once(',')).ok_or_else(wrong)?;
+        let number = |text: &str| {
+            let number = text.trim().parse().ok();
+            number.filter(|n| (1..=1_000_000).contains(n))
+        };
+        match (number(terms), number(probes)) {
+            (Some(terms), Some(probes)) => Ok(Self::Series { terms, probes }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl TryFrom<String> for TangentDeterminant {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<TangentDeterminant> for String {
+    fn from(determinant: TangentDeterminant) -> Self {
+        determinant.to_string()
     }
 }
 

@@ -11,7 +11,7 @@
 //! * (dR − Σ^{1/2})u = Aᵀv + Jᵀ(−K⁻¹·dK·K⁻¹(y − f + b) + (K⁻¹ − F)Aφ − dF·b),
 //! * dF = Q(Δ∘QᵀdKQ)Qᵀ with the divided differences Δ_ij = −(1 + 1/(√x_i + √x_j))f(x_i)f(x_j) (Daleckii & Krein 1965).
 //!
-//! How log det dR is had is [`TangentDeterminant`]'s to say. **R is a change of coordinates only where it does not fold.**
+//! [`TangentDeterminant`] says how log det dR is computed. **R is a change of coordinates only where it does not fold.**
 //! Where det dR ≤ 0 the evaluation fails (the exact determinant sees it, the series does not); a chain that meets such places
 //! with more than negligible frequency does not sample the posterior: a θ with several φ is counted as often. Narrow networks
 //! with little noise do fold (R is a Newton step there); as the width grows E = Σ^{−1/2}(dR − Σ^{1/2}) vanishes.
@@ -24,21 +24,18 @@ mod linearisation;
 
 use std::sync::Arc;
 
-use thiserror::Error;
-
-use super::{EvaluationError, Target};
+use super::{EvaluationError, PosteriorError};
 use crate::compute::{Real, difference_dot};
 use crate::model::Model;
-use crate::network::layer::ShapeError;
 
 use determinant::Series;
 pub use determinant::{LogDeterminant, TangentDeterminant};
 use linearisation::Linearisation;
 
-/// The posterior of all weights in tangent coordinates. No gradients: samplers are `pcn`, `elliptical` and `rwm`.
+/// R of one model: from tangent coordinates φ to the network's own weights θ.
 ///
-/// Position layout: as that of θ in `standard` coordinates.
-pub struct TangentPosterior<R> {
+/// Positions have the layout of θ in `standard` coordinates.
+pub struct TangentMap<R> {
     model: Arc<Model<R>>,
     determinant: TangentDeterminant,
     linearisation: Linearisation,
@@ -49,50 +46,31 @@ pub struct TangentPosterior<R> {
     weights: Vec<R>,
 }
 
-/// Tangent coordinates that cannot be.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum TangentError {
-    /// Another likelihood than the Gaussian.
-    #[error(
-        "tangent coordinates are for a gaussian likelihood: use repriorised or standard coordinates"
-    )]
-    Likelihood,
-    /// The noise is learned.
-    #[error(
-        "tangent coordinates are for a known noise: give it, or use marginal, repriorised or standard coordinates"
-    )]
-    Noise,
-    /// A series without terms or probes.
-    #[error("the series of the determinant needs at least one term and one probe")]
-    Series,
-    /// A layer that does not fit.
-    #[error(transparent)]
-    Shape(#[from] ShapeError),
-}
-
-impl<R: Real> TangentPosterior<R> {
-    /// The posterior of `model`, with log det dR/dφ by `determinant`.
+impl<R: Real> TangentMap<R> {
+    /// R of `model`, with log det dR/dφ by `determinant` or the default one for so many parameters; `seed` is of its probes.
     ///
     /// # Errors
-    /// [`TangentError`] says what tangent coordinates are not for.
+    /// [`PosteriorError`] says what tangent coordinates are not for.
     pub fn new(
         model: Arc<Model<R>>,
-        determinant: TangentDeterminant,
-    ) -> Result<Self, TangentError> {
+        determinant: Option<TangentDeterminant>,
+        seed: u64,
+    ) -> Result<Self, PosteriorError> {
         if !model.likelihood.is_gaussian() {
-            return Err(TangentError::Likelihood);
+            return Err(PosteriorError::TangentLikelihood);
         }
         if model.noise_coordinates() > 0 {
-            return Err(TangentError::Noise);
+            return Err(PosteriorError::TangentNoise);
         }
         let linearisation = Linearisation::new(&model)?;
         let dim = linearisation.dim();
+        let determinant = determinant.unwrap_or_else(|| TangentDeterminant::for_parameters(dim));
         let series = match determinant {
             TangentDeterminant::Exact => Series::default(),
-            TangentDeterminant::Series { terms, probes, .. } if terms == 0 || probes == 0 => {
-                return Err(TangentError::Series);
+            TangentDeterminant::Series { terms, probes } if terms == 0 || probes == 0 => {
+                return Err(PosteriorError::Series);
             }
-            TangentDeterminant::Series { probes, seed, .. } => Series::new(dim, probes, seed),
+            TangentDeterminant::Series { probes, .. } => Series::new(dim, probes, seed),
         };
         Ok(Self {
             determinant,
@@ -106,18 +84,7 @@ impl<R: Real> TangentPosterior<R> {
         })
     }
 
-    /// The model.
-    pub fn model(&self) -> &Arc<Model<R>> {
-        &self.model
-    }
-
-    /// How the determinant is had.
-    pub fn determinant(&self) -> TangentDeterminant {
-        self.determinant
-    }
-
-    /// θ = R(φ), a position of the same model in `standard` coordinates: what a [`Recorder`](super::Recorder) takes together
-    /// with the [`NetworkPosterior`](super::NetworkPosterior) of these.
+    /// θ = R(φ), a position of the same model in `standard` coordinates.
     ///
     /// # Errors
     /// Recoverable, if the Jacobian at φ is not finite.
@@ -129,25 +96,17 @@ impl<R: Real> TangentPosterior<R> {
         Ok(&self.weights)
     }
 
-    /// log |det dR/dφ| at φ by any way, with what is known of its error.
+    /// log |det dR/dφ| at φ, with what is known of its error.
     ///
     /// # Errors
     /// As [`weights`](Self::weights).
-    pub fn log_determinant(
-        &mut self,
-        phi: &[R],
-        determinant: TangentDeterminant,
-    ) -> Result<LogDeterminant, EvaluationError> {
+    pub fn log_determinant(&mut self, phi: &[R]) -> Result<LogDeterminant, EvaluationError> {
         self.linearise(phi)?;
-        Ok(match determinant {
+        Ok(match self.determinant {
             TangentDeterminant::Exact => determinant::exact(&mut self.linearisation, &self.phi),
-            TangentDeterminant::Series {
-                terms,
-                probes,
-                seed,
-            } => {
-                let mut series = Series::new(self.phi.len(), probes, seed);
-                series.evaluate(&mut self.linearisation, &self.phi, terms)
+            TangentDeterminant::Series { terms, .. } => {
+                let Self { series, phi, .. } = self;
+                series.evaluate(&mut self.linearisation, phi, terms)
             }
         })
     }
@@ -158,25 +117,11 @@ impl<R: Real> TangentPosterior<R> {
         }
         self.linearisation.set(&self.phi)
     }
-}
 
-impl<R: Real> Target for TangentPosterior<R> {
-    type Real = R;
-
-    fn dim(&self) -> usize {
-        self.phi.len()
-    }
-
-    fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {
-        self.linearise(z)?;
-        let found = match self.determinant {
-            TangentDeterminant::Exact => determinant::exact(&mut self.linearisation, &self.phi),
-            TangentDeterminant::Series { terms, .. } => {
-                let Self { series, phi, .. } = self;
-                series.evaluate(&mut self.linearisation, phi, terms)
-            }
-        };
-        if found.sign.is_some_and(|sign| sign <= 0.0) {
+    /// ℓ(φ).
+    pub(super) fn log_ratio(&mut self, phi: &[R]) -> Result<f64, EvaluationError> {
+        let determinant = self.log_determinant(phi)?;
+        if determinant.sign.is_some_and(|sign| sign <= 0.0) {
             let message =
                 "tangent coordinates fold here: the determinant of their map is not positive";
             return Err(EvaluationError::Recoverable(message.to_owned()));
@@ -185,12 +130,6 @@ impl<R: Real> Target for TangentPosterior<R> {
         self.linearisation.outputs(outputs);
         let likelihood = &model.likelihood;
         let value = likelihood.log_density(&model.targets, outputs, &self.scales, None);
-        Ok(value - difference_dot(self.linearisation.theta(), &self.phi) + found.value)
-    }
-
-    fn log_ratio_and_gradient(&mut self, _: &[R], _: &mut [R]) -> Result<f64, EvaluationError> {
-        let message =
-            "tangent coordinates have no gradients: use pcn, elliptical or rwm, without arrival";
-        Err(EvaluationError::Fatal(message.to_owned()))
+        Ok(value - difference_dot(self.linearisation.theta(), &self.phi) + determinant.value)
     }
 }

@@ -6,14 +6,14 @@ use crate::model::Model;
 use crate::model::likelihood::Derivatives;
 
 /// Buffers for f = α·h̃·θ_out (n × C) and log p(y | f).
-pub(super) struct Fit<R> {
+pub(super) struct OutputLikelihood<R> {
     factor: f64,
     narrow: Vec<R>,
     outputs: Vec<f64>,
     derivative: Vec<f64>,
 }
 
-impl<R: Real> Fit<R> {
+impl<R: Real> OutputLikelihood<R> {
     pub fn new(model: &Model<R>) -> Self {
         let count = model.rows() * model.architecture.outputs;
         let p = model.architecture.readout_rows();

@@ -6,7 +6,7 @@ use reprior::chain::Schedule;
 use reprior::model::likelihood::LikelihoodName;
 use reprior::model::{InputReduction, PixelScaling};
 use reprior::posterior::{Coordinates, PosteriorSettings, Regulariser, TangentDeterminant};
-use reprior::sampler::{Method, SamplerSettings};
+use reprior::sampler::SamplerSettings;
 use reprior_io::data::{BUILT_INS, Request, Task};
 use reprior_io::regular;
 use reprior_report::Nature;
@@ -320,14 +320,7 @@ impl Settings {
 
     /// Numbers of chains, transitions and draws; the method's defaults where nothing was said.
     pub fn schedule(&self) -> Schedule {
-        let (warmup, draws, thin) = match self.sampler.method.chain() {
-            Method::HmcInfinite => (200, 250, 2),
-            Method::Hmc => (200, 250, 1),
-            Method::Nuts => (300, 250, 1),
-            Method::Elliptical => (1000, 500, 10),
-            Method::Pcnl | Method::Mala | Method::Langevin => (2000, 1000, 10),
-            Method::Pcn | Method::Rwm => (5000, 1000, 25),
-        };
+        let [warmup, draws, thin] = self.sampler.method.chain().default_lengths();
         Schedule {
             chains: self.run.chains.unwrap_or(4),
             warmup: self.run.warmup.unwrap_or(warmup),

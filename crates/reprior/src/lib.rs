@@ -1,5 +1,26 @@
 //! Samples the posterior of Bayesian neural networks.
 //!
+//! ```
+//! use reprior::{Regression, SampleSettings};
+//!
+//! # fn main() -> Result<(), reprior::FitError> {
+//! let x: Vec<f64> = (0..40).map(|i| f64::from(i) / 8.0).collect();
+//! let y: Vec<f64> = x.iter().map(|x| 20.0 + 5.0 * x.sin()).collect();
+//! let settings = SampleSettings { seed: 1, ..SampleSettings::default() };
+//! let fit = Regression::new(&x, &y).hidden([32]).noise(0.5).sample(&settings)?;
+//! println!("{}", fit.summary());
+//! let prediction = fit.predict(&[2.0, 7.0])?;
+//! for (mean, sd) in prediction.mean().iter().zip(prediction.sd()) {
+//!     println!("{mean:.2} ± {sd:.2}");
+//! }
+//! # assert!((prediction.mean()[0] - 24.5).abs() < 1.0 && prediction.sd()[1] > prediction.sd()[0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Classification`] is the same for classes. What they are made of, and more methods, networks, likelihoods and coordinates, is
+//! behind them:
+//!
 //! Rooms, each using only those below it in this list:
 //!
 //! - [`chain`]: many chains over threads, warm-up, checkpoints.
@@ -17,6 +38,7 @@
 pub mod chain;
 pub mod compute;
 pub mod diagnostics;
+mod fit;
 pub mod gaussian_process;
 pub mod laplace;
 pub mod metrics;
@@ -25,3 +47,8 @@ pub mod network;
 pub mod posterior;
 pub mod sampler;
 pub mod stochastic;
+
+pub use fit::{
+    ClassProbabilities, Classification, Fit, FitError, FitSummary, Prediction, Regression, Row,
+    SampleSettings,
+};

@@ -64,6 +64,18 @@ const LEAPFROG: &str =
 const BETA: &str = "β must lie in (0, 1], and not below 1e-6";
 
 impl Method {
+    /// Transitions of warm-up, draws of each chain, and transitions from one draw to the next, unless told otherwise.
+    pub fn default_lengths(self) -> [u64; 3] {
+        match self {
+            Self::HmcInfinite => [200, 250, 2],
+            Self::Hmc => [200, 250, 1],
+            Self::Nuts => [300, 250, 1],
+            Self::Elliptical => [1000, 500, 10],
+            Self::Pcnl | Self::Mala | Self::Langevin => [2000, 1000, 10],
+            Self::Pcn | Self::Rwm => [5000, 1000, 25],
+        }
+    }
+
     /// Every method.
     pub const ALL: [Self; 9] = [
         Self::HmcInfinite,

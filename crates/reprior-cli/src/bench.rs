@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reprior::compute::{
-    Cholesky, Packed, Purpose, Shape, Stream, gram_of_columns, gram_of_rows, matrix, matrix_mut,
-    multiply, multiply_packed,
+use reprior::compute::kernels::{
+    Cholesky, Packed, Shape, gram_of_columns, gram_of_rows, multiply_packed,
 };
+use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
 use reprior::network::Executor;
 use reprior::posterior::{Coordinates, Posterior, Space, Target};
 use reprior::sampler::{Method, SamplerSettings};

@@ -1,6 +1,6 @@
 //! Draws of predictions for a block of rows, and what is made of them: mixtures, class probabilities, metrics.
 
-use reprior::compute::LogSum;
+use reprior::compute::kernels::LogSum;
 use reprior::metrics::{
     ClassPredictions, Family, Mixture, expected_calibration_error, maximum_calibration_error,
     mixture_nll,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Snapshot, Statistics, run};
-use reprior::compute::{Purpose, Real, Stream, dot, symmetric_eigen};
+use reprior::compute::kernels::dot;
+use reprior::compute::{Purpose, Real, Stream, symmetric_eigen};
 use reprior::diagnostics::{Draws, Estimator, Spread, Truncation, rhat_squared_hron, spread};
 use reprior::model::Model;
 use reprior::posterior::{

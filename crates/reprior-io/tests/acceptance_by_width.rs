@@ -36,7 +36,8 @@ use std::time::Duration;
 
 use common::shared_data;
 use reprior::chain::{Chain, Collect, Control, Schedule, run};
-use reprior::compute::{Purpose, Stream, dot, matrix, matrix_mut, multiply, norm_squared};
+use reprior::compute::kernels::{dot, norm_squared};
+use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
 use reprior::model::{InputReduction, Model, Standardisation, targets};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{Coordinates, Posterior};

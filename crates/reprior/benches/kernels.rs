@@ -10,10 +10,10 @@
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use criterion::{criterion_group, criterion_main};
-use reprior::compute::{
-    Cholesky, Packed, Purpose, Shape, Stream, autoregress, gram_of_columns, gram_of_rows, matrix,
-    matrix_mut, multiply, multiply_packed,
+use reprior::compute::kernels::{
+    Cholesky, Packed, Shape, autoregress, gram_of_columns, gram_of_rows, multiply_packed,
 };
+use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
 use reprior::network::Activation;
 
 fn noise(count: usize) -> Vec<f32> {

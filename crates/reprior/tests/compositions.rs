@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{Purpose, Stream, dot};
+use reprior::compute::kernels::dot;
+use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::layer::Shape;

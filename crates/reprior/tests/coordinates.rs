@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{Cholesky, Purpose, Stream};
+use reprior::compute::kernels::Cholesky;
+use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Architecture};

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{Operations, Purpose, Stream};
+use reprior::compute::kernels::Operations;
+use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{Coordinates, Posterior, Target};

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{Cholesky, Purpose, Stream};
+use reprior::compute::kernels::Cholesky;
+use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{

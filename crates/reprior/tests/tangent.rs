@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use reprior::chain::Schedule;
-use reprior::compute::{Purpose, Stream, log_determinant};
+use reprior::compute::kernels::log_determinant;
+use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Architecture, LayerScale};

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
-use reprior::compute::{Purpose, Stream, norm_squared};
+use reprior::compute::kernels::norm_squared;
+use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Architecture};
 use reprior::posterior::{Coordinates, Posterior, Projection, Recorder, Target};

@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
-use reprior::compute::{Cholesky, norm_squared};
+use reprior::compute::kernels::{Cholesky, norm_squared};
 use reprior::model::Model;
 use reprior::network::Architecture;
 use reprior::posterior::{EvaluationError, FeatureMap, Readout, Space};

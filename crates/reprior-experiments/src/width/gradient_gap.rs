@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
-use reprior::compute::norm_squared;
+use reprior::compute::kernels::norm_squared;
 use reprior::model::Model;
 use reprior::network::Architecture;
 use reprior::posterior::{Coordinates, Posterior, Target};

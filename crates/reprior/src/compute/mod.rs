@@ -1,5 +1,6 @@
 //! Dense kernels: products, factorisations, elementwise maps, Gaussian noise and random streams.
 //!
+//! What a [`Target`](crate::posterior::Target) of one's own needs of it is public; the kernels are the crate's own.
 //! The only room that calls faer's kernels. Matrices are column-major slices seen through faer's views
 //! ([`Matrix`], [`MatrixMut`]); every kernel writes into the caller's buffer, runs on the calling thread and
 //! gives the same bits whenever it is called with the same numbers on the same machine.
@@ -29,27 +30,39 @@ mod tile;
 mod vector;
 
 pub(crate) use angle::{difference_of_products, right_angle, upper_angle};
-pub use cholesky::{Cholesky, NotPositiveDefinite};
-pub use cholesky_pull_back::Semiseparable;
+pub(crate) use cholesky::{Cholesky, NotPositiveDefinite};
+pub(crate) use cholesky_pull_back::Semiseparable;
 pub(crate) use correlate::{Correlation, Outer, correlate, outer_product};
-pub use determinant::log_determinant;
-pub use eigen::{EigenFailed, symmetric_eigen};
+pub(crate) use determinant::log_determinant;
+pub(crate) use eigen::EigenFailed;
+pub use eigen::symmetric_eigen;
 pub(crate) use gather::{Columns, Gather, Run, gather_product};
-pub use gram::{gram_of_columns, gram_of_rows};
-pub use log_sum::LogSum;
-pub use lq::{Lq, lower_trapezoidal_factor};
-pub use matrix::{
-    Matrix, MatrixMut, add_symmetric_product, matrix, matrix_mut, mirror_lower, multiply,
-};
-pub use operations::Operations;
-pub use packed::{Packed, Shape, multiply_packed};
+pub(crate) use gram::{gram_of_columns, gram_of_rows};
+pub(crate) use log_sum::LogSum;
+pub(crate) use lq::lower_trapezoidal_factor;
+pub use matrix::{Matrix, MatrixMut, matrix, matrix_mut, multiply};
+pub(crate) use matrix::{add_symmetric_product, mirror_lower};
+pub(crate) use operations::Operations;
+pub(crate) use packed::{Packed, Shape, multiply_packed};
 pub use real::Real;
 pub(crate) use sparse::SparseColumns;
 pub use stream::{Purpose, Stream};
 pub(crate) use team::Team;
 pub(crate) use tile::panel_rows;
-pub use vector::{
+pub(crate) use vector::{
     add_scaled, all_finite, autoregress, autoregress_about, blend, chi_squared, difference_dot,
-    dot, kick, kick_about, negate, norm_squared, one_minus_cos, rotate, simd,
+    dot, dot_in_lanes, kick, kick_about, negate, norm_squared, one_minus_cos, rotate, simd,
+    sum_fours,
 };
-pub(crate) use vector::{dot_in_lanes, sum_fours};
+
+/// Kernels that this workspace's benchmarks, tests and experiments reach for. Not of the interface: they change without notice.
+#[doc(hidden)]
+pub mod kernels {
+    pub use super::cholesky::Cholesky;
+    pub use super::determinant::log_determinant;
+    pub use super::gram::{gram_of_columns, gram_of_rows};
+    pub use super::log_sum::LogSum;
+    pub use super::operations::Operations;
+    pub use super::packed::{Packed, Shape, multiply_packed};
+    pub use super::vector::{autoregress, dot, norm_squared};
+}

@@ -36,9 +36,9 @@ pub use nuts::Nuts;
 pub use pcn::Pcn;
 pub use pcnl::Pcnl;
 pub use rwm::Rwm;
-pub use search::Found;
+pub(crate) use search::Found;
 pub use settings::{SamplerSettings, SettingsError};
-pub use trajectory::DIVERGENCE;
+pub(crate) use trajectory::DIVERGENCE;
 
 /// The smallest step that any method takes: below it, single precision would not notice one.
 const SMALLEST_STEP: f64 = 1e-6;

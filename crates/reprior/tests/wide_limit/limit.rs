@@ -10,7 +10,8 @@
 //!
 //! and the spread of m_j over the inner weights adds Var_u(Dm_j) to the variance.
 
-use reprior::compute::{Cholesky, Purpose, Stream};
+use reprior::compute::kernels::Cholesky;
+use reprior::compute::{Purpose, Stream};
 use reprior::network::{Activation, LayerScale};
 
 use super::{INPUTS, Kinds, NOISE, OUTPUTS, Problem, TEST, TRAIN};

@@ -3,13 +3,12 @@
 //! Cost per variable of S draws in all: one sort of S pairs and five autocovariances, O(S log S); about 3 ms for four chains of 10,000.
 //! Memory: of each thread, an estimator's workspace and one variable's draws, whatever the number of variables.
 
-use std::ops::Range;
-
 use super::{
     draws::{DiagnosticsError, Draws},
     estimator::Estimator,
     moments::mean_and_squares,
 };
+use crate::compute::share;
 
 /// Statistics of one variable; `mean`, `sd` and `mcse_mean` in its own unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -135,30 +134,17 @@ pub fn map_variables<T: Send>(
     statistic: impl Fn(&mut Estimator, Draws<'_>) -> T + Sync,
 ) -> Result<Vec<T>, DiagnosticsError> {
     Draws::new(&vec![0.0; chains * length], chains)?;
-    let of = |range: Range<usize>| -> Result<Vec<T>, DiagnosticsError> {
-        let (mut estimator, mut buffer) = (Estimator::new(), vec![0.0; chains * length]);
-        range
-            .map(|variable| {
-                read(variable, &mut buffer);
-                Ok(statistic(&mut estimator, Draws::new(&buffer, chains)?))
-            })
-            .collect()
-    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = variables.div_ceil(threads).max(1);
-    let ranges = (0..variables)
-        .step_by(share)
-        .map(|start| start..variables.min(start + share));
-    std::thread::scope(|scope| {
-        let of = &of;
-        let workers: Vec<_> = ranges.map(|range| scope.spawn(move || of(range))).collect();
-        let mut all = Vec::with_capacity(variables);
-        for worker in workers {
-            match worker.join() {
-                Ok(results) => all.extend(results?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(all)
-    })
+    let state = || (Estimator::new(), vec![0.0; chains * length]);
+    let mut found: Vec<Option<T>> = std::iter::repeat_with(|| None).take(variables).collect();
+    share(
+        std::iter::repeat_with(state).take(threads),
+        found.iter_mut().enumerate(),
+        |(estimator, buffer), (variable, found)| {
+            read(variable, buffer);
+            let draws = Draws::new(buffer, chains).ok();
+            *found = draws.map(|draws| statistic(estimator, draws));
+        },
+    );
+    Ok(found.into_iter().flatten().collect())
 }

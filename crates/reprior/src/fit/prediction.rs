@@ -15,6 +15,7 @@ pub(super) struct Records<'a> {
 }
 
 /// The Gaussians that one draw predicts, standardised; of classes the mean alone, the outputs.
+#[derive(Default)]
 pub(super) struct Predictive {
     /// rows × outputs, column-major.
     pub mean: Vec<f64>,

@@ -13,9 +13,11 @@ use super::{FitError, Row, SampleSettings};
 use crate::chain::{
     Chain, Control, Observer, Outcome, Progress, Schedule, Snapshot, Statistics, run,
 };
-use crate::compute::{Purpose, Stream};
+use crate::compute::{Purpose, Stream, share};
 use crate::diagnostics::{Convergence, summarise};
-use crate::posterior::{Coordinates, Posterior, PosteriorSettings, Projection, Recorder};
+use crate::posterior::{
+    Coordinates, EvaluationError, Posterior, PosteriorSettings, Projection, Recorder,
+};
 use crate::sampler::State;
 
 /// Training rows at which the function is watched for the summary.
@@ -28,6 +30,7 @@ pub struct Fit<P> {
     problem: Problem,
     coordinates: PosteriorSettings,
     seed: u64,
+    threads: usize,
     /// Of each chain the draws that were kept, with their numbers.
     positions: Vec<Vec<(u64, Vec<f64>)>>,
     summary: FitSummary,
@@ -192,6 +195,7 @@ impl<P: Predicted> Fit<P> {
             problem,
             coordinates,
             seed: schedule.seed,
+            threads: settings.threads,
             positions,
             summary: summary(&schedule, &watched, &statistics)?,
             predicted: PhantomData,
@@ -216,20 +220,33 @@ impl<P: Predicted> Fit<P> {
     pub fn predict<X: Row>(&self, inputs: &[X]) -> Result<P, FitError> {
         let (rows, inputs) = self.problem.standardised(inputs)?;
         let model = self.problem.model(&inputs)?;
-        let mut posterior = Posterior::new(Arc::clone(&model), self.coordinates)?;
-        let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
-        let mut draws = Vec::new();
-        for (chain, positions) in (0..).zip(&self.positions) {
-            for (draw, position) in positions {
-                let mut stream = Stream::new(self.seed, chain, Purpose::Prediction, *draw);
-                let record = recorder.record(&mut posterior, position, &mut stream)?;
-                draws.push(Predictive {
-                    mean: record.mean.clone(),
-                    variance: record.variance.clone(),
-                    noise: record.noise.clone(),
-                });
-            }
-        }
+        let positions = || {
+            let chains = (0..).zip(&self.positions);
+            chains.flat_map(|(chain, kept)| kept.iter().map(move |(draw, z)| (chain, *draw, z)))
+        };
+        let states: Result<Vec<_>, FitError> = (0..self.threads.max(1))
+            .map(|_| {
+                let recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+                Ok((
+                    Posterior::new(Arc::clone(&model), self.coordinates)?,
+                    recorder,
+                ))
+            })
+            .collect();
+        let mut draws: Vec<Result<Predictive, EvaluationError>> = Vec::new();
+        draws.resize_with(positions().count(), || Ok(Predictive::default()));
+        let tasks: Vec<_> = positions().zip(&mut draws).collect();
+        share(states?, tasks.into_iter(), |(posterior, recorder), task| {
+            let ((chain, draw, position), out) = task;
+            let mut stream = Stream::new(self.seed, chain, Purpose::Prediction, draw);
+            let record = recorder.record(posterior, position, &mut stream);
+            *out = record.map(|record| Predictive {
+                mean: record.mean.clone(),
+                variance: record.variance.clone(),
+                noise: record.noise.clone(),
+            });
+        });
+        let draws = draws.into_iter().collect::<Result<_, _>>()?;
         let problem = &self.problem;
         P::of(Records {
             problem,

@@ -31,9 +31,9 @@ use std::ops::Range;
 
 use super::Composition;
 use super::layer::ShapeError;
-use crate::compute::{Matrix, MatrixMut, Real, add_scaled, panel_rows};
+use crate::compute::{Matrix, MatrixMut, Real, add_scaled, panel_rows, share};
 use program::Program;
-use shares::{blocks, distribute, shares, split_rows};
+use shares::{blocks, shares, split_rows};
 use workspace::Workspace;
 
 pub use curvature::{categorical_curvature, gaussian_curvature};
@@ -240,9 +240,10 @@ fn run<R: Real>(
         sums,
         value,
     });
-    distribute(
-        workspaces,
-        parts.collect(),
+    let parts: Vec<_> = parts.collect();
+    share(
+        workspaces.iter_mut(),
+        parts.into_iter(),
         |space, mut part: Part<'_, R>| {
             part.sums.clear();
             part.sums.resize(length, R::ZERO);

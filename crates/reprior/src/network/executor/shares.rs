@@ -2,7 +2,6 @@
 //! its own that are added up in order at the end, so that the number of threads changes no bit of a result.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use crate::compute::{MatrixMut, Real};
 
@@ -42,32 +41,6 @@ pub(super) fn split_rows<'a, R: Real>(
     parts
 }
 
-/// Has `work` done on every item, on one thread for each of `workers`.
-pub(super) fn distribute<W: Send, T: Send>(
-    workers: &mut [W],
-    items: Vec<T>,
-    work: impl Fn(&mut W, T) + Sync,
-) {
-    let count = items.len();
-    let queue = Mutex::new(items.into_iter());
-    let serve = |worker: &mut W| {
-        loop {
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(item) = next else { break };
-            work(worker, item);
-        }
-    };
-    let Some((first, others)) = workers.split_first_mut() else {
-        return;
-    };
-    std::thread::scope(|scope| {
-        for worker in others.iter_mut().take(count.saturating_sub(1)) {
-            scope.spawn(|| serve(worker));
-        }
-        serve(first);
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,16 +61,5 @@ mod tests {
                 assert_eq!(next, rows);
             }
         }
-    }
-
-    #[test]
-    fn every_item_is_worked_on_once() {
-        let mut workers = vec![Vec::new(); 3];
-        distribute(&mut workers, (0..20).collect(), |worker, item| {
-            worker.push(item)
-        });
-        let mut all = workers.concat();
-        all.sort_unstable();
-        assert_eq!(all, (0..20).collect::<Vec<i32>>());
     }
 }

@@ -3,8 +3,7 @@
 //! That, and no more than it, makes the correlation of two equal inputs exactly 1. 2·n·m·d operations, half of them for a
 //! symmetric matrix; memory for 1,024 features of the inputs `a` once more, packed.
 
-use super::workers::for_each;
-use crate::compute::{Matrix, Packed, Shape, matrix_mut, multiply_packed};
+use crate::compute::{Matrix, Packed, Shape, matrix_mut, multiply_packed, share};
 
 /// Features at a time: a multiple of the depth at which the packed product adds up, so that bits stay the same.
 const DEPTH: usize = 1024;
@@ -32,35 +31,25 @@ pub(super) fn products(
         let (a, b) = (a.subcols(start, depth), b.subcols(start, depth));
         let mut blocks: Vec<Option<Packed<f64>>> = vec![None; n.div_ceil(ROWS)];
         let tasks = blocks.iter_mut().enumerate();
-        for_each(
-            threads,
-            tasks,
-            || (),
-            |(), (index, block)| {
-                let first = index * ROWS;
-                let rows = ROWS.min(n - first);
-                *block = Some(Packed::new(a.subrows(first, rows), Shape::Full));
-            },
-        );
+        share(vec![(); threads.max(1)], tasks, |(), (index, block)| {
+            let first = index * ROWS;
+            let rows = ROWS.min(n - first);
+            *block = Some(Packed::new(a.subrows(first, rows), Shape::Full));
+        });
         let tasks = out.chunks_mut(n * COLUMNS).enumerate();
-        for_each(
-            threads,
-            tasks,
-            || (),
-            |(), (index, out)| {
-                let (first, columns) = (index * COLUMNS, out.len() / n);
-                let mut out = matrix_mut(out, n, columns);
-                let right = b.subrows(first, columns).transpose();
-                let skipped = if is_symmetric { first / ROWS } else { 0 };
-                for (index, block) in blocks.iter().enumerate().skip(skipped) {
-                    if let Some(block) = block {
-                        let rows = ROWS.min(n - index * ROWS);
-                        let out = out.as_mut().subrows_mut(index * ROWS, rows);
-                        multiply_packed(out, start > 0, block, right);
-                    }
+        share(vec![(); threads.max(1)], tasks, |(), (index, out)| {
+            let (first, columns) = (index * COLUMNS, out.len() / n);
+            let mut out = matrix_mut(out, n, columns);
+            let right = b.subrows(first, columns).transpose();
+            let skipped = if is_symmetric { first / ROWS } else { 0 };
+            for (index, block) in blocks.iter().enumerate().skip(skipped) {
+                if let Some(block) = block {
+                    let rows = ROWS.min(n - index * ROWS);
+                    let out = out.as_mut().subrows_mut(index * ROWS, rows);
+                    multiply_packed(out, start > 0, block, right);
                 }
-            },
-        );
+            }
+        });
     }
 }
 

@@ -24,7 +24,6 @@ mod plan;
 mod planes;
 mod samples;
 pub(in crate::network) mod tanh;
-mod workers;
 
 use thiserror::Error;
 

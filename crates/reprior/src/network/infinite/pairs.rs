@@ -5,8 +5,7 @@ use super::Kernels;
 use super::plan::Displacements;
 use super::planes::{Planes, Pool, Variances, add_linear, run};
 use super::samples::{Block, Samples};
-use super::workers::for_each;
-use crate::compute::simd;
+use crate::compute::{share, simd};
 
 /// Columns of the result that one task fills.
 const COLUMNS: usize = 8;
@@ -19,6 +18,13 @@ struct Workspace {
     second: Block,
     kept: Vec<Vec<f64>>,
     products: Vec<f64>,
+}
+
+impl Workspace {
+    /// One for each thread.
+    fn of(threads: usize) -> impl Iterator<Item = Self> {
+        std::iter::repeat_with(Self::default).take(threads.max(1))
+    }
 }
 
 impl InfiniteNetwork {
@@ -42,7 +48,7 @@ impl InfiniteNetwork {
             }
             let shared = &*samples;
             let tasks = variances.chunks_mut(total * batch).enumerate();
-            for_each(threads, tasks, Workspace::default, |space, (index, out)| {
+            share(Workspace::of(threads), tasks, |space, (index, out)| {
                 let (start, count) = (index * batch, out.len() / total);
                 self.keep_variances(shared, start..start + count, is_below, space);
                 for node in nodes.clone() {
@@ -119,10 +125,9 @@ impl InfiniteNetwork {
         let mut ntk = out.ntk.chunks_mut(n * COLUMNS);
         let tasks: Vec<_> = nngp.map(|k| (k, ntk.next().unwrap_or_default())).collect();
         let tasks = tasks.into_iter().enumerate();
-        for_each(
-            threads,
+        share(
+            Workspace::of(threads),
             tasks,
-            Workspace::default,
             |space, (index, (nngp, ntk))| {
                 let (first, count) = (index * COLUMNS, nngp.len() / n);
                 space.first.resize_with(COLUMNS, Block::default);
@@ -161,10 +166,9 @@ impl InfiniteNetwork {
         let nngp = out.nngp.chunks_mut(batch);
         let tasks: Vec<_> = nngp.map(|k| (k, ntk.next().unwrap_or_default())).collect();
         let tasks = tasks.into_iter().enumerate();
-        for_each(
-            threads,
+        share(
+            Workspace::of(threads),
             tasks,
-            Workspace::default,
             |space, (index, (nngp, ntk))| {
                 space.first.resize_with(1, Block::default);
                 let (start, count) = (index * batch, nngp.len());

@@ -18,10 +18,8 @@
 //! # }
 //! ```
 //!
-//! [`Classification`] is the same for classes. What they are made of, and more methods, networks, likelihoods and coordinates, is
-//! behind them:
-//!
-//! Rooms, each using only those below it in this list:
+//! [`Classification`] is the same for classes. More methods, networks, likelihoods and coordinates are in the modules behind
+//! them, each of which uses only those below it in this list:
 //!
 //! - [`chain`]: many chains over threads, warm-up, checkpoints.
 //! - [`laplace`]: Laplace approximations and diffusions around trained weights.

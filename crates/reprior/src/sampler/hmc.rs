@@ -5,10 +5,9 @@
 //! dim^(−1/4) (Beskos et al. 2013); `hmc-infinite` solves the Gaussian part exactly and has no such limit. The number of
 //! steps is that of `hmc-infinite`: a length with jitter, at most 128. One gradient a step; the last is kept.
 
-use super::trajectory::{is_diverging, second_half, steps};
-use super::{
-    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
-};
+use super::proposal::Proposal;
+use super::trajectory::{integrate, is_diverging, second_half, steps};
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
 use crate::compute::{Real, Stream, add_scaled, difference_dot, kick_about};
 use crate::posterior::{EvaluationError, Target};
 
@@ -18,9 +17,9 @@ pub struct Hmc<R> {
     step_size: f64,
     /// Mean length of a trajectory.
     length: f64,
-    position: Vec<R>,
     momentum: Vec<R>,
-    gradient: Vec<R>,
+    /// Where the trajectory is.
+    end: Proposal<R>,
 }
 
 /// The largest step: from 2 on the leapfrog is unstable, already for the prior.
@@ -32,9 +31,8 @@ impl<R: Real> Hmc<R> {
         let mut kernel = Self {
             step_size,
             length,
-            position: Vec::new(),
             momentum: Vec::new(),
-            gradient: Vec::new(),
+            end: Proposal::new(true),
         };
         kernel.step_size = kernel.clamped(step_size);
         kernel
@@ -60,57 +58,27 @@ impl<R: Real> Sampler<R> for Hmc<R> {
         state: &mut State<R>,
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
-        let (dim, h) = (state.position.len(), self.step_size);
-        self.momentum.resize(dim, R::ZERO);
-        self.gradient.resize(dim, R::ZERO);
-        self.position.clear();
-        self.position.extend_from_slice(&state.position);
+        let h = self.step_size;
+        let (end, momentum) = (&mut self.end, &mut self.momentum);
+        end.start(state);
+        momentum.resize(state.position.len(), R::ZERO);
         let n_steps = steps(self.length, h, stream.uniform());
-        stream.fill_normal(&mut self.momentum);
-        let mut kinetic = kick_about(
-            &mut self.momentum,
-            0.5 * h,
-            &state.gradient,
-            &state.position,
-        );
-        let (mut proposed, mut log_acceptance, mut taken) = (state.log_ratio, 0.0, 0);
-        while taken < n_steps {
-            add_scaled(&mut self.position, h, &self.momentum);
-            proposed = evaluate_gradient(target, &self.position, &mut self.gradient)?;
-            taken += 1;
+        stream.fill_normal(momentum);
+        let mut kinetic = kick_about(momentum, 0.5 * h, &state.gradient, &state.position);
+        let found = integrate(n_steps, |is_last| {
+            add_scaled(&mut end.position, h, momentum);
+            let proposed = end.evaluate(target)?;
             // on the way, the second half of this kick and the first of the next at once
-            let kick = if taken == n_steps { 0.5 * h } else { h };
-            kinetic += kick_about(&mut self.momentum, kick, &self.gradient, &self.position);
-            let potential = difference_dot(&self.position, &state.position);
-            log_acceptance = proposed - state.log_ratio - (potential + kinetic);
-            if taken < n_steps && is_diverging(log_acceptance) {
-                log_acceptance +=
-                    second_half(&self.momentum, h, &self.gradient, Some(&self.position));
-                if is_diverging(log_acceptance) {
-                    break;
-                }
+            let kick = if is_last { 0.5 * h } else { h };
+            kinetic += kick_about(momentum, kick, &end.gradient, &end.position);
+            let potential = difference_dot(&end.position, &state.position);
+            let mut log_acceptance = proposed - state.log_ratio - (potential + kinetic);
+            if !is_last && is_diverging(log_acceptance) {
+                log_acceptance += second_half(momentum, h, &end.gradient, Some(&end.position));
             }
-        }
-        let diverging = is_diverging(log_acceptance);
-        let (acceptance_rate, is_accepted) = if diverging {
-            (0.0, false)
-        } else {
-            metropolis(log_acceptance, stream)
-        };
-        if is_accepted {
-            std::mem::swap(&mut state.position, &mut self.position);
-            std::mem::swap(&mut state.gradient, &mut self.gradient);
-            state.log_ratio = proposed;
-        }
-        Ok(Info {
-            acceptance_rate,
-            is_accepted,
-            n_evaluations: 0,
-            n_gradients: taken,
-            n_steps: taken,
-            energy_error: -log_acceptance,
-            diverging,
-        })
+            Ok([proposed, log_acceptance])
+        })?;
+        Ok(self.end.decide_trajectory(state, found, true, stream))
     }
 
     fn step_size(&self) -> Option<f64> {

@@ -16,10 +16,9 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use super::trajectory::{is_diverging, refresh, second_half, steps};
-use super::{
-    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
-};
+use super::proposal::Proposal;
+use super::trajectory::{integrate, is_diverging, refresh, second_half, steps};
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
 use crate::compute::{Real, Stream, kick, negate, rotate};
 use crate::posterior::{EvaluationError, Target};
 
@@ -30,11 +29,11 @@ pub struct HmcInfinite<R> {
     /// Mean angle of a trajectory.
     angle: f64,
     damping: f64,
-    position: Vec<R>,
     /// The velocity a trajectory begins with; only where it persists.
     refreshed: Vec<R>,
     velocity: Vec<R>,
-    gradient: Vec<R>,
+    /// Where the trajectory is.
+    end: Proposal<R>,
 }
 
 /// Mean angle of a trajectory and damping unless told otherwise (see the module's text).
@@ -49,10 +48,9 @@ impl<R: Real> HmcInfinite<R> {
             step_size,
             angle,
             damping,
-            position: Vec::new(),
             refreshed: Vec::new(),
             velocity: Vec::new(),
-            gradient: Vec::new(),
+            end: Proposal::new(true),
         };
         kernel.step_size = kernel.clamped(step_size);
         kernel
@@ -79,70 +77,40 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
         state: &mut State<R>,
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
-        let dim = state.position.len();
-        self.velocity.resize(dim, R::ZERO);
-        self.gradient.resize(dim, R::ZERO);
-        self.position.clear();
-        self.position.extend_from_slice(&state.position);
-        let n_steps = steps(self.angle, self.step_size, stream.uniform());
-        refresh(&mut self.velocity, self.damping, &state.momentum, stream);
+        let (dim, h) = (state.position.len(), self.step_size);
+        let (end, velocity) = (&mut self.end, &mut self.velocity);
+        end.start(state);
+        velocity.resize(dim, R::ZERO);
+        let n_steps = steps(self.angle, h, stream.uniform());
+        refresh(velocity, self.damping, &state.momentum, stream);
         let persists = self.damping < 1.0;
         if persists {
             self.refreshed.clear();
-            self.refreshed.extend_from_slice(&self.velocity);
+            self.refreshed.extend_from_slice(velocity);
         }
-        let h = self.step_size;
-        let mut kinetic = kick(&mut self.velocity, 0.5 * h, &state.gradient);
-        let mut proposed = state.log_ratio;
-        let mut taken = 0;
-        let mut log_acceptance = 0.0;
-        while taken < n_steps {
-            rotate(&mut self.position, &mut self.velocity, h);
-            proposed = evaluate_gradient(target, &self.position, &mut self.gradient)?;
-            taken += 1;
+        let mut kinetic = kick(velocity, 0.5 * h, &state.gradient);
+        let found = integrate(n_steps, |is_last| {
+            rotate(&mut end.position, velocity, h);
+            let proposed = end.evaluate(target)?;
             // on the way, the second half of this kick and the first of the next at once
-            kinetic += kick(
-                &mut self.velocity,
-                if taken == n_steps { 0.5 * h } else { h },
-                &self.gradient,
-            );
-            log_acceptance = proposed - state.log_ratio - kinetic;
-            if taken < n_steps && is_diverging(log_acceptance) {
-                log_acceptance += second_half(&self.velocity, h, &self.gradient, None);
-                if is_diverging(log_acceptance) {
-                    break;
-                }
+            kinetic += kick(velocity, if is_last { 0.5 * h } else { h }, &end.gradient);
+            let mut log_acceptance = proposed - state.log_ratio - kinetic;
+            if !is_last && is_diverging(log_acceptance) {
+                log_acceptance += second_half(velocity, h, &end.gradient, None);
             }
-        }
-        let diverging = is_diverging(log_acceptance);
-        let (acceptance_rate, is_accepted) = if diverging {
-            (0.0, false)
-        } else {
-            metropolis(log_acceptance, stream)
-        };
+            Ok([proposed, log_acceptance])
+        })?;
+        let info = self.end.decide_trajectory(state, found, true, stream);
         if persists {
             state.momentum.resize(dim, R::ZERO);
-            if is_accepted {
+            if info.is_accepted {
                 std::mem::swap(&mut state.momentum, &mut self.velocity);
             } else {
                 std::mem::swap(&mut state.momentum, &mut self.refreshed);
                 negate(&mut state.momentum);
             }
         }
-        if is_accepted {
-            std::mem::swap(&mut state.position, &mut self.position);
-            std::mem::swap(&mut state.gradient, &mut self.gradient);
-            state.log_ratio = proposed;
-        }
-        Ok(Info {
-            acceptance_rate,
-            is_accepted,
-            n_evaluations: 0,
-            n_gradients: taken,
-            n_steps: taken,
-            energy_error: -log_acceptance,
-            diverging,
-        })
+        Ok(info)
     }
 
     fn step_size(&self) -> Option<f64> {

@@ -7,7 +7,7 @@
 //!
 //! Without Metropolis correction every step is taken (Hron et al. 2022), and the law is right up to errors of order h²:
 //! the acceptance rate that is reported, and adapted to, then says how far it can be off. Even so a step to where ℓ or its
-//! gradient is not finite, or the energy is higher by [`DIVERGENCE`](super::DIVERGENCE), is refused and counted.
+//! gradient is not finite, or the energy is higher by 1000, is refused and counted.
 //!
 //! A rejection sends the chain back the way it came, so that rejections must be rare, the more so the less is refreshed.
 //! Effective draws a step of predictions (and of weights) in `marginal` coordinates, 100 rows of Friedman's function and a
@@ -16,10 +16,9 @@
 //! of 512, acceptance 0.97: 0.046 for damping 0.01, 0.071 for 0.03. Hence the defaults, 0.03 and 0.97.
 //! One evaluation of ℓ with its gradient a step; the gradient at the current state is kept.
 
-use super::trajectory::{is_diverging, refresh};
-use super::{
-    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
-};
+use super::proposal::Proposal;
+use super::trajectory::refresh;
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
 use crate::compute::{Real, Stream, add_scaled, difference_dot, kick_about, negate};
 use crate::posterior::{EvaluationError, Target};
 
@@ -32,8 +31,7 @@ pub struct Langevin<R> {
     /// The refreshed momentum.
     refreshed: Vec<R>,
     momentum: Vec<R>,
-    position: Vec<R>,
-    gradient: Vec<R>,
+    end: Proposal<R>,
 }
 
 /// The largest step: from 2 on the leapfrog is unstable, already for the prior.
@@ -51,8 +49,7 @@ impl<R: Real> Langevin<R> {
             corrected,
             refreshed: Vec::new(),
             momentum: Vec::new(),
-            position: Vec::new(),
-            gradient: Vec::new(),
+            end: Proposal::new(true),
         }
     }
 }
@@ -74,50 +71,27 @@ impl<R: Real> Sampler<R> for Langevin<R> {
     ) -> Result<Info, Fatal> {
         let (dim, h) = (state.position.len(), self.step_size);
         self.refreshed.resize(dim, R::ZERO);
-        self.gradient.resize(dim, R::ZERO);
         refresh(&mut self.refreshed, self.damping, &state.momentum, stream);
         self.momentum.clear();
         self.momentum.extend_from_slice(&self.refreshed);
-        self.position.clear();
-        self.position.extend_from_slice(&state.position);
-        let mut kinetic = kick_about(
-            &mut self.momentum,
-            0.5 * h,
-            &state.gradient,
-            &state.position,
-        );
-        add_scaled(&mut self.position, h, &self.momentum);
-        let proposed = evaluate_gradient(target, &self.position, &mut self.gradient)?;
-        kinetic += kick_about(&mut self.momentum, 0.5 * h, &self.gradient, &self.position);
-        let log_acceptance = proposed
-            - state.log_ratio
-            - (difference_dot(&self.position, &state.position) + kinetic);
-        let diverging = is_diverging(log_acceptance);
-        let (acceptance_rate, is_accepted) = if diverging {
-            (0.0, false)
-        } else {
-            let (rate, is_accepted) = metropolis(log_acceptance, stream);
-            (rate, is_accepted || !self.corrected)
-        };
+        let (end, momentum) = (&mut self.end, &mut self.momentum);
+        end.start(state);
+        let mut kinetic = kick_about(momentum, 0.5 * h, &state.gradient, &state.position);
+        add_scaled(&mut end.position, h, momentum);
+        let proposed = end.evaluate(target)?;
+        kinetic += kick_about(momentum, 0.5 * h, &end.gradient, &end.position);
+        let potential = difference_dot(&end.position, &state.position);
+        let log_acceptance = proposed - state.log_ratio - (potential + kinetic);
+        let found = ([proposed, log_acceptance], 1);
+        let info = end.decide_trajectory(state, found, self.corrected, stream);
         state.momentum.resize(dim, R::ZERO);
-        if is_accepted {
-            std::mem::swap(&mut state.position, &mut self.position);
-            std::mem::swap(&mut state.gradient, &mut self.gradient);
+        if info.is_accepted {
             std::mem::swap(&mut state.momentum, &mut self.momentum);
-            state.log_ratio = proposed;
         } else {
             std::mem::swap(&mut state.momentum, &mut self.refreshed);
             negate(&mut state.momentum);
         }
-        Ok(Info {
-            acceptance_rate,
-            is_accepted,
-            n_evaluations: 0,
-            n_gradients: 1,
-            n_steps: 1,
-            energy_error: -log_acceptance,
-            diverging,
-        })
+        Ok(info)
     }
 
     fn step_size(&self) -> Option<f64> {

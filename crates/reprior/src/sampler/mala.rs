@@ -6,9 +6,8 @@
 //! The best step shrinks as dim^(−1/6), with acceptance 0.574 (Roberts & Rosenthal 1998); `pcnl` treats the Gaussian part
 //! exactly and has no such limit. One evaluation of ℓ with its gradient a step; the gradient at the current state is kept.
 
-use super::{
-    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
-};
+use super::proposal::Proposal;
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
 use crate::compute::{Real, Stream, autoregress_about, sum_fours};
 use crate::posterior::{EvaluationError, Target};
 
@@ -16,8 +15,7 @@ use crate::posterior::{EvaluationError, Target};
 #[derive(Debug, Clone)]
 pub struct Mala<R> {
     step_size: f64,
-    proposal: Vec<R>,
-    gradient: Vec<R>,
+    proposal: Proposal<R>,
 }
 
 /// The largest step: from 2 on the drift overshoots by more than it corrects, already for the prior.
@@ -28,8 +26,7 @@ impl<R: Real> Mala<R> {
     pub fn new(step_size: f64) -> Self {
         Self {
             step_size: step_size.clamp(SMALLEST_STEP, LARGEST),
-            proposal: Vec::new(),
-            gradient: Vec::new(),
+            proposal: Proposal::new(true),
         }
     }
 }
@@ -49,34 +46,23 @@ impl<R: Real> Sampler<R> for Mala<R> {
         state: &mut State<R>,
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
-        let dim = state.position.len();
-        self.proposal.resize(dim, R::ZERO);
-        self.gradient.resize(dim, R::ZERO);
-        stream.fill_normal(&mut self.proposal);
+        self.proposal.resize(state.position.len());
+        stream.fill_normal(&mut self.proposal.position);
         let (z, g) = (&state.position, &state.gradient);
         let half = 0.5 * self.step_size * self.step_size;
-        autoregress_about(&mut self.proposal, self.step_size, half, z, g);
-        let proposed = evaluate_gradient(target, &self.proposal, &mut self.gradient)?;
-        let asymmetry = sum_fours([z, &self.proposal, g, &self.gradient], |z, to, g, g_to| {
-            let (change, sum) = ((g_to - g) - (to - z), (g + g_to) - (z + to));
-            -0.5 * (to - z) * (g + g_to) - 0.25 * half * change * sum
-        });
+        autoregress_about(&mut self.proposal.position, self.step_size, half, z, g);
+        let proposed = self.proposal.evaluate(target)?;
+        let asymmetry = sum_fours(
+            [z, &self.proposal.position, g, &self.proposal.gradient],
+            |z, to, g, g_to| {
+                let (change, sum) = ((g_to - g) - (to - z), (g + g_to) - (z + to));
+                -0.5 * (to - z) * (g + g_to) - 0.25 * half * change * sum
+            },
+        );
         let log_acceptance = proposed - state.log_ratio + asymmetry;
-        let (acceptance_rate, is_accepted) = metropolis(log_acceptance, stream);
-        if is_accepted {
-            std::mem::swap(&mut state.position, &mut self.proposal);
-            std::mem::swap(&mut state.gradient, &mut self.gradient);
-            state.log_ratio = proposed;
-        }
-        Ok(Info {
-            acceptance_rate,
-            is_accepted,
-            n_evaluations: 0,
-            n_gradients: 1,
-            n_steps: 1,
-            energy_error: -log_acceptance,
-            diverging: proposed == f64::NEG_INFINITY,
-        })
+        Ok(self
+            .proposal
+            .decide(state, [proposed, log_acceptance], stream))
     }
 
     fn step_size(&self) -> Option<f64> {

@@ -15,6 +15,7 @@ mod method;
 mod nuts;
 mod pcn;
 mod pcnl;
+mod proposal;
 mod rwm;
 mod search;
 mod settings;
@@ -71,7 +72,7 @@ pub struct Info {
     pub n_steps: u32,
     /// Change of the energy along the transition, −log of the acceptance ratio; NaN if it could not be evaluated.
     pub energy_error: f64,
-    /// The energy error exceeded [`DIVERGENCE`] or ℓ could not be evaluated on the way.
+    /// The energy error exceeded 1000 or ℓ could not be evaluated on the way.
     pub diverging: bool,
 }
 

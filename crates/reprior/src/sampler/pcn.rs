@@ -2,7 +2,8 @@
 //!
 //! z' = √(1 − β²)·z + β·ξ, ξ ~ N(0, I), leaves N(0, I) invariant; log a = ℓ(z') − ℓ(z). One evaluation of ℓ a step.
 
-use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate, metropolis, start};
+use super::proposal::Proposal;
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start};
 use crate::compute::{Real, Stream, autoregress};
 use crate::posterior::{EvaluationError, Target};
 
@@ -10,7 +11,7 @@ use crate::posterior::{EvaluationError, Target};
 #[derive(Debug, Clone)]
 pub struct Pcn<R> {
     beta: f64,
-    proposal: Vec<R>,
+    proposal: Proposal<R>,
 }
 
 /// Coordinates whose noise is made and used at a time, while it is in the cache: a multiple of what a stream makes at once.
@@ -21,7 +22,7 @@ impl<R: Real> Pcn<R> {
     pub fn new(beta: f64) -> Self {
         Self {
             beta: beta.clamp(SMALLEST_STEP, 1.0),
-            proposal: Vec::new(),
+            proposal: Proposal::new(false),
         }
     }
 }
@@ -41,31 +42,20 @@ impl<R: Real> Sampler<R> for Pcn<R> {
         state: &mut State<R>,
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
-        self.proposal.resize(state.position.len(), R::ZERO);
+        self.proposal.resize(state.position.len());
         // √(1 − β²) = 1 − shrink
         let keep = ((1.0 - self.beta) * (1.0 + self.beta)).sqrt();
         let shrink = self.beta * self.beta / (1.0 + keep);
-        let parts = self.proposal.chunks_mut(PART);
+        let parts = self.proposal.position.chunks_mut(PART);
         for (proposal, position) in parts.zip(state.position.chunks(PART)) {
             stream.fill_normal(proposal);
             autoregress(proposal, self.beta, shrink, position);
         }
-        let proposed = evaluate(target.log_ratio(&self.proposal))?;
+        let proposed = self.proposal.evaluate(target)?;
         let log_acceptance = proposed - state.log_ratio;
-        let (acceptance_rate, is_accepted) = metropolis(log_acceptance, stream);
-        if is_accepted {
-            std::mem::swap(&mut state.position, &mut self.proposal);
-            state.log_ratio = proposed;
-        }
-        Ok(Info {
-            acceptance_rate,
-            is_accepted,
-            n_evaluations: 1,
-            n_gradients: 0,
-            n_steps: 1,
-            energy_error: -log_acceptance,
-            diverging: proposed == f64::NEG_INFINITY,
-        })
+        Ok(self
+            .proposal
+            .decide(state, [proposed, log_acceptance], stream))
     }
 
     fn step_size(&self) -> Option<f64> {

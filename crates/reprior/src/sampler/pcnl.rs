@@ -11,9 +11,8 @@
 //! weights in its place the likelihood counts twice, and the readout's variance comes out about half of what it is.
 //! One evaluation of ℓ with its gradient a step; the gradient at the current state is kept.
 
-use super::{
-    Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate_gradient, metropolis, start_with_gradient,
-};
+use super::proposal::Proposal;
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
 use crate::compute::{Real, Stream, autoregress_about, sum_fours};
 use crate::posterior::{EvaluationError, Target};
 
@@ -21,8 +20,7 @@ use crate::posterior::{EvaluationError, Target};
 #[derive(Debug, Clone)]
 pub struct Pcnl<R> {
     beta: f64,
-    proposal: Vec<R>,
-    gradient: Vec<R>,
+    proposal: Proposal<R>,
 }
 
 impl<R: Real> Pcnl<R> {
@@ -30,8 +28,7 @@ impl<R: Real> Pcnl<R> {
     pub fn new(beta: f64) -> Self {
         Self {
             beta: beta.clamp(SMALLEST_STEP, 1.0),
-            proposal: Vec::new(),
-            gradient: Vec::new(),
+            proposal: Proposal::new(true),
         }
     }
 }
@@ -58,33 +55,22 @@ impl<R: Real> Sampler<R> for Pcnl<R> {
         state: &mut State<R>,
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
-        let dim = state.position.len();
-        self.proposal.resize(dim, R::ZERO);
-        self.gradient.resize(dim, R::ZERO);
+        self.proposal.resize(state.position.len());
         let (shrink, delta) = shrink_and_delta(self.beta);
-        stream.fill_normal(&mut self.proposal);
+        stream.fill_normal(&mut self.proposal.position);
         let (z, g) = (&state.position, &state.gradient);
-        autoregress_about(&mut self.proposal, self.beta, shrink, z, g);
-        let proposed = evaluate_gradient(target, &self.proposal, &mut self.gradient)?;
-        let asymmetry = sum_fours([z, &self.proposal, g, &self.gradient], |z, to, g, g_to| {
-            -0.5 * (to - z) * (g + g_to) + 0.25 * delta * (g_to - g) * (z + to - g - g_to)
-        });
+        autoregress_about(&mut self.proposal.position, self.beta, shrink, z, g);
+        let proposed = self.proposal.evaluate(target)?;
+        let asymmetry = sum_fours(
+            [z, &self.proposal.position, g, &self.proposal.gradient],
+            |z, to, g, g_to| {
+                -0.5 * (to - z) * (g + g_to) + 0.25 * delta * (g_to - g) * (z + to - g - g_to)
+            },
+        );
         let log_acceptance = proposed - state.log_ratio + asymmetry;
-        let (acceptance_rate, is_accepted) = metropolis(log_acceptance, stream);
-        if is_accepted {
-            std::mem::swap(&mut state.position, &mut self.proposal);
-            std::mem::swap(&mut state.gradient, &mut self.gradient);
-            state.log_ratio = proposed;
-        }
-        Ok(Info {
-            acceptance_rate,
-            is_accepted,
-            n_evaluations: 0,
-            n_gradients: 1,
-            n_steps: 1,
-            energy_error: -log_acceptance,
-            diverging: proposed == f64::NEG_INFINITY,
-        })
+        Ok(self
+            .proposal
+            .decide(state, [proposed, log_acceptance], stream))
     }
 
     fn step_size(&self) -> Option<f64> {

@@ -4,7 +4,8 @@
 //! against: the best step is about 2.4/√dim, with acceptance 0.234 (Roberts, Gelman, Gilks 1997), so that it needs
 //! transitions in proportion to the dimension. One evaluation of ℓ a step.
 
-use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, evaluate, metropolis, start};
+use super::proposal::Proposal;
+use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start};
 use crate::compute::{Real, Stream, autoregress, difference_dot};
 use crate::posterior::{EvaluationError, Target};
 
@@ -12,7 +13,7 @@ use crate::posterior::{EvaluationError, Target};
 #[derive(Debug, Clone)]
 pub struct Rwm<R> {
     step_size: f64,
-    proposal: Vec<R>,
+    proposal: Proposal<R>,
 }
 
 /// The largest step: several standard deviations of the prior.
@@ -23,7 +24,7 @@ impl<R: Real> Rwm<R> {
     pub fn new(step_size: f64) -> Self {
         Self {
             step_size: step_size.clamp(SMALLEST_STEP, LARGEST),
-            proposal: Vec::new(),
+            proposal: Proposal::new(false),
         }
     }
 }
@@ -43,26 +44,20 @@ impl<R: Real> Sampler<R> for Rwm<R> {
         state: &mut State<R>,
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
-        self.proposal.resize(state.position.len(), R::ZERO);
-        stream.fill_normal(&mut self.proposal);
-        autoregress(&mut self.proposal, self.step_size, 0.0, &state.position);
-        let proposed = evaluate(target.log_ratio(&self.proposal))?;
+        self.proposal.resize(state.position.len());
+        stream.fill_normal(&mut self.proposal.position);
+        autoregress(
+            &mut self.proposal.position,
+            self.step_size,
+            0.0,
+            &state.position,
+        );
+        let proposed = self.proposal.evaluate(target)?;
         let log_acceptance =
-            proposed - state.log_ratio - difference_dot(&self.proposal, &state.position);
-        let (acceptance_rate, is_accepted) = metropolis(log_acceptance, stream);
-        if is_accepted {
-            std::mem::swap(&mut state.position, &mut self.proposal);
-            state.log_ratio = proposed;
-        }
-        Ok(Info {
-            acceptance_rate,
-            is_accepted,
-            n_evaluations: 1,
-            n_gradients: 0,
-            n_steps: 1,
-            energy_error: -log_acceptance,
-            diverging: proposed == f64::NEG_INFINITY,
-        })
+            proposed - state.log_ratio - difference_dot(&self.proposal.position, &state.position);
+        Ok(self
+            .proposal
+            .decide(state, [proposed, log_acceptance], stream))
     }
 
     fn step_size(&self) -> Option<f64> {

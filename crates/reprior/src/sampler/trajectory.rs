@@ -2,6 +2,7 @@
 
 use std::f64::consts::FRAC_PI_2;
 
+use super::Fatal;
 use crate::compute::{Real, Stream, autoregress, sum_fours};
 
 /// Mean length of a trajectory unless told otherwise: a quarter turn of the standard normal, which ends independent of
@@ -24,6 +25,23 @@ pub(super) fn steps(length: f64, step_size: f64, uniform: f64) -> u32 {
 /// Whether a trajectory with this log acceptance ratio is given up.
 pub(super) fn is_diverging(log_acceptance: f64) -> bool {
     log_acceptance.is_nan() || log_acceptance < -DIVERGENCE
+}
+
+/// Makes `n_steps` steps, or as many as it takes to diverge: `step` is told whether it is the last, and gives ℓ with the log
+/// acceptance ratio of its end. Returns those of the last, and how many there were.
+pub(super) fn integrate(
+    n_steps: u32,
+    mut step: impl FnMut(bool) -> Result<[f64; 2], Fatal>,
+) -> Result<([f64; 2], u32), Fatal> {
+    let mut taken = 0;
+    loop {
+        taken += 1;
+        let is_last = taken == n_steps;
+        let end = step(is_last)?;
+        if is_last || is_diverging(end[1]) {
+            return Ok((end, taken));
+        }
+    }
 }
 
 /// What a kick by `scale`·(g − z) has just added to ½‖v‖² in its second half. Trajectories join the second half of one

@@ -1,6 +1,7 @@
-//! The run folder on disk: draws that stream out, checkpoints, text files.
+//! The run folder: draws that stream out, checkpoints, text files.
 //!
-//! * [`RunFolder`] makes or opens a folder and locks it against other writing processes.
+//! * [`RunFolder`] makes or opens a folder and locks it against other writing processes; or makes a run in memory, with the
+//!   same bytes in the same [`Files`].
 //! * [`DrawStore`] and [`DrawWriter`] write `draws.zarr`, a Zarr v3 hierarchy in ArviZ's groups, which xarray, ArviZ and
 //!   [`DrawReader`] can open at any moment: while the run goes on, after it was killed, when it is finished.
 //! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain.
@@ -67,6 +68,7 @@ pub mod atomic;
 pub mod checkpoint;
 mod chunk;
 mod error;
+mod files;
 mod folder;
 mod layout;
 mod lock;
@@ -82,6 +84,7 @@ mod writer;
 
 pub use checkpoint::{Checkpoint, Tensor};
 pub use error::RunError;
+pub use files::Files;
 pub use folder::{RunFolder, WEIGHTS};
 pub use reader::{DrawReader, GroupInfo, Numbers, VariableInfo};
 pub use schema::{Draws, Group, Labels, Schema, Variable};

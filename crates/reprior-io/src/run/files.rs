@@ -4,14 +4,14 @@
 //! [`super`]'s promise: a file appears whole or not at all. On disk that is [`atomic`]'s doing, and what is read must be a
 //! [`regular`] file; in memory a file is replaced under a lock, and who reads it goes on with the bytes that it had.
 
+use super::in_memory::{InMemory, read_at};
 use super::{RunError, atomic};
 use crate::regular;
-use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The files of a run: a folder of the disk, or memory. A clone has the same files.
 #[derive(Clone)]
@@ -20,11 +20,8 @@ pub struct Files(Place);
 #[derive(Clone)]
 enum Place {
     Folder(PathBuf),
-    Memory(Arc<Mutex<Named>>),
+    Memory(Arc<InMemory>),
 }
-
-/// Each file in memory by its name.
-type Named = BTreeMap<String, Arc<Vec<u8>>>;
 
 /// A file that is read in pieces.
 pub(crate) enum OpenFile {
@@ -57,7 +54,7 @@ impl Files {
                 let bytes = regular::read(&folder.join(name)).map(Arc::new);
                 self.present(name, bytes)
             }
-            Place::Memory(files) => Ok(locked(files).get(name).cloned()),
+            Place::Memory(files) => Ok(files.get(name)),
         }
     }
 
@@ -89,7 +86,7 @@ impl Files {
     pub fn size(&self, name: &str) -> Result<Option<u64>, RunError> {
         match &self.0 {
             Place::Folder(folder) => self.present(name, regular::size(&folder.join(name))),
-            Place::Memory(files) => Ok(locked(files).get(name).map(|bytes| bytes.len() as u64)),
+            Place::Memory(files) => Ok(files.get(name).map(|bytes| bytes.len() as u64)),
         }
     }
 
@@ -110,7 +107,7 @@ impl Files {
                 names.sort();
                 Ok(names)
             }
-            Place::Memory(files) => Ok(locked(files).keys().cloned().collect()),
+            Place::Memory(files) => Ok(files.names()),
         }
     }
 
@@ -121,14 +118,9 @@ impl Files {
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
         match &self.0 {
             Place::Folder(folder) => atomic::write(&folder.join(name), bytes),
-            Place::Memory(files) => {
-                let mut copy = Vec::new();
-                copy.try_reserve_exact(bytes.len())
-                    .map_err(|error| self.error("write", name, error.into()))?;
-                copy.extend_from_slice(bytes);
-                put(files, name, copy);
-                Ok(())
-            }
+            Place::Memory(files) => files
+                .put_copy(name, bytes)
+                .map_err(|error| self.error("write", name, error)),
         }
     }
 
@@ -156,7 +148,7 @@ impl Files {
                 let mut bytes = Vec::new();
                 contents(&mut bytes).map_err(|error| self.error("write", name, error))?;
                 bytes.shrink_to_fit();
-                put(files, name, bytes);
+                files.put(name, bytes);
                 Ok(())
             }
         }
@@ -182,11 +174,7 @@ impl Files {
                 }
             }
             Place::Memory(files) => {
-                let is_in = |key: &str| {
-                    let rest = key.strip_prefix(name);
-                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                };
-                locked(files).retain(|key, _| !is_in(key));
+                files.remove(name);
                 Ok(())
             }
         };
@@ -202,9 +190,9 @@ impl Files {
     pub(crate) fn open(&self, name: &str) -> Result<OpenFile, RunError> {
         let file = match &self.0 {
             Place::Folder(folder) => File::open(folder.join(name)).map(OpenFile::Disk),
-            Place::Memory(files) => locked(files)
+            Place::Memory(files) => files
                 .get(name)
-                .map(|bytes| OpenFile::Memory(Arc::clone(bytes)))
+                .map(OpenFile::Memory)
                 .ok_or_else(|| ErrorKind::NotFound.into()),
         };
         file.map_err(|error| self.error("read", name, error))
@@ -214,10 +202,7 @@ impl Files {
     pub(crate) fn copy_to(&self, to: &Self) -> Result<(), RunError> {
         let source = match &self.0 {
             Place::Folder(_) => self.clone(),
-            Place::Memory(files) => {
-                let present = locked(files).clone();
-                Self(Place::Memory(Arc::new(Mutex::new(present))))
-            }
+            Place::Memory(files) => Self(Place::Memory(Arc::new(files.at_this_moment()))),
         };
         let mut made = String::new();
         for name in source.names()? {
@@ -277,10 +262,10 @@ impl Debug for Files {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Place::Folder(folder) => formatter.debug_tuple("Folder").field(folder).finish(),
-            Place::Memory(files) => {
-                let names: Vec<String> = locked(files).keys().cloned().collect();
-                formatter.debug_tuple("Memory").field(&names).finish()
-            }
+            Place::Memory(files) => formatter
+                .debug_tuple("Memory")
+                .field(&files.names())
+                .finish(),
         }
     }
 }
@@ -293,23 +278,9 @@ impl OpenFile {
                 file.seek(SeekFrom::Start(start))?;
                 file.read_exact(bytes)
             }
-            Self::Memory(file) => {
-                let start = usize::try_from(start).ok();
-                let part = start.and_then(|start| file.get(start..)?.get(..bytes.len()));
-                bytes.copy_from_slice(part.ok_or(ErrorKind::UnexpectedEof)?);
-                Ok(())
-            }
+            Self::Memory(file) => read_at(file, start, bytes),
         }
     }
-}
-
-fn locked(files: &Mutex<Named>) -> MutexGuard<'_, Named> {
-    // A file is replaced in one step, so a panic elsewhere leaves nothing half done.
-    files.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn put(files: &Mutex<Named>, name: &str, bytes: Vec<u8>) {
-    locked(files).insert(name.to_owned(), Arc::new(bytes));
 }
 
 /// The files below `folder`, whose names begin with `start`.

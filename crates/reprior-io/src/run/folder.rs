@@ -1,4 +1,4 @@
-//! The run folder: made, opened, locked; its text files.
+//! The run folder: made, opened, locked, saved; its text files.
 //!
 //! ```text
 //! RUN/.lock          held by the process that writes; says that the folder is a run's

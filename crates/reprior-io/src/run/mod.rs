@@ -16,7 +16,7 @@
 //! **The promise.** Every file appears whole or not at all ([`atomic`]). A run that is killed at any moment, any number
 //! of times, and each time goes on from its checkpoints, ends with the same bytes in `draws.zarr` as one that was not,
 //! provided that the chains draw the same values again. At each moment a reader finds those draws that all chains have
-//! written. Memory does not grow with the length of the run.
+//! written. Of a run in a folder the memory does not grow with its length.
 //!
 //! ```
 //! use reprior_io::run::*;
@@ -70,6 +70,7 @@ mod chunk;
 mod error;
 mod files;
 mod folder;
+mod in_memory;
 mod layout;
 mod lock;
 mod metadata;

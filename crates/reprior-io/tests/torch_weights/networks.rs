@@ -1,5 +1,6 @@
 //! Networks, files of their weights, and what PyTorch makes of them.
 
+use std::io::Cursor;
 use std::path::PathBuf;
 
 use reprior::compute::{matrix, matrix_mut};
@@ -9,7 +10,6 @@ use reprior::network::layer::{
 use reprior::network::{Activation, Composition, Executor, LayerScale};
 use reprior_io::weights::{WeightsError, read_sequential, read_sequential_bytes};
 use safetensors::tensor::{Dtype, TensorView, serialize};
-use std::io::Cursor;
 use tempfile::TempDir;
 
 pub const SCALE: LayerScale = LayerScale {

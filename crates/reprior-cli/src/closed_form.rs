@@ -184,7 +184,7 @@ impl<'a> ClosedForm<'a> {
         let rows = problem.description.train_rows;
         check_memory(covariance, rows)?;
         let method = problem.settings.sampler.method;
-        let network = InfiniteNetwork::new(&problem.architecture.to_composition())
+        let network = InfiniteNetwork::new(&problem.architecture)
             .map_err(|error| Failure::request(format!("--method {method}: {error}")))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let inputs = problem.arranged(&problem.train.inputs);
@@ -221,14 +221,14 @@ impl<'a> ClosedForm<'a> {
         );
         let mut block = Block {
             kind,
-            rows: inputs.len() / problem.architecture.inputs,
+            rows: inputs.len() / problem.architecture.inputs(),
             outputs: maps.len(),
             mean: Vec::new(),
             variance: Vec::new(),
         };
         let spread = kind.spread(maps.len());
         let train = problem.rows_of(&self.inputs);
-        for part in inputs.chunks(BLOCK_ROWS * problem.architecture.inputs) {
+        for part in inputs.chunks(BLOCK_ROWS * problem.architecture.inputs()) {
             let test = problem.rows_of(part);
             let kinds = kinds(covariance);
             let cross = self.network.cross_kernels(train, test, kinds, self.threads);
@@ -263,7 +263,7 @@ impl<'a> ClosedForm<'a> {
 impl Problem {
     /// Row-major inputs as a matrix with a row for each.
     fn rows_of<'a>(&self, inputs: &'a [f64]) -> Matrix<'a, f64> {
-        let columns = self.architecture.inputs;
+        let columns = self.architecture.inputs();
         matrix(inputs, columns, inputs.len() / columns).transpose()
     }
 }

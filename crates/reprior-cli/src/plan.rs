@@ -118,9 +118,8 @@ impl Plan {
         let width = self
             .sizes
             .architecture
-            .hidden
-            .iter()
-            .copied()
+            .hidden_widths()
+            .into_iter()
             .max()
             .unwrap_or(0);
         let width = largest(width, |width| fits(&self.sizes.with_width(settings, width)));

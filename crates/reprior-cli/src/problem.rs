@@ -10,9 +10,8 @@ use reprior::model::{
     Affine, Dataset, InputKind, InputScaling, InputValues, Model, PixelScaling, Split,
     Standardisation, Targets,
 };
-use reprior::network::Architecture;
+use reprior::network::{Composition, Layout};
 use reprior::posterior::Coordinates;
-use reprior::stochastic::Layout;
 use reprior_io::data::{BUILT_INS, ExpectedInputs, ExpectedTargets, load, target_columns};
 use reprior_io::run::{DrawStore, Values};
 use serde::{Deserialize, Serialize};
@@ -65,7 +64,7 @@ pub struct Problem {
     /// With every default written out.
     pub settings: Settings,
     pub description: DataDescription,
-    pub architecture: Architecture,
+    pub architecture: Composition,
     /// In their own units.
     pub train: Dataset,
     pub test: Dataset,
@@ -168,7 +167,7 @@ impl Problem {
                 load_of(&settings, &description, numbers).resolve(&mut settings);
             }
         } else {
-            let parameters = Layout::new(&network.to_composition()).len();
+            let parameters = Layout::new(&network).len();
             load_of(&settings, &description, [parameters; 2]).resolve(&mut settings);
         }
         Ok(Self {

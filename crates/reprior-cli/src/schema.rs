@@ -1,7 +1,7 @@
 //! What a run folder's draws hold: groups, variables, dimensions, in ArviZ's layout.
 
 use reprior::model::likelihood::LikelihoodName;
-use reprior::network::Architecture;
+use reprior::network::{Composition, Layout};
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
@@ -91,39 +91,20 @@ pub struct LayerTensors {
 
 /// The network's layers with parameters, named as in a torch `Sequential` (activations count as layers; within parallel
 /// branches `layer.branch.layer`). Weights of a convolution have its window's pixels and channels in their columns.
-pub fn tensors(architecture: &Architecture) -> Vec<LayerTensors> {
-    if let Some(composition) = &architecture.composition {
-        let mut all: Vec<LayerTensors> = composition
-            .parameter_matrices()
-            .into_iter()
-            .map(|matrix| LayerTensors {
-                fan_in: matrix.rows - usize::from(matrix.has_bias),
-                fan_out: matrix.units,
-                has_bias: matrix.has_bias,
-                name: matrix.name,
-            })
-            .collect();
-        all.push(LayerTensors {
-            name: composition.layers.len().to_string(),
-            fan_out: architecture.outputs,
-            fan_in: architecture.features(),
-            has_bias: true,
-        });
-        return all;
-    }
-    let widths: Vec<usize> = std::iter::once(architecture.inputs)
-        .chain(architecture.hidden.iter().copied())
-        .chain([architecture.outputs])
-        .collect();
-    let layers = widths.windows(2).enumerate();
-    layers
-        .map(|(layer, pair)| LayerTensors {
-            name: (2 * layer).to_string(),
-            fan_out: pair[1],
-            fan_in: pair[0],
-            has_bias: true,
+pub fn tensors(architecture: &Composition) -> Vec<LayerTensors> {
+    let layers = Layout::new(architecture).layers.into_iter();
+    let mut tensors: Vec<_> = layers
+        .map(|layer| LayerTensors {
+            fan_out: layer.units,
+            fan_in: layer.fan_in(),
+            has_bias: layer.has_bias,
+            name: layer.name,
         })
-        .collect()
+        .collect();
+    if let Some(readout) = tensors.last_mut() {
+        readout.name = architecture.layers.len().to_string();
+    }
+    tensors
 }
 
 /// The schema of a problem's run; `inner` parameters, numbers of a kept position and the data type are those of the chain's

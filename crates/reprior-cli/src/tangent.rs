@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use reprior::model::likelihood::LikelihoodName;
-use reprior::network::Architecture;
+use reprior::network::Composition;
 use reprior::posterior::TangentDeterminant;
 use serde::{Deserialize, Serialize};
 
@@ -149,7 +149,7 @@ pub fn bytes(rows: usize, outputs: usize, dimension: usize, determinant: Determi
 
 /// Operations of ℓ: the Jacobian, its kernel and eigenvalues, and the products that the determinant takes.
 pub fn operations(
-    architecture: &Architecture,
+    architecture: &Composition,
     rows: usize,
     dimension: usize,
     forward: f64,

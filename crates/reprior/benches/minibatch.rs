@@ -17,7 +17,7 @@ use std::time::Duration;
 use options::{Options, shortest};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
     Diagonal, Identity, Preconditioner, QuasiDiagonal, RmsProp,
 };
@@ -51,7 +51,7 @@ fn main() {
     let options = Options::read();
     let threads = options.threads.unwrap_or(2);
     let batch = options.rows.unwrap_or(100);
-    let network = Architecture::new(784, &[400, 400], 10, Activation::Relu).to_composition();
+    let network = Composition::fully_connected(784, &[400, 400], 10, Activation::Relu);
     let network = network.in_standard_parametrisation().unwrap();
     let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
     let mut inputs = vec![0.0_f32; ROWS * 784];

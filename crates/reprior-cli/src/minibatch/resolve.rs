@@ -3,9 +3,9 @@
 use reprior::chain::{Collection, MinibatchPlan, Schedule as Lengths};
 use reprior::model::Noise;
 use reprior::model::likelihood::LikelihoodName;
-use reprior::network::Architecture;
+use reprior::network::{Composition, Layout};
 use reprior::stochastic::preconditioner::Decay;
-use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Layout, Prior};
+use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Prior};
 
 use super::laplace::output_curvature;
 use super::written::{PriorChoice, Schedule, WrittenDecay};
@@ -355,14 +355,14 @@ impl Settings {
 /// A wrong request.
 pub fn resolve(
     settings: &mut Settings,
-    architecture: &Architecture,
+    architecture: &Composition,
     rows: usize,
 ) -> Result<Option<Resolved>, Failure> {
     let Some(method) = settings.sampler.method.minibatch() else {
         return Ok(None);
     };
     if method == MinibatchMethod::Dropout {
-        if architecture.composition.is_some() {
+        if architecture.as_fully_connected().is_none() {
             return Err(Failure::request(
                 "dropout is for fully connected networks: use --network fcn:WIDTH, or another --method",
             ));
@@ -377,7 +377,7 @@ pub fn resolve(
             )));
         }
     }
-    let layout = Layout::new(&architecture.to_composition());
+    let layout = Layout::new(architecture);
     let resolved = settings.resolve_minibatch(method, rows, &layout)?;
     let own = &settings.minibatch;
     let checked = match settings.sampler.precision {

@@ -1,6 +1,6 @@
 //! What the run folder of a minibatch method holds.
 
-use reprior::stochastic::Layout;
+use reprior::network::Layout;
 use reprior_io::run::{DataType, Draws, Group, Schema, Variable};
 
 use super::mode::{CLOSED_FORM, MODES, has_closed_form};
@@ -148,7 +148,7 @@ pub fn schema(
         };
         let mut variables = Vec::new();
         let last = layout.layers.len() - 1;
-        let readout = problem.architecture.to_composition().layers.len();
+        let readout = problem.architecture.layers.len();
         for (index, layer) in layout.layers.iter().enumerate() {
             let name = if index == last {
                 readout.to_string()

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reprior::network::Architecture;
-use reprior::stochastic::Layout;
+use reprior::network::{Composition, Layout};
 use reprior_io::regular;
 use reprior_io::run::WEIGHTS;
 use reprior_io::weights::read_sequential;
@@ -40,13 +39,12 @@ impl GivenWeights {
     /// A wrong request: a file that cannot be used, or weights too large for the precision.
     pub fn read(
         settings: &mut Settings,
-        network: &mut Architecture,
+        network: &mut Composition,
     ) -> Result<Option<Self>, Failure> {
         let Some(path) = settings.minibatch.weights.take() else {
             return Ok(None);
         };
-        let (filled, parameters) =
-            read_sequential(&path, &network.to_composition()).map_err(Failure::request)?;
+        let (filled, parameters) = read_sequential(&path, network).map_err(Failure::request)?;
         let is_too_large = |parameter: &&f64| !(**parameter as f32).is_finite();
         if settings.sampler.precision != Precision::F64
             && let Some(parameter) = parameters.iter().find(is_too_large)
@@ -56,9 +54,7 @@ impl GivenWeights {
                 path.display()
             )));
         }
-        if network.composition.is_some() {
-            *network = Architecture::of(filled);
-        }
+        *network = filled;
         settings.minibatch.weights = Some(WEIGHTS.into());
         Ok(Some(Self { path, parameters }))
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
     Diagonal, Identity, Preconditioner, QuasiDiagonal, RmsProp,
 };
@@ -153,10 +153,10 @@ impl Experiment for Table1 {
         let (classes, hidden) = (split.train.targets.outputs(), cell.count("hidden"));
         let columns = split.train.columns;
         drop(split);
-        let network = Architecture::new(columns, &[hidden; 2], classes, Activation::Relu)
-            .to_composition()
-            .in_standard_parametrisation()
-            .map_err(Failure::failed)?;
+        let network =
+            Composition::fully_connected(columns, &[hidden; 2], classes, Activation::Relu)
+                .in_standard_parametrisation()
+                .map_err(Failure::failed)?;
         let settings = settings(cell, train.rows);
         let threads = train.threads(bench);
         let objective = Objective::new(&network, train.minibatches(classes), threads)

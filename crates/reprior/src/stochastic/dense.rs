@@ -13,12 +13,11 @@ use std::ops::Range;
 
 use rand::Rng;
 
-use super::layout::{Layout, Parameters};
 use crate::compute::{
     Matrix, Purpose, Real, SparseColumns, Stream, Team, matrix, matrix_mut, multiply, simd,
 };
 use crate::network::layer::Layer;
-use crate::network::{Activation, Composition, LayerScale, scale_by};
+use crate::network::{Activation, Composition, LayerScale, Layout, ParameterMatrix, scale_by};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
@@ -44,7 +43,7 @@ pub(super) struct DenseNetwork<R> {
 
 #[derive(Debug)]
 struct DenseLayer<R> {
-    parameters: Parameters,
+    parameters: ParameterMatrix,
     fan_in: usize,
     /// In front of weights and of biases.
     factor: f64,
@@ -108,7 +107,7 @@ impl<R: Real> DenseNetwork<R> {
     pub fn new(network: &Composition, layout: &Layout) -> Option<Self> {
         let shapes = network.shapes().ok()?;
         let (mut layers, mut parameters) = (Vec::new(), layout.layers.iter());
-        let mut push = |scale: &LayerScale, parameters: &Parameters| {
+        let mut push = |scale: &LayerScale, parameters: &ParameterMatrix| {
             let fan_in = parameters.rows - usize::from(parameters.has_bias);
             layers.push(DenseLayer {
                 parameters: parameters.clone(),

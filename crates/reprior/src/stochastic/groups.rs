@@ -8,8 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use super::dense::UnitSums;
 use super::preconditioner::{Batch, Block, Preconditioner, Scope, Statistics};
 use super::prior::Pull;
-use super::{LangevinError, LangevinState, Layout, Objective};
+use super::{LangevinError, LangevinState, Objective};
 use crate::compute::{Purpose, Real, Stream, Team, all_finite, dot_in_lanes, norm_squared, simd};
+use crate::network::Layout;
 
 /// Parameters of a group of units, about.
 const GROUP: usize = 1 << 15;

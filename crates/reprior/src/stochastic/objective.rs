@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use thiserror::Error;
 
+use super::MinibatchData;
 use super::data::{losses, row_loss, simulate};
 use super::dense::{DenseNetwork, Dropout, UnitSums};
 use super::preconditioner::Statistics;
-use super::{Layout, MinibatchData};
 use crate::compute::{Real, Stream, Team, matrix, matrix_mut, multiply, panel_rows};
 use crate::network::layer::ShapeError;
-use crate::network::{Composition, Executor, Moments};
+use crate::network::{Composition, Executor, Layout, Moments};
 
 /// A network that minibatches are evaluated with.
 #[derive(Debug)]

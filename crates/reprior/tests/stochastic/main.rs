@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::model::likelihood::Likelihood;
-use reprior::network::{Activation, Architecture, Composition};
+use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
     Diagonal, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation, RmsProp,
 };
@@ -28,8 +28,8 @@ fn normals(count: usize, index: u64) -> Vec<f64> {
 
 /// Fully connected, in the standard parametrisation.
 fn network(inputs: usize, hidden: &[usize], outputs: usize) -> Composition {
-    let architecture = Architecture::new(inputs, hidden, outputs, Activation::Tanh);
-    let network = architecture.to_composition();
+    let architecture = Composition::fully_connected(inputs, hidden, outputs, Activation::Tanh);
+    let network = architecture;
     network.in_standard_parametrisation().unwrap()
 }
 

@@ -17,6 +17,7 @@
 
 mod curvature;
 mod derivatives;
+mod features;
 mod program;
 mod samples;
 mod sets;
@@ -37,6 +38,7 @@ use shares::{blocks, distribute, shares, split_rows};
 use workspace::Workspace;
 
 pub use curvature::{categorical_curvature, gaussian_curvature};
+pub(crate) use features::{Features, Inputs, scale_by};
 pub use several::{Factor, Factors};
 
 /// The most panels of a block: beyond that, weights are used often enough for each time that they are read.

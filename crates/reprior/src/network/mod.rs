@@ -22,9 +22,12 @@ pub use activation::Activation;
 pub use composition::{Composition, NetworkError};
 pub use empirical::EmpiricalKernels;
 pub use executor::{
-    Curvature, Executor, Factor, Factors, Loss, Moments, categorical_curvature, gaussian_curvature,
+    Curvature, Executor, Factor, Factors, GradientStatistics, Loss, Moments, categorical_curvature,
+    gaussian_curvature,
 };
-pub(crate) use executor::{Features, Inputs, scale_by};
+pub(crate) use executor::{
+    Dropout, Evaluation, Features, Gradients, Inputs, Minibatch, UnitSums, scale_by,
+};
 pub use fully_connected::HiddenLayer;
 pub use named::{NETWORKS, Named, Scaling};
 pub use operation::Spread;

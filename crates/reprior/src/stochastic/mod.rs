@@ -12,7 +12,6 @@
 mod average;
 mod batches;
 mod data;
-mod dense;
 mod dropout;
 mod ensemble;
 mod groups;

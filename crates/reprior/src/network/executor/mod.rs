@@ -18,6 +18,7 @@
 mod curvature;
 mod derivatives;
 mod features;
+mod minibatch;
 mod program;
 mod samples;
 mod sets;
@@ -39,6 +40,8 @@ use workspace::Workspace;
 
 pub use curvature::{categorical_curvature, gaussian_curvature};
 pub(crate) use features::{Features, Inputs, scale_by};
+pub use minibatch::GradientStatistics;
+pub(crate) use minibatch::{Dropout, Evaluation, Gradients, Minibatch, UnitSums};
 pub use several::{Factor, Factors};
 
 /// The most panels of a block: beyond that, weights are used often enough for each time that they are read.

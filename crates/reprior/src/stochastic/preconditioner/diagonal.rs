@@ -1,8 +1,9 @@
 //! C = 1/M with M the average of mean squares of single rows' gradients: the diagonal of the Fisher matrix (with the data's
 //! targets of the outer-product metric), Marceau-Caron & Ollivier 2017, Algorithm 3.
 
-use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
+use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, simd};
+use crate::network::GradientStatistics;
 
 /// The diagonal natural gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -20,8 +21,8 @@ impl<R: Real> Preconditioner<R> for Diagonal {
         self.regularisation.check()
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics::Squares
+    fn statistics(&self) -> GradientStatistics {
+        GradientStatistics::Squares
     }
 
     fn state_len(&self, block: Block) -> usize {

@@ -26,6 +26,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{NotPositiveDefinite, Real};
+use crate::network::GradientStatistics;
 
 pub use diagonal::Diagonal;
 pub use full::Full;
@@ -43,21 +44,6 @@ pub enum Scope {
     Layer,
     /// Everything.
     All,
-}
-
-/// What a preconditioner wants to know of a minibatch besides its mean gradient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Statistics {
-    /// Nothing.
-    None,
-    /// Mean squares of single rows' gradients.
-    Squares,
-    /// These and mean products with the gradient of the unit's bias.
-    SquaresAndCross,
-    /// The mean of outer products of single rows' gradients.
-    Outer,
-    /// Mean outer products of a layer's inputs, and of its cotangents.
-    Kronecker,
 }
 
 /// Parameters that are preconditioned together.
@@ -99,8 +85,8 @@ pub trait Preconditioner<R: Real>: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// What is to be known of a minibatch.
-    fn statistics(&self) -> Statistics;
+    /// What is to be found of a minibatch besides its gradient.
+    fn statistics(&self) -> GradientStatistics;
 
     /// Numbers of a block's state.
     fn state_len(&self, block: Block) -> usize;

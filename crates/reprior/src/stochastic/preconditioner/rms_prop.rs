@@ -1,8 +1,9 @@
 //! C = M^{−1/2} with M the average of squared mean gradients (Li, Chen, Carlson & Carin 2016; with that root, and the noise
 //! M^{−1/4}, as Marceau-Caron & Ollivier 2017 have it).
 
-use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
+use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, simd};
+use crate::network::GradientStatistics;
 
 /// RMSProp.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -20,8 +21,8 @@ impl<R: Real> Preconditioner<R> for RmsProp {
         self.regularisation.check()
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics::None
+    fn statistics(&self) -> GradientStatistics {
+        GradientStatistics::None
     }
 
     fn state_len(&self, block: Block) -> usize {

@@ -384,7 +384,7 @@ mod tests {
         let point = Point {
             panels: 1,
             weights: &[],
-            turned: &[],
+            transposed: &[],
             input: &input,
             output: &output,
             derivative: &[],

@@ -19,7 +19,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
 use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
-    Diagonal, Identity, Preconditioner, QuasiDiagonal, RmsProp,
+    Elementwise, Identity, Preconditioner, QuasiDiagonal, Regularisation,
 };
 use reprior::stochastic::{
     Dynamics, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
@@ -36,8 +36,18 @@ fn cases() -> Vec<Case> {
     vec![
         ("SGD", Box::new(Identity), false, 0.0),
         ("SGLD", Box::new(Identity), true, 0.0),
-        ("RMSProp SGLD", Box::new(RmsProp::default()), true, 0.0),
-        ("diagonal SGLD", Box::new(Diagonal::default()), true, 1.0),
+        (
+            "RMSProp SGLD",
+            Box::new(Elementwise::rms_prop(Regularisation::default())),
+            true,
+            0.0,
+        ),
+        (
+            "diagonal SGLD",
+            Box::new(Elementwise::diagonal(Regularisation::default())),
+            true,
+            1.0,
+        ),
         (
             "quasi-diagonal SGLD",
             Box::new(QuasiDiagonal::default()),

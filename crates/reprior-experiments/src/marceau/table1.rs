@@ -13,7 +13,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
 use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
-    Diagonal, Identity, Preconditioner, QuasiDiagonal, RmsProp,
+    Elementwise, Identity, Preconditioner, QuasiDiagonal, Regularisation,
 };
 use reprior::stochastic::{
     Averaging, Dynamics, Ensemble, Langevin, LangevinSettings, Objective, PosteriorMean, Prior,
@@ -67,8 +67,8 @@ fn is_baseline(method: &str) -> bool {
 fn preconditioner(method: &str) -> Result<Box<dyn Preconditioner<f32>>, Failure> {
     Ok(match method {
         "sgd" | "dropout" | "identity" => Box::new(Identity),
-        "rmsprop" => Box::new(RmsProp::default()),
-        "diagonal" => Box::new(Diagonal::default()),
+        "rmsprop" => Box::new(Elementwise::rms_prop(Regularisation::default())),
+        "diagonal" => Box::new(Elementwise::diagonal(Regularisation::default())),
         "quasi-diagonal" => Box::new(QuasiDiagonal::default()),
         other => return Err(Failure::Request(format!("unknown method `{other}`"))),
     })

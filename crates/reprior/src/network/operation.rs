@@ -7,7 +7,6 @@
 
 use std::fmt::Debug;
 
-use super::covariance::covariance_of_gradients;
 use crate::compute::{Real, panel_rows};
 
 /// A layer at the point where it is differentiated. What it did not ask to be kept is empty.
@@ -233,13 +232,12 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
     /// of samples, of which those of the lower half are added to.
     fn covariance(
         &self,
-        at: Point<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        spread: Spread<'_, R>,
-        scratch: &mut Vec<R>,
-        out: &mut [R],
+        _at: Point<'_, R>,
+        _cotangents: Cotangents<'_, R>,
+        _spread: Spread<'_, R>,
+        _scratch: &mut Vec<R>,
+        _out: &mut [R],
     ) {
-        covariance_of_gradients(self, at, cotangents, spread, scratch, out);
     }
 
     /// Adds products of single samples' gradients.

@@ -14,7 +14,7 @@ use reprior::compute::{Purpose, Real, Stream};
 use reprior::model::likelihood::Likelihood;
 use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
-    Diagonal, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation, RmsProp,
+    Elementwise, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation,
 };
 use reprior::stochastic::{
     Dynamics, Labels, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
@@ -74,8 +74,8 @@ fn preconditioners<R: Real>(epsilon: f64) -> Vec<Box<dyn Preconditioner<R>>> {
     };
     vec![
         Box::new(Identity),
-        Box::new(RmsProp { regularisation }),
-        Box::new(Diagonal { regularisation }),
+        Box::new(Elementwise::rms_prop(regularisation)),
+        Box::new(Elementwise::diagonal(regularisation)),
         Box::new(QuasiDiagonal { regularisation }),
         Box::new(Full {
             regularisation,

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Shape;
 use crate::compute::{Real, panel_rows, simd};
+use crate::network::covariance::covariance_of_gradients;
 use crate::network::operation::{
-    Cotangent, Direction, Keeps, MomentSums, Operation, Point, no_tangent,
+    Cotangent, Cotangents, Direction, Keeps, MomentSums, Operation, Point, Spread, no_tangent,
 };
 
 /// Frozen statistics of each channel.
@@ -200,6 +201,17 @@ impl<R: Real> Operation<R> for Normalise<R> {
         gradient: &mut [R],
     ) {
         self.to_weights(at.input, cotangent, [true, true], is_per_sample, gradient);
+    }
+
+    fn covariance(
+        &self,
+        at: Point<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        spread: Spread<'_, R>,
+        scratch: &mut Vec<R>,
+        out: &mut [R],
+    ) {
+        covariance_of_gradients(self, at, cotangents, spread, scratch, out);
     }
 
     fn moments(&self, at: Point<'_, R>, cotangent: &[R], moments: MomentSums<'_, R>) {

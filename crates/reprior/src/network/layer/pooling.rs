@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::axis::{AxisTerms, Term};
 use super::{Shape, Window};
 use crate::compute::{Real, panel_rows, simd};
-use crate::network::infinite::{AxisTerms, Term};
 use crate::network::operation::{Direction, Keeps, Operation, Point, no_tangent};
 
 /// Means of windows.

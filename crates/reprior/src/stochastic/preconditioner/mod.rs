@@ -4,8 +4,8 @@
 //! | name | C | statistics of a minibatch |
 //! |---|---|---|
 //! | [`Identity`] | I | none |
-//! | [`RmsProp`] | 1/√(M + ε) | the squared mean gradient |
-//! | [`Diagonal`] | 1/(M + ε) | mean squares of single rows' gradients |
+//! | [RMSProp](Elementwise::rms_prop) | 1/√(M + ε) | the squared mean gradient |
+//! | [diagonal](Elementwise::diagonal) | 1/(M + ε) | mean squares of single rows' gradients |
 //! | [`QuasiDiagonal`] | the inverse of a unit's Fisher matrix, of which the diagonal and the bias' row are kept | these, and mean products with the bias' gradient |
 //! | [`Full`] | (M + ε)⁻¹ | the mean of outer products |
 //! | [`Kfac`] | (A + √ε)⁻¹ ⊗ (G + √ε)⁻¹ for each layer | mean outer products of inputs, and of cotangents |
@@ -14,12 +14,11 @@
 //! moves, the law has a bias besides that of the step size (the term ∇·C is left out, as by Marceau-Caron & Ollivier 2017); with
 //! γ_t → 0 it goes away.
 
-mod diagonal;
+mod elementwise;
 mod full;
 mod identity;
 mod kfac;
 mod quasi_diagonal;
-mod rms_prop;
 
 use std::fmt;
 
@@ -28,12 +27,11 @@ use serde::{Deserialize, Serialize};
 use crate::compute::{NotPositiveDefinite, Real};
 use crate::network::GradientStatistics;
 
-pub use diagonal::Diagonal;
+pub use elementwise::Elementwise;
 pub use full::Full;
 pub use identity::Identity;
 pub use kfac::Kfac;
 pub use quasi_diagonal::QuasiDiagonal;
-pub use rms_prop::RmsProp;
 
 /// What part of the parameters a preconditioner does not mix with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

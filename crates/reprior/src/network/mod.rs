@@ -21,10 +21,7 @@ mod scale;
 pub use activation::Activation;
 pub use composition::{Composition, NetworkError};
 pub use empirical::EmpiricalKernels;
-pub use executor::{
-    Curvature, Executor, Factor, Factors, GradientStatistics, Loss, Moments, categorical_curvature,
-    gaussian_curvature,
-};
+pub use executor::{Curvature, Executor, Factor, Factors, GradientStatistics, Loss, Moments};
 pub(crate) use executor::{
     Dropout, Evaluation, Features, Gradients, Inputs, Minibatch, UnitSums, scale_by,
 };

@@ -121,11 +121,13 @@ impl<R: Real> Objective<R> {
             inputs: &data.inputs,
             columns: self.columns,
             rows: batch,
+            loss: &loss,
+            statistics,
+            dropout,
         };
         let mut draw =
             simulation.map(|stream| move |f: &mut [R]| simulate(data, outputs, f, stream));
         let draw = draw.as_mut().map(|draw| draw as &mut dyn FnMut(&mut [R]));
-        self.gradients
-            .evaluate(team, weights, batch, &loss, statistics, draw, dropout)
+        self.gradients.evaluate(team, weights, batch, draw)
     }
 }

@@ -15,7 +15,6 @@
 //! product 7 to 8. Memory of a thread: two to four times a block's features, besides the gradients of at most 16 shares.
 //! Lengths that do not agree are panics.
 
-mod curvature;
 mod derivatives;
 mod features;
 mod minibatch;
@@ -37,7 +36,6 @@ use pass::Pass;
 use program::Program;
 use workspace::Workspace;
 
-pub use curvature::{categorical_curvature, gaussian_curvature};
 pub(crate) use features::{Features, Inputs, scale_by};
 pub use minibatch::GradientStatistics;
 pub(crate) use minibatch::{Dropout, Evaluation, Gradients, Minibatch, UnitSums};

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::{Dropout, GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
 use crate::compute::{Matrix, Real, SparseColumns, Team, matrix, matrix_mut, multiply, simd};
-use crate::network::{Activation, Composition, Layout, Loss, ParameterMatrix, scale_by};
+use crate::network::{Activation, Composition, Layout, ParameterMatrix, scale_by};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
@@ -84,6 +84,7 @@ impl<R: Real> Dense<R> {
             inputs,
             columns,
             rows: batch,
+            ..
         } = batch;
         self.rows = batch.len();
         self.inputs.resize(batch.len() * columns, R::ZERO);
@@ -181,14 +182,11 @@ impl<R: Real> Plan<R> for Dense<R> {
         team: &mut Team,
         weights: &[R],
         batch: Minibatch<'_, R>,
-        loss: &Loss<'_, R>,
-        statistics: GradientStatistics,
         simulate: Option<&mut dyn FnMut(&mut [R])>,
-        dropout: Option<Dropout>,
     ) -> f64 {
         self.load(team, batch);
         let mut cotangents = std::mem::take(&mut self.cotangents);
-        let f = self.forward(team, weights, dropout);
+        let f = self.forward(team, weights, batch.dropout);
         let (rows, outputs) = (f.nrows(), f.ncols());
         cotangents.clear();
         for row in 0..rows {
@@ -199,14 +197,14 @@ impl<R: Real> Plan<R> for Dense<R> {
             simulate(&mut simulated);
             simulated
         });
-        let total = to_cotangents(&mut cotangents, outputs, loss);
+        let total = to_cotangents(&mut cotangents, outputs, batch.loss);
         if let Some(simulated) = simulated {
             self.backward(team, weights, &simulated);
             self.square();
             self.backward(team, weights, &cotangents);
         } else {
             self.backward(team, weights, &cotangents);
-            if statistics != GradientStatistics::None {
+            if batch.statistics != GradientStatistics::None {
                 self.square();
             }
         }

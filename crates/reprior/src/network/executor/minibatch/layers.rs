@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Dropout, GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
+use super::{GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
 use crate::compute::{Matrix, Real, Team, matrix, matrix_mut, multiply, panel_rows};
 use crate::network::{Executor, Loss, Moments};
 
@@ -157,12 +157,12 @@ impl<R: Real> Plan<R> for Layers<R> {
         _: &mut Team,
         weights: &[R],
         batch: Minibatch<'_, R>,
-        loss: &Loss<'_, R>,
-        statistics: GradientStatistics,
         simulate: Option<&mut dyn FnMut(&mut [R])>,
-        _: Option<Dropout>,
     ) -> f64 {
         self.load(batch);
+        let Minibatch {
+            loss, statistics, ..
+        } = batch;
         let (rows, dim) = (batch.rows.len(), weights.len());
         self.gradient.resize(dim, R::ZERO);
         self.moments.resize(match statistics {

@@ -41,8 +41,8 @@ impl GradientStatistics {
     }
 }
 
-/// Rows to be evaluated together.
-#[derive(Debug, Clone, Copy)]
+/// Rows to be evaluated together, and what is wanted of them.
+#[derive(Clone, Copy)]
 pub(crate) struct Minibatch<'a, R> {
     /// Of all rows, row-major.
     pub inputs: &'a [R],
@@ -50,6 +50,11 @@ pub(crate) struct Minibatch<'a, R> {
     pub columns: usize,
     /// Which of the rows.
     pub rows: &'a [u32],
+    /// The loss of a row, which is given its number in the batch.
+    pub loss: &'a Loss<'a, R>,
+    pub statistics: GradientStatistics,
+    /// Without effect on networks that are not fully connected.
+    pub dropout: Option<Dropout>,
 }
 
 /// Where sums over rows of a few units' gradients go; what is empty is not wanted.
@@ -62,16 +67,12 @@ pub(crate) struct UnitSums<'a, R> {
 /// One way to evaluate minibatches.
 trait Plan<R>: fmt::Debug + Send + Sync {
     /// See [`Gradients::evaluate`].
-    #[expect(clippy::too_many_arguments)]
     fn evaluate(
         &mut self,
         team: &mut Team,
         weights: &[R],
         batch: Minibatch<'_, R>,
-        loss: &Loss<'_, R>,
-        statistics: GradientStatistics,
         simulate: Option<&mut dyn FnMut(&mut [R])>,
-        dropout: Option<Dropout>,
     ) -> f64;
 
     /// See [`Evaluation::scaled_sums`].
@@ -116,25 +117,20 @@ impl<R: Real> Gradients<R> {
         self.dense.is_some()
     }
 
-    /// The sum over a minibatch of `loss`, which is given the row's number in the batch. Statistics are of the gradients of that
-    /// loss, or of those whose cotangents `simulate` writes in place of all outputs (row-major). `dropout` has no effect on networks
-    /// that are not fully connected.
-    #[expect(clippy::too_many_arguments)]
+    /// Goes forward and back. Statistics are of the gradients of the loss, or of those whose cotangents `simulate` writes in place of
+    /// all outputs (row-major).
     pub fn evaluate(
         &mut self,
         team: &mut Team,
         weights: &[R],
         batch: Minibatch<'_, R>,
-        loss: &Loss<'_, R>,
-        statistics: GradientStatistics,
         simulate: Option<&mut dyn FnMut(&mut [R])>,
-        dropout: Option<Dropout>,
     ) -> Evaluation<'_, R> {
         let plan: &mut dyn Plan<R> = match &mut self.dense {
-            Some(dense) if statistics.are_elementwise() => dense,
+            Some(dense) if batch.statistics.are_elementwise() => dense,
             _ => &mut self.layers,
         };
-        let loss = plan.evaluate(team, weights, batch, loss, statistics, simulate, dropout);
+        let loss = plan.evaluate(team, weights, batch, simulate);
         Evaluation { loss, plan }
     }
 }

@@ -127,7 +127,7 @@ impl<'a> ClosedForm<'a> {
 /// A wrong request: a network without one.
 fn network(problem: &Problem) -> Result<InfiniteNetwork, Failure> {
     let method = problem.settings.sampler.method;
-    InfiniteNetwork::new(&problem.architecture.to_composition())
+    InfiniteNetwork::new(&problem.architecture)
         .map_err(|error| Failure::request(format!("--method {method}: {error}")))
 }
 
@@ -139,14 +139,14 @@ impl Predict for ClosedForm<'_> {
         let kind = problem.kind();
         let mut block = Block {
             kind,
-            rows: inputs.len() / problem.architecture.inputs,
+            rows: inputs.len() / problem.architecture.inputs(),
             outputs: maps.len(),
             mean: Vec::new(),
             variance: Vec::new(),
         };
         let spread = kind.spread(maps.len());
         let train = problem.rows_of(&self.inputs);
-        for part in inputs.chunks(BLOCK_ROWS * problem.architecture.inputs) {
+        for part in inputs.chunks(BLOCK_ROWS * problem.architecture.inputs()) {
             let test = problem.rows_of(part);
             let kinds = kinds(covariance);
             let cross = self.network.cross_kernels(train, test, kinds, self.threads);
@@ -184,7 +184,7 @@ impl Predict for ClosedForm<'_> {
 impl Problem {
     /// Row-major inputs as a matrix with a row for each.
     fn rows_of<'a>(&self, inputs: &'a [f64]) -> Matrix<'a, f64> {
-        let columns = self.architecture.inputs;
+        let columns = self.architecture.inputs();
         matrix(inputs, columns, inputs.len() / columns).transpose()
     }
 }

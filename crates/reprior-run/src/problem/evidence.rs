@@ -3,9 +3,8 @@
 
 use reprior::compute::matrix;
 use reprior::gaussian_process::{Covariance, fit_noise, fit_scales};
+use reprior::network::Composition;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
-use reprior::network::layer::Layer;
-use reprior::network::{Architecture, Composition, LayerScale};
 
 use crate::failure::Failure;
 use crate::settings::{ModelSettings, NoiseSetting};
@@ -53,7 +52,7 @@ impl Choice {
 /// A wrong request: a network without an infinitely wide limit.
 pub(super) fn choose(
     settings: &mut ModelSettings,
-    architecture: &Architecture,
+    architecture: &Composition,
     covariance: Covariance,
     inputs: &[f64],
     targets: &[f64],
@@ -61,13 +60,12 @@ pub(super) fn choose(
     if settings.noise != Some(NoiseSetting::Auto) {
         return Ok(None);
     }
-    let columns = architecture.inputs;
+    let columns = architecture.inputs();
     let all = inputs.len() / columns;
-    let is_vector = |network: &Composition| network.input.pixels() == 1;
-    let rows = all.min(match &architecture.composition {
-        Some(network) if !is_vector(network) && settings.scales_auto => MOST_IMAGES_WITH_SCALES,
-        Some(network) if !is_vector(network) => MOST_IMAGES,
-        _ => MOST_ROWS,
+    let rows = all.min(match architecture.input.pixels() {
+        0 | 1 => MOST_ROWS,
+        _ if settings.scales_auto => MOST_IMAGES_WITH_SCALES,
+        _ => MOST_IMAGES,
     });
     let inputs = matrix(&inputs[..rows * columns], columns, rows).transpose();
     let targets: Vec<f64> = targets
@@ -80,7 +78,7 @@ pub(super) fn choose(
             "--noise auto needs the kernel of the infinitely wide network: {error}"
         ))
     };
-    let network = InfiniteNetwork::new(&architecture.to_composition()).map_err(|e| refuse(&e))?;
+    let network = InfiniteNetwork::new(architecture).map_err(|e| refuse(&e))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let choice = if settings.scales_auto {
         let found = fit_scales(&network, covariance, inputs, &targets, threads)
@@ -121,7 +119,7 @@ pub(super) fn choose(
 }
 
 /// Multiplies all σ_w by the first factor and all σ_b by the second.
-fn multiply_scales(settings: &mut ModelSettings, architecture: &Architecture, factors: [f64; 2]) {
+fn multiply_scales(settings: &mut ModelSettings, architecture: &Composition, factors: [f64; 2]) {
     let [weight, bias] = factors.map(|factor| factor * factor);
     let variances = settings.weight_variance.iter_mut();
     variances.for_each(|variance| *variance *= weight);
@@ -129,30 +127,13 @@ fn multiply_scales(settings: &mut ModelSettings, architecture: &Architecture, fa
     variances.for_each(|variance| *variance *= bias);
     settings.readout_weight_variance *= weight;
     settings.readout_bias_variance *= bias;
-    if let Some(composition) = &architecture.composition {
+    if settings.layers.is_some() || architecture.as_fully_connected().is_none() {
         // a name stands for scales of its own
-        let mut layers = composition.layers.clone();
-        multiply_layers(&mut layers, factors);
-        settings.set_layers(layers);
-    }
-}
-
-fn multiply(scale: &mut LayerScale, [weight, bias]: [f64; 2]) {
-    scale.weight *= weight;
-    scale.bias *= bias;
-}
-
-fn multiply_layers(layers: &mut [Layer], factors: [f64; 2]) {
-    for layer in layers {
-        match layer {
-            Layer::Dense(layer) => multiply(&mut layer.scale, factors),
-            Layer::Convolution(layer) => multiply(&mut layer.scale, factors),
-            Layer::Parallel(layer) => {
-                for branch in &mut layer.branches {
-                    multiply_layers(&mut branch.layers, factors);
-                }
-            }
-            _ => {}
+        let mut network = architecture.clone();
+        for scale in network.hidden_scales_mut() {
+            scale.weight *= factors[0];
+            scale.bias *= factors[1];
         }
+        settings.set_layers(network.layers);
     }
 }

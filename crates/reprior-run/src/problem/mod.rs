@@ -14,7 +14,7 @@ use reprior::model::likelihood::{Likelihood, LikelihoodName};
 use reprior::model::{
     Affine, Dataset, InputKind, InputValues, Model, PixelScaling, Split, Standardisation, Targets,
 };
-use reprior::network::Architecture;
+use reprior::network::Composition;
 use reprior_io::data::{BUILT_INS, load, target_columns};
 use reprior_io::run::{DrawStore, Files, Values};
 
@@ -39,7 +39,7 @@ pub struct Problem {
     pub settings: Settings,
     /// What the data are.
     pub description: DataDescription,
-    pub(crate) architecture: Architecture,
+    pub(crate) architecture: Composition,
     /// In their own units.
     pub(crate) train: Dataset,
     pub(crate) test: Dataset,

@@ -5,7 +5,7 @@
 //! seen to shrink their steps a thousandfold for it.
 
 use reprior::compute::matrix;
-use reprior::network::Architecture;
+use reprior::network::Composition;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 
 use crate::settings::{MethodName, Precision, Settings};
@@ -15,7 +15,7 @@ use crate::words::number;
 const MOST_CONTRAST: f64 = 100.0;
 
 /// Replaces `auto` in the settings; returns words where that is double precision.
-pub(super) fn choose(settings: &mut Settings, network: &Architecture) -> Option<String> {
+pub(super) fn choose(settings: &mut Settings, network: &Composition) -> Option<String> {
     if settings.sampler.precision != Precision::Auto {
         return None;
     }
@@ -39,14 +39,13 @@ pub(super) fn choose(settings: &mut Settings, network: &Architecture) -> Option<
 
 /// Prior variance of the infinitely wide network's function at an input whose columns are one standard deviation from their
 /// means; none for networks on images, whose kernels take long, and those without a limit.
-fn typical_variance(network: &Architecture) -> Option<f64> {
-    let composition = network.to_composition();
-    if composition.input.pixels() != 1 {
+fn typical_variance(network: &Composition) -> Option<f64> {
+    if network.input.pixels() != 1 {
         return None;
     }
-    let infinite = InfiniteNetwork::new(&composition).ok()?;
-    let input = vec![1.0; network.inputs];
-    let input = matrix(&input, 1, network.inputs);
+    let infinite = InfiniteNetwork::new(network).ok()?;
+    let input = vec![1.0; network.inputs()];
+    let input = matrix(&input, 1, network.inputs());
     let kernels = infinite.kernels(input, Kinds::Nngp, 1).ok()?;
     kernels.nngp.first().copied()
 }

@@ -3,8 +3,7 @@
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use reprior::network::Architecture;
-use reprior::stochastic::Layout;
+use reprior::network::{Composition, Layout};
 use reprior_io::regular;
 use reprior_io::run::{Files, WEIGHTS};
 use reprior_io::weights::{read_sequential, read_sequential_bytes};
@@ -30,20 +29,19 @@ impl GivenWeights {
     /// A wrong request: a file that cannot be used, or weights too large for the precision.
     pub fn read(
         settings: &mut Settings,
-        network: &mut Architecture,
+        network: &mut Composition,
         run: Option<&Files>,
     ) -> Result<Option<Self>, Failure> {
         let Some(path) = settings.minibatch.weights.take() else {
             return Ok(None);
         };
-        let composition = network.to_composition();
         let read = match run.filter(|run| run.folder().is_none()) {
             Some(run) => {
                 let bytes = run.read(WEIGHTS).map_err(Failure::request)?;
                 let bytes = Cursor::new(bytes.as_ref().map_or(&[][..], |bytes| bytes));
-                read_sequential_bytes(bytes, &path, &composition)
+                read_sequential_bytes(bytes, &path, network)
             }
-            None => read_sequential(&path, &composition),
+            None => read_sequential(&path, network),
         };
         let (filled, parameters) = read.map_err(Failure::request)?;
         let is_too_large = |parameter: &&f64| !(**parameter as f32).is_finite();
@@ -55,9 +53,7 @@ impl GivenWeights {
                 path.display()
             )));
         }
-        if network.composition.is_some() {
-            *network = Architecture::of(filled);
-        }
+        *network = filled;
         settings.minibatch.weights = Some(WEIGHTS.into());
         Ok(Some(Self { path, parameters }))
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use reprior::compute::Real;
 use reprior::stochastic::preconditioner::{
-    Diagonal, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation, RmsProp,
+    Elementwise, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation,
 };
 use reprior::stochastic::{Averaging, Dynamics, Prior, StepSize};
 use serde::{Deserialize, Serialize};
@@ -217,8 +217,8 @@ impl MinibatchSettings {
         let regularisation = self.regularisation();
         match self.preconditioner() {
             PreconditionerName::Identity => Box::new(Identity),
-            PreconditionerName::RmsProp => Box::new(RmsProp { regularisation }),
-            PreconditionerName::Diagonal => Box::new(Diagonal { regularisation }),
+            PreconditionerName::RmsProp => Box::new(Elementwise::rms_prop(regularisation)),
+            PreconditionerName::Diagonal => Box::new(Elementwise::diagonal(regularisation)),
             PreconditionerName::QuasiDiagonal => Box::new(QuasiDiagonal { regularisation }),
             PreconditionerName::Full => Box::new(Full {
                 regularisation,

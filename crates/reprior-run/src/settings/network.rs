@@ -5,7 +5,7 @@ use std::path::Path;
 use reprior::compute::Real;
 use reprior::model::{InputKind, InputReduction};
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::{Architecture, Composition, LayerScale, Named};
+use reprior::network::{Composition, LayerScale, Named};
 use reprior_io::regular;
 use serde::Deserialize;
 
@@ -86,7 +86,7 @@ impl ModelSettings {
         inputs: usize,
         outputs: usize,
         reduction: InputReduction,
-    ) -> Result<Architecture, Failure> {
+    ) -> Result<Composition, Failure> {
         let named = match &self.layers {
             Some(_) => None,
             None => match self.named()? {
@@ -96,11 +96,6 @@ impl ModelSettings {
                 named => Some(named),
             },
         };
-        if reduction == InputReduction::On {
-            return Err(Failure::request(
-                "--input-reduction on needs a fully connected network (fcn:…): leave it out",
-            ));
-        }
         let input = match kind {
             InputKind::Image {
                 height,
@@ -123,11 +118,16 @@ impl ModelSettings {
             },
         };
         let readout_scale = self.readout_scale()?;
-        let network = Architecture::of(Composition {
+        let network = Composition {
             readout_scale,
             ..composition
-        });
+        };
         network.check().map_err(Failure::request)?;
+        if reduction == InputReduction::On && network.as_fully_connected().is_none() {
+            return Err(Failure::request(
+                "--input-reduction on needs a fully connected network (fcn:…): leave it out",
+            ));
+        }
         Ok(network)
     }
 
@@ -161,7 +161,7 @@ impl ModelSettings {
         inputs: usize,
         outputs: usize,
         hidden: Vec<usize>,
-    ) -> Result<Architecture, Failure> {
+    ) -> Result<Composition, Failure> {
         let joined = |pair: &[usize]| pair[0] as f64 * pair[1] as f64;
         let weights_between: f64 = hidden.windows(2).map(joined).sum();
         if hidden.iter().any(|&width| width > MOST_WIDTH) || weights_between > MOST_WEIGHTS {
@@ -180,13 +180,13 @@ impl ModelSettings {
         };
         let weights = per_layer(&self.weight_variance, "--weight-variance")?;
         let biases = per_layer(&self.bias_variance, "--bias-variance")?;
-        let scales = weights.iter().zip(&biases).map(|(w, b)| scale(*w, *b));
-        Ok(Architecture {
-            hidden_scales: scales.collect::<Result<_, _>>()?,
-            readout_scale: self.readout_scale()?,
-            activation: self.activation,
-            ..Architecture::new(inputs, &hidden, outputs, self.activation)
-        })
+        let mut network = Composition::fully_connected(inputs, &hidden, outputs, self.activation);
+        network.readout_scale = self.readout_scale()?;
+        let variances = weights.into_iter().zip(biases);
+        for (own, (weight, bias)) in network.hidden_scales_mut().into_iter().zip(variances) {
+            *own = scale(weight, bias)?;
+        }
+        Ok(network)
     }
 
     fn readout_scale(&self) -> Result<LayerScale, Failure> {
@@ -230,13 +230,13 @@ fn scale(weight_variance: f64, bias_variance: f64) -> Result<LayerScale, Failure
 
 /// Row-major inputs in the order that the network takes them: data come plane by plane, layers other than dense ones take
 /// the channels of each pixel together.
-pub fn arrange<R: Real>(architecture: &Architecture, kind: InputKind, inputs: Vec<R>) -> Vec<R> {
+pub fn arrange<R: Real>(architecture: &Composition, kind: InputKind, inputs: Vec<R>) -> Vec<R> {
     match kind {
         InputKind::Image {
             height,
             width,
             channels,
-        } if architecture.composition.is_some() && channels > 1 => {
+        } if architecture.input.pixels() > 1 && channels > 1 => {
             let pixels = height * width;
             let mut arranged = Vec::with_capacity(inputs.len());
             for image in inputs.chunks_exact(pixels * channels) {

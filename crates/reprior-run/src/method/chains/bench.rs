@@ -129,6 +129,8 @@ fn peak<R: Stored>(budget: Duration) -> f64 {
 fn parts<R: Stored>(sizes: &Sizes, dim: usize, budget: Duration) -> Vec<Part> {
     let architecture = &sizes.architecture;
     let (n, r, p) = (sizes.rows, sizes.first_rows, architecture.readout_rows());
+    let hidden = architecture.as_fully_connected();
+    let widths = architecture.hidden_widths();
     let mut parts = Vec::new();
     let mut part = |name, operations, seconds| {
         parts.push(Part {
@@ -142,7 +144,7 @@ fn parts<R: Stored>(sizes: &Sizes, dim: usize, budget: Duration) -> Vec<Part> {
     let mut position = noise::<R>(dim);
     let seconds = shortest(budget, || stream.fill_normal(&mut position));
     part("normal numbers", None, seconds);
-    if let Some(&units) = architecture.hidden.first() {
+    if let Some(&units) = widths.first() {
         let is_triangular = r <= n && sizes.is_reduced();
         let shape = if is_triangular {
             Shape::Lower
@@ -166,22 +168,22 @@ fn parts<R: Stored>(sizes: &Sizes, dim: usize, budget: Duration) -> Vec<Part> {
             seconds,
         );
     }
-    if let Some(composition) = &architecture.composition {
-        let executor = Executor::<R>::new(composition);
+    if hidden.is_none() {
+        let executor = Executor::<R>::new(architecture);
         if let Ok(mut executor) = executor {
-            let (inputs, weights) = (architecture.inputs, architecture.inner_parameters(0));
+            let (inputs, weights) = (architecture.inputs(), architecture.inner_parameters());
             let (x, weights) = (noise::<R>(n * inputs), noise::<R>(weights));
             let mut out = noise::<R>(n * (p - 1));
             let seconds = shortest(budget, || {
                 let out = matrix_mut(&mut out, n, p - 1);
                 executor.features(&weights, matrix(&x, n, inputs), out);
             });
-            let operations = n as f64 * composition.operations();
+            let operations = n as f64 * architecture.operations();
             part("layers", Some((operations, false)), seconds);
         }
     }
     let (mut operations, mut seconds) = (0.0, 0.0);
-    for pair in architecture.hidden.windows(2) {
+    for pair in widths.windows(2) {
         let (below, units) = (pair[0] + 1, pair[1]);
         let (h, w) = (noise::<R>(n * below), noise::<R>(below * units));
         let mut out = noise::<R>(n * units);
@@ -200,13 +202,14 @@ fn parts<R: Stored>(sizes: &Sizes, dim: usize, budget: Duration) -> Vec<Part> {
     if operations > 0.0 {
         part("layers above", Some((operations, false)), seconds);
     }
-    let numbers = n * architecture.hidden.iter().sum::<usize>();
-    if numbers > 0 {
+    let numbers = n * widths.iter().sum::<usize>();
+    let activation = hidden.and_then(|hidden| hidden.first()?.activation);
+    if let Some(activation) = activation {
         let (source, mut values) = (noise::<R>(numbers), noise::<R>(numbers));
         let copying = shortest(budget, || values.copy_from_slice(&source));
         let both = shortest(budget, || {
             values.copy_from_slice(&source);
-            architecture.activation.apply(&mut values);
+            activation.apply(&mut values);
         });
         part("activation", None, both - copying);
     }
@@ -297,9 +300,9 @@ fn bench<R: Stored>(
         problem: format!(
             "{} rows, {}, {} coordinates",
             sizes.rows,
-            match &sizes.architecture.composition {
-                Some(_) => format!("{} parameters", sizes.architecture.parameters()),
-                None => format!("hidden layers {:?}", sizes.architecture.hidden),
+            match sizes.architecture.as_fully_connected() {
+                Some(_) => format!("hidden layers {:?}", sizes.architecture.hidden_widths()),
+                None => format!("{} parameters", sizes.architecture.parameters()),
             },
             sizes.coordinates
         ),

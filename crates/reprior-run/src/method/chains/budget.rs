@@ -1,8 +1,9 @@
 //! Memory and operations that a run takes, from its sizes alone.
 
 use reprior::model::likelihood::LikelihoodName;
-use reprior::network::{Architecture, Composition, Trunk};
-use reprior::posterior::{Coordinates, Readout, Regulariser, Space};
+use reprior::network::Composition;
+use reprior::network::layer::Layer;
+use reprior::posterior::{Coordinates, FeatureMap, Readout, Regulariser, Space};
 use reprior::sampler::Method;
 
 use super::{sampler_settings, tangent};
@@ -11,7 +12,7 @@ use crate::settings::{Determinant, Precision, Settings};
 /// The sizes that decide everything.
 #[derive(Debug, Clone)]
 pub struct Sizes {
-    pub architecture: Architecture,
+    pub architecture: Composition,
     pub rows: usize,
     pub test_rows: usize,
     pub chains: usize,
@@ -60,16 +61,16 @@ impl Sizes {
     pub fn new(
         settings: &Settings,
         method: Method,
-        architecture: Architecture,
+        architecture: Composition,
         [rows, test_rows]: [usize; 2],
     ) -> Self {
         use reprior::model::InputReduction;
-        let whole = architecture.whole_columns();
+        let whole = architecture.design_columns();
         let is_reduced = match settings.sampler.input_reduction {
             InputReduction::Auto => rows < whole,
             InputReduction::On => true,
             InputReduction::Off => false,
-        } && !architecture.hidden.is_empty();
+        } && !architecture.hidden_widths().is_empty();
         let space = settings.sampler.space.forced();
         let (schedule, sampler) = (settings.schedule(), sampler_settings(settings, method));
         let outputs = architecture.outputs;
@@ -108,7 +109,9 @@ impl Sizes {
 
     /// Parameters below the readout in the chain's coordinates.
     pub fn inner_parameters(&self) -> usize {
-        self.architecture.inner_parameters(self.first_rows)
+        self.architecture
+            .with_design_columns(self.first_rows)
+            .inner_parameters()
     }
 
     /// Parameters of the network in the chain's coordinates.
@@ -149,7 +152,11 @@ impl Sizes {
     /// The same problem with every hidden layer of another width.
     pub fn with_width(&self, settings: &Settings, width: usize) -> Self {
         let mut architecture = self.architecture.clone();
-        architecture.hidden.iter_mut().for_each(|w| *w = width);
+        for layer in &mut architecture.layers {
+            if let Layer::Dense(layer) = layer {
+                layer.units = width;
+            }
+        }
         Self::new(
             settings,
             self.method,
@@ -160,7 +167,8 @@ impl Sizes {
 
     /// Whether the first layer's inputs are reduced.
     pub fn is_reduced(&self) -> bool {
-        !self.architecture.hidden.is_empty() && self.first_rows < self.architecture.whole_columns()
+        !self.architecture.hidden_widths().is_empty()
+            && self.first_rows < self.architecture.design_columns()
     }
 
     /// Memory and operations. Memory counts every buffer that grows with the problem.
@@ -169,7 +177,7 @@ impl Sizes {
         let architecture = &self.architecture;
         let (n, t, r) = (self.rows, self.test_rows, self.first_rows);
         let (d, c, p) = (
-            architecture.inputs,
+            architecture.inputs(),
             architecture.outputs,
             architecture.readout_rows(),
         );
@@ -189,15 +197,11 @@ impl Sizes {
             (n + t) * (d + 1) * 8
         };
         let designs = (n * r + t * (r + residual)) * real;
-        let trunk = |rows: usize, gradients: bool| match self.precision {
-            // features, and a copy of the weights in the order of the way back
-            _ if architecture.composition.is_some() => {
-                let gradients = if gradients { rows * p + 2 * inner } else { 0 };
-                (rows * p + gradients) * real
-            }
-            Precision::Auto | Precision::F32 => Trunk::<f32>::bytes(architecture, rows, gradients),
-            Precision::F64 => Trunk::<f64>::bytes(architecture, rows, gradients),
+        let feature_bytes = match self.precision {
+            Precision::Auto | Precision::F32 => FeatureMap::<f32>::bytes,
+            Precision::F64 => FeatureMap::<f64>::bytes,
         };
+        let features = |rows, gradients| feature_bytes(architecture, rows, gradients);
         let groups = self.noise_scales;
         let bytes = match self.precision {
             Precision::Auto | Precision::F32 => Readout::<f32>::bytes,
@@ -223,8 +227,8 @@ impl Sizes {
             Method::Pcn | Method::Rwm => 2,
         };
         let states = if self.arrives { states.max(5) } else { states };
-        let first_width = architecture.hidden.first().copied().unwrap_or(0);
-        let recording = trunk(t, false)
+        let first_width = architecture.hidden_widths().first().copied().unwrap_or(0);
+        let recording = features(t, false)
             + residual * first_width * real
             + (inner + p * c) * (real + 16)
             + t * c * 32;
@@ -236,7 +240,7 @@ impl Sizes {
             Some(determinant) => tangent::bytes(n, c, dimension, determinant),
             None => 0,
         };
-        let chain = trunk(n, with_gradients)
+        let chain = features(n, with_gradients)
             + ellipse
             + readout
             + states * dimension * real
@@ -265,9 +269,12 @@ impl Sizes {
             architecture.outputs as f64,
         );
         let p = architecture.readout_rows() as f64;
-        let layers = architecture.composition.as_ref();
-        let layers = n * layers.map_or(0.0, Composition::operations);
-        let widths: Vec<f64> = architecture.hidden.iter().map(|&w| w as f64).collect();
+        let layers = match architecture.as_fully_connected() {
+            Some(_) => 0.0,
+            None => n * architecture.operations(),
+        };
+        let widths = architecture.hidden_widths();
+        let widths: Vec<f64> = widths.iter().map(|&w| w as f64).collect();
         let first = widths.first().map_or(0.0, |w| {
             if self.is_reduced() {
                 n * r * w

@@ -7,7 +7,7 @@ use reprior::chain::{Moments, Observer, Schedule, Snapshot, Statistics};
 use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
 use reprior::model::likelihood::Likelihood;
 use reprior::model::{Affine, TestDesign};
-use reprior::network::Architecture;
+use reprior::network::Composition;
 use reprior::posterior::Recorder;
 use reprior::sampler::State;
 use reprior_io::run::{DrawWriter, RunError, Values};
@@ -36,7 +36,7 @@ pub enum RecordError {
 pub struct Common<R> {
     pub schedule: Schedule,
     pub predictions: PredictionRecord,
-    pub architecture: Architecture,
+    pub architecture: Composition,
     /// Maps of the outputs back to their own units; for classes, identities.
     pub outputs: Vec<Affine>,
     pub likelihood: Arc<dyn Likelihood>,

@@ -1,8 +1,7 @@
 //! What chains on all data record.
 
 use reprior::model::likelihood::LikelihoodName;
-use reprior::network::Architecture;
-use reprior::stochastic::Layout;
+use reprior::network::{Composition, Layout};
 use reprior_io::run::{DataType, Draws, Schema};
 
 use super::budget::Sizes;
@@ -34,9 +33,8 @@ record::statistics!(
 );
 
 /// The network's layers with parameters.
-pub fn tensors(architecture: &Architecture) -> Vec<LayerTensors> {
-    let network = architecture.to_composition();
-    record::tensors(&Layout::new(&network), network.layers.len())
+pub fn tensors(network: &Composition) -> Vec<LayerTensors> {
+    record::tensors(&Layout::new(network), network.layers.len())
 }
 
 /// The schema of a problem's run.

@@ -1,7 +1,7 @@
 //! `--coordinates tangent`: what it is not for, and what it takes.
 
 use reprior::model::likelihood::LikelihoodName;
-use reprior::network::Architecture;
+use reprior::network::Composition;
 use reprior::sampler::Method;
 
 use crate::failure::Failure;
@@ -59,7 +59,7 @@ pub fn bytes(rows: usize, outputs: usize, dimension: usize, determinant: Determi
 
 /// Operations of ℓ: the Jacobian, its kernel and eigenvalues, and the products that the determinant takes.
 pub fn operations(
-    architecture: &Architecture,
+    architecture: &Composition,
     rows: usize,
     dimension: usize,
     forward: f64,

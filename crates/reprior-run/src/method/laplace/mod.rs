@@ -6,7 +6,7 @@ mod parts;
 mod warnings;
 
 use reprior::chain::{AroundMode, MinibatchChain};
-use reprior::stochastic::Layout;
+use reprior::network::Layout;
 use reprior_io::run::{DataType, DrawStore, Group, Number, Selection, Variable};
 
 use self::fits::{CLOSED_FORM, MODES, has_closed_form};
@@ -157,7 +157,7 @@ impl Family for Laplace {
         let (likelihood, rows) = (settings.model.likelihood, resolved.train);
         settings.laplace.write_out(self.0, likelihood, rows);
         // a wrong request is refused before any training
-        let layout = Layout::new(&problem.architecture.to_composition());
+        let layout = Layout::new(&problem.architecture);
         let priors = &resolved.settings.priors;
         problem.settings.laplace.draws(self.0, &layout, priors)?;
         output_curvature(&problem.settings.model, &[1.0]).map(|_| ())

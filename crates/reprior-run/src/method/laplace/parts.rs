@@ -6,7 +6,8 @@ use reprior::laplace::{
     OutputCurvature, PrecisionPer,
 };
 use reprior::model::likelihood::LikelihoodName;
-use reprior::stochastic::{Layout, Prior};
+use reprior::network::Layout;
+use reprior::stochastic::Prior;
 
 use crate::failure::Failure;
 use crate::method::plan::available_memory;
@@ -142,7 +143,7 @@ impl LaplaceSettings {
         if method == MinibatchMethod::LaplaceDiffusion {
             return (lanczos, most * self.diffusion_steps.unwrap_or(20));
         }
-        let factors = |layers: &[reprior::stochastic::Parameters]| -> u64 {
+        let factors = |layers: &[reprior::network::ParameterMatrix]| -> u64 {
             let numbers = layers
                 .iter()
                 .map(|layer| layer.rows.pow(2) + layer.units.pow(2));

@@ -1,9 +1,9 @@
 //! What a run of a minibatch method takes: memory, disk, operations.
 
 use reprior::chain::Collection;
-use reprior::network::Composition;
+use reprior::network::{Composition, Layout};
+use reprior::stochastic::Dynamics;
 use reprior::stochastic::preconditioner::{Block, Preconditioner, Scope};
-use reprior::stochastic::{Dynamics, Layout};
 use reprior_io::run::Group;
 
 use super::resolve::Resolved;

@@ -7,8 +7,9 @@ use reprior::chain::{Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Affine;
 use reprior::model::likelihood::Likelihood;
+use reprior::network::Layout;
 use reprior::posterior::Projection;
-use reprior::stochastic::{Averaging, Ensemble, LangevinState, Layout, PosteriorMean, Swag};
+use reprior::stochastic::{Averaging, Ensemble, LangevinState, PosteriorMean, Swag};
 use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
 use serde::{Deserialize, Serialize};
 

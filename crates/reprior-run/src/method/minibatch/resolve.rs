@@ -3,8 +3,9 @@
 use reprior::chain::{Collection, MinibatchPlan, Schedule as Lengths};
 use reprior::model::Noise;
 use reprior::model::likelihood::LikelihoodName;
+use reprior::network::Layout;
 use reprior::stochastic::preconditioner::Decay;
-use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Layout, Prior};
+use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Prior};
 
 use crate::failure::Failure;
 use crate::problem::Problem;
@@ -353,7 +354,7 @@ pub fn resolve(problem: &Problem, method: MinibatchMethod) -> Result<Resolved, F
     let (settings, architecture) = (&problem.settings, &problem.architecture);
     let own = &settings.minibatch;
     if method == MinibatchMethod::Dropout {
-        if architecture.composition.is_some() {
+        if architecture.as_fully_connected().is_none() {
             return Err(Failure::request(
                 "dropout is for fully connected networks: use --network fcn:WIDTH, or another --method",
             ));
@@ -368,7 +369,7 @@ pub fn resolve(problem: &Problem, method: MinibatchMethod) -> Result<Resolved, F
             )));
         }
     }
-    let layout = Layout::new(&architecture.to_composition());
+    let layout = Layout::new(architecture);
     let resolved = settings.resolve_minibatch(method, problem.description.train_rows, &layout)?;
     let checked = match settings.sampler.precision {
         Precision::Auto | Precision::F32 => resolved
@@ -398,7 +399,7 @@ pub fn complete(
     problem.read_weights()?;
     let resolved = resolve(problem, method)?;
     problem.settings.write_out(&resolved);
-    let layout = Layout::new(&problem.architecture.to_composition());
+    let layout = Layout::new(&problem.architecture);
     let more = of_each_chain(problem, &layout) as u64;
     let load = Load::of(problem, [layout.len(); 2], more);
     load.resolve(&mut problem.settings);

@@ -6,9 +6,9 @@ use std::time::Instant;
 use reprior::chain::{Collection, MinibatchChain, Moments};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Noise;
-use reprior::network::Composition;
+use reprior::network::{Composition, Layout};
 use reprior::stochastic::{
-    Ensemble, Langevin, Layout, MinibatchData, Objective, PosteriorMean, Validation,
+    Ensemble, Langevin, MinibatchData, Objective, PosteriorMean, Validation,
 };
 use reprior_io::run::{Checkpoint, DrawStore, Values};
 
@@ -97,7 +97,7 @@ impl AfterTraining for PredictOfMeans {
 /// # Errors
 /// A layer that does not fit.
 pub fn network(problem: &Problem) -> Result<Composition, Failure> {
-    let network = problem.architecture.to_composition();
+    let network = problem.architecture.clone();
     match problem.settings.minibatch.parametrisation() {
         Parametrisation::Ntk => Ok(network),
         Parametrisation::Standard => network
@@ -145,7 +145,7 @@ fn data<R: Stored>(
     resolved: &Resolved,
 ) -> Result<(MinibatchData<R>, Option<MinibatchData<R>>), Failure> {
     let (rows, held_out) = (problem.description.train_rows, resolved.validation);
-    let (columns, outputs) = (problem.architecture.inputs, problem.architecture.outputs);
+    let (columns, outputs) = (problem.architecture.inputs(), problem.architecture.outputs);
     let mut inputs: Vec<R> = problem.arranged(&problem.train.inputs);
     let by_row = |row: usize| (0..outputs).map(move |output| problem.targets[output * rows + row]);
     let mut targets: Vec<f64> = (0..rows).flat_map(by_row).collect();
@@ -185,7 +185,7 @@ fn make_chains<R: Stored>(
         seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
     }
     let layout = Layout::new(&network);
-    let ntk = Layout::new(&problem.architecture.to_composition());
+    let ntk = Layout::new(&problem.architecture);
     let averaging = settings.minibatch.averaging();
     let common = Arc::new(Common {
         seed: lengths.seed,

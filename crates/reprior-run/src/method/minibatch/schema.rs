@@ -1,6 +1,6 @@
 //! What methods by minibatches record.
 
-use reprior::stochastic::Layout;
+use reprior::network::Layout;
 use reprior_io::run::{DataType, Draws, Group, Schema};
 
 use super::resolve::Resolved;
@@ -39,7 +39,7 @@ record::statistics!(
 
 /// The network's layers with parameters.
 pub fn tensors(problem: &Problem, layout: &Layout) -> Vec<LayerTensors> {
-    record::tensors(layout, problem.architecture.to_composition().layers.len())
+    record::tensors(layout, problem.architecture.layers.len())
 }
 
 /// The group of predictions at the running means of draws, if there are test rows.

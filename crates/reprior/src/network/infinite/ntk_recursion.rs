@@ -1,4 +1,8 @@
-//! Covariances of a few pairs of images on their way through the layers.
+//! The recursion of K (NNGP) and Θ (NTK) from layer to layer, for a few pairs of images at a time.
+//!
+//! With weights and biases K ← σ_w²·K + σ_b² and Θ ← σ_w²·Θ + K, with an activation K ← E[f(u)·f(v)] and Θ ← Θ·E[f'(u)·f'(v)] for
+//! (u, v) of covariance K (Lee et al. 2018, equation 4; Jacot, Gabriel & Hongler 2018, theorem 1); convolutions, pooling and
+//! flattening are linear maps of both, and branches add up.
 
 use super::super::layer::map_covariances;
 use super::plan::{BranchPlan, Displacements, Linear, Step};

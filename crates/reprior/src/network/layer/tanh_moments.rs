@@ -33,7 +33,7 @@ const MIXTURE: [[f64; 2]; 16] = [
 
 /// E[tanh u tanh v] and E[tanh' u tanh' v] for covariance k and variances q, r.
 #[inline(always)]
-pub(in crate::network) fn moments(k: f64, q: f64, r: f64) -> (f64, f64) {
+pub(super) fn moments(k: f64, q: f64, r: f64) -> (f64, f64) {
     let (mut value, mut slope) = (0.0, 0.0);
     for [s, weight] in MIXTURE {
         let q = 2.0 * s * s * q + 1.0;

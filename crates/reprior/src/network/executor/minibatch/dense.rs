@@ -3,7 +3,7 @@
 //! For one layer, with the batch's inputs A (n × fan-in, activations of the layer below), z = f·A·W + σ_b·b and cotangents δ
 //! (n × units), the gradient of a unit's weights is f·Aᵀδ_j and that of its bias σ_b·Σδ_j; sums of squares over rows are
 //! f²·(A∘A)ᵀ(δ_j∘δ_j), products with the bias' gradient f·σ_b·Aᵀ(δ_j∘δ_j): two more products, and no gradient of a single row.
-//! Gradients are not kept: [`DenseNetwork::scaled_sums`] makes those of a few units at a time, for whoever uses them while they are in
+//! Gradients are not kept: [`Plan::scaled_sums`] makes those of a few units at a time, for whoever uses them while they are in
 //! the cache.
 //!
 //! Chunks of units do not depend on the number of threads, and so no bit of a result does. 2n(3·parameters − the first
@@ -11,14 +11,9 @@
 
 use std::ops::Range;
 
-use rand::Rng;
-
-use super::layout::{Layout, Parameters};
-use crate::compute::{
-    Matrix, Purpose, Real, SparseColumns, Stream, Team, matrix, matrix_mut, multiply, simd,
-};
-use crate::network::layer::Layer;
-use crate::network::{Activation, Composition, LayerScale, scale_by};
+use super::{Dropout, GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
+use crate::compute::{Matrix, Real, SparseColumns, Team, matrix, matrix_mut, multiply, simd};
+use crate::network::{Activation, Composition, Layout, ParameterMatrix, scale_by};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
@@ -30,13 +25,15 @@ const GATHER: usize = 25;
 
 /// A fully connected network with what a minibatch leaves in it.
 #[derive(Debug)]
-pub(super) struct DenseNetwork<R> {
+pub(super) struct Dense<R> {
     layers: Vec<DenseLayer<R>>,
     /// Rows of the batch.
     rows: usize,
     /// The batch's inputs, row-major, and their squares.
     inputs: Vec<R>,
     squares: Vec<R>,
+    /// Outputs, and their cotangents, row-major.
+    cotangents: Vec<R>,
     /// The batch's inputs without zeros, if there are few others.
     sparse: SparseColumns<R>,
     is_sparse: bool,
@@ -44,11 +41,7 @@ pub(super) struct DenseNetwork<R> {
 
 #[derive(Debug)]
 struct DenseLayer<R> {
-    parameters: Parameters,
-    fan_in: usize,
-    /// In front of weights and of biases.
-    factor: f64,
-    bias: f64,
+    parameters: ParameterMatrix,
     activation: Option<Activation>,
     /// n × units: activations, their derivatives (or pre-activations, where there is no activation), cotangents of the
     /// pre-activations, and squares of activations and of cotangents.
@@ -59,102 +52,40 @@ struct DenseLayer<R> {
     cotangent_squares: Vec<R>,
 }
 
-/// Activations are left out with probability `rate`, each row's by themselves, and the others are 1/(1 − rate) times as large
-/// (Srivastava et al. 2014, the scale at training time).
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Dropout {
-    pub rate: f64,
-    pub seed: u64,
-    pub chain: u64,
-    pub update: u64,
-}
-
-impl Dropout {
-    /// Activations and their derivatives of some units of a layer, the first of which is number `first`.
-    fn leave_out<R: Real>(
-        self,
-        layer: usize,
-        first: usize,
-        output: &mut [R],
-        derivative: &mut [R],
-    ) {
-        let index = (self.update << 32) | ((layer as u64) << 24) | first as u64;
-        let mut stream = Stream::new(self.seed, self.chain, Purpose::Dropout, index);
-        let generator = stream.generator();
-        // of 2³² numbers
-        let left_out = (self.rate * 2.0_f64.powi(32)) as u32;
-        let scale = R::from_f64(1.0 / (1.0 - self.rate));
-        for (output, derivative) in output.iter_mut().zip(derivative) {
-            let factor = if generator.next_u32() < left_out {
-                R::ZERO
-            } else {
-                scale
-            };
-            *output *= factor;
-            *derivative *= factor;
-        }
-    }
-}
-
-/// Where sums over rows of a few units' gradients go; what is empty is not wanted.
-pub(super) struct UnitSums<'a, R> {
-    pub gradient: &'a mut [R],
-    pub squares: &'a mut [R],
-    pub cross: &'a mut [R],
-}
-
-impl<R: Real> DenseNetwork<R> {
+impl<R: Real> Dense<R> {
     /// If `network` is fully connected.
-    pub fn new(network: &Composition, layout: &Layout) -> Option<Self> {
-        let shapes = network.shapes().ok()?;
-        let (mut layers, mut parameters) = (Vec::new(), layout.layers.iter());
-        let mut push = |scale: &LayerScale, parameters: &Parameters| {
-            let fan_in = parameters.rows - usize::from(parameters.has_bias);
-            layers.push(DenseLayer {
-                parameters: parameters.clone(),
-                fan_in,
-                factor: scale.factor(fan_in),
-                bias: scale.bias,
-                activation: None,
-                output: Vec::new(),
-                derivative: Vec::new(),
-                cotangent: Vec::new(),
-                output_squares: Vec::new(),
-                cotangent_squares: Vec::new(),
-            });
-        };
-        let mut pending = Vec::new();
-        for (layer, shape) in network.layers.iter().zip(&shapes) {
-            match layer {
-                Layer::Dense(dense) if shape.pixels() == 1 => {
-                    push(&dense.scale, parameters.next()?);
-                    pending.push(None);
-                }
-                Layer::Activation { function } => match pending.last_mut() {
-                    Some(own @ None) => *own = Some(*function),
-                    // two after one another, or of the inputs
-                    _ => return None,
-                },
-                Layer::Flatten => {}
-                _ => return None,
-            }
-        }
-        push(&network.readout_scale, parameters.next()?);
-        for (layer, activation) in layers.iter_mut().zip(pending) {
-            layer.activation = activation;
-        }
+    pub fn new(network: &Composition) -> Option<Self> {
+        let hidden = network.as_fully_connected()?;
+        let activations = hidden.iter().map(|layer| layer.activation).chain([None]);
+        let layers = Layout::new(network).layers.into_iter().zip(activations);
+        let layers = layers.map(|(parameters, activation)| DenseLayer {
+            parameters,
+            activation,
+            output: Vec::new(),
+            derivative: Vec::new(),
+            cotangent: Vec::new(),
+            output_squares: Vec::new(),
+            cotangent_squares: Vec::new(),
+        });
         Some(Self {
-            layers,
+            layers: layers.collect(),
             rows: 0,
             inputs: Vec::new(),
             squares: Vec::new(),
+            cotangents: Vec::new(),
             sparse: SparseColumns::default(),
             is_sparse: false,
         })
     }
 
-    /// Takes the rows `batch` of all `inputs` (row-major, of `columns` columns) for the batch.
-    pub fn load(&mut self, team: &mut Team, inputs: &[R], columns: usize, batch: &[u32]) {
+    /// Takes the batch's rows.
+    fn load(&mut self, team: &mut Team, batch: Minibatch<'_, R>) {
+        let Minibatch {
+            inputs,
+            columns,
+            rows: batch,
+            ..
+        } = batch;
         self.rows = batch.len();
         self.inputs.resize(batch.len() * columns, R::ZERO);
         // they come from far away: fetched by all threads
@@ -169,8 +100,8 @@ impl<R: Real> DenseNetwork<R> {
         self.is_sparse = self.sparse.set(team, &self.inputs, columns, MOST_DENSE);
     }
 
-    /// Evaluates the network at the batch, some of whose activations are left out if so told. Leaves the outputs, n × C.
-    pub fn forward(
+    /// Evaluates the network at the batch, some of whose activations may be left out. Leaves the outputs, n × C.
+    fn forward(
         &mut self,
         team: &mut Team,
         weights: &[R],
@@ -182,7 +113,7 @@ impl<R: Real> DenseNetwork<R> {
             let (below, rest) = self.layers.split_at_mut(index);
             let layer = &mut rest[0];
             let a = match below.last() {
-                Some(below) => matrix(&below.output, rows, layer.fan_in),
+                Some(below) => matrix(&below.output, rows, layer.parameters.fan_in()),
                 None => matrix(&self.inputs, columns, rows).transpose(),
             };
             layer.forward(team, weights, a, dropout.map(|dropout| (dropout, index)));
@@ -191,19 +122,17 @@ impl<R: Real> DenseNetwork<R> {
         matrix(&last.output, rows, last.parameters.units)
     }
 
-    /// Where the cotangents of the outputs are to be written, n × C, before [`backward`](Self::backward).
-    pub fn output_cotangents(&mut self) -> &mut [R] {
+    /// Cotangents of all layers, from those of the outputs, row-major.
+    fn backward(&mut self, team: &mut Team, weights: &[R], cotangents: &[R]) {
         let (rows, last) = (self.rows, self.layers.len() - 1);
-        let layer = &mut self.layers[last];
-        layer
-            .cotangent
-            .resize(rows * layer.parameters.units, R::ZERO);
-        &mut layer.cotangent
-    }
-
-    /// Cotangents of all layers.
-    pub fn backward(&mut self, team: &mut Team, weights: &[R]) {
-        let rows = self.rows;
+        let outputs = self.layers[last].parameters.units;
+        let out = &mut self.layers[last].cotangent;
+        out.resize(rows * outputs, R::ZERO);
+        for (row, cotangent) in cotangents.chunks_exact(outputs).enumerate() {
+            for (output, &cotangent) in cotangent.iter().enumerate() {
+                out[output * rows + row] = cotangent;
+            }
+        }
         for index in (1..self.layers.len()).rev() {
             let (below, above) = self.layers.split_at_mut(index);
             let (below, layer) = (&mut below[index - 1], &above[0]);
@@ -212,14 +141,16 @@ impl<R: Real> DenseNetwork<R> {
             let w = matrix(own, layer.parameters.rows, units);
             let delta = matrix(&layer.cotangent, rows, units);
             let has_activation = below.activation.is_some();
-            below.cotangent.resize(rows * layer.fan_in, R::ZERO);
+            below
+                .cotangent
+                .resize(rows * layer.parameters.fan_in(), R::ZERO);
             let (out, derivative) = (&mut below.cotangent, &mut below.derivative);
             for_chunks(team, rows, [out, derivative], |inputs, out, derivative| {
                 let w = w.subrows(inputs.start, inputs.len()).transpose();
                 multiply(
                     matrix_mut(out, rows, inputs.len()),
                     false,
-                    layer.factor,
+                    layer.parameters.factors[0],
                     delta,
                     w,
                 );
@@ -231,7 +162,7 @@ impl<R: Real> DenseNetwork<R> {
     }
 
     /// Squares of activations and cotangents, for [`scaled_sums`](Self::scaled_sums) of second moments.
-    pub fn square(&mut self) {
+    fn square(&mut self) {
         if !self.is_sparse {
             square(&self.inputs, &mut self.squares);
         }
@@ -243,18 +174,56 @@ impl<R: Real> DenseNetwork<R> {
             square(&layer.cotangent, &mut layer.cotangent_squares);
         }
     }
+}
 
-    /// `scale` times the sums of some units of layer `index`, from what the last [`backward`](Self::backward) and, for second moments, the last
-    /// [`square`](Self::square) left.
-    pub fn scaled_sums(
+impl<R: Real> Plan<R> for Dense<R> {
+    fn evaluate(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        batch: Minibatch<'_, R>,
+        simulate: Option<&mut dyn FnMut(&mut [R])>,
+    ) -> f64 {
+        self.load(team, batch);
+        let mut cotangents = std::mem::take(&mut self.cotangents);
+        let f = self.forward(team, weights, batch.dropout);
+        let (rows, outputs) = (f.nrows(), f.ncols());
+        cotangents.clear();
+        for row in 0..rows {
+            cotangents.extend((0..outputs).map(|output| f[(row, output)]));
+        }
+        let simulated = simulate.map(|simulate| {
+            let mut simulated = cotangents.clone();
+            simulate(&mut simulated);
+            simulated
+        });
+        let total = to_cotangents(&mut cotangents, outputs, batch.loss);
+        if let Some(simulated) = simulated {
+            self.backward(team, weights, &simulated);
+            self.square();
+            self.backward(team, weights, &cotangents);
+        } else {
+            self.backward(team, weights, &cotangents);
+            if batch.statistics != GradientStatistics::None {
+                self.square();
+            }
+        }
+        self.cotangents = cotangents;
+        total
+    }
+
+    /// The products that make gradients of cotangents; sums of squares and products are of what [`Dense::square`] left.
+    fn scaled_sums(
         &self,
         scale: f64,
-        index: usize,
-        units: Range<usize>,
+        (index, units): (usize, Range<usize>),
+        _: Range<usize>,
         sums: UnitSums<'_, R>,
     ) {
         let (layer, n) = (&self.layers[index], self.rows);
-        let (rows, count, fan_in) = (layer.parameters.rows, units.len(), layer.fan_in);
+        let (rows, count) = (layer.parameters.rows, units.len());
+        let fan_in = layer.parameters.fan_in();
+        let [own_factor, own_bias] = layer.parameters.factors;
         let inputs = |squares: bool| match index.checked_sub(1) {
             Some(below) if squares => matrix(&self.layers[below].output_squares, n, fan_in),
             Some(below) => matrix(&self.layers[below].output, n, fan_in),
@@ -262,18 +231,18 @@ impl<R: Real> DenseNetwork<R> {
             None => matrix(&self.inputs, fan_in, n).transpose(),
         };
         let own = n * units.start..n * units.end;
-        let (factor, bias) = (scale * layer.factor, scale * layer.bias);
+        let (factor, bias) = (scale * own_factor, scale * own_bias);
         if index == 0 && self.is_sparse {
             let right = [&layer.cotangent, &layer.cotangent_squares];
             let right = right.map(|right| right.get(own.clone()).unwrap_or(&[]));
-            let factors = [factor, factor * layer.factor, factor * layer.bias];
+            let factors = [factor, factor * own_factor, factor * own_bias];
             let UnitSums {
                 gradient,
                 squares,
                 cross,
             } = sums;
             if layer.parameters.has_bias {
-                let biases = [bias, bias * layer.bias, bias * layer.bias];
+                let biases = [bias, bias * own_bias, bias * own_bias];
                 let outs = [&mut *gradient, &mut *squares, &mut *cross];
                 for ((out, right), bias) in outs
                     .into_iter()
@@ -313,17 +282,21 @@ impl<R: Real> DenseNetwork<R> {
         let delta = &layer.cotangent_squares[own];
         add(
             sums.squares,
-            factor * layer.factor,
-            bias * layer.bias,
+            factor * own_factor,
+            bias * own_bias,
             inputs(true),
             delta,
         );
         if layer.parameters.has_bias {
-            let (own, of_bias) = (factor * layer.bias, bias * layer.bias);
+            let (own, of_bias) = (factor * own_bias, bias * own_bias);
             add(sums.cross, own, of_bias, inputs(false), delta);
         } else {
             sums.cross.fill(R::ZERO);
         }
+    }
+
+    fn outer(&self) -> &[R] {
+        &[]
     }
 }
 
@@ -338,9 +311,9 @@ impl<R: Real> DenseLayer<R> {
         let (n, units, rows) = (a.nrows(), self.parameters.units, self.parameters.rows);
         let own = &weights[self.parameters.range.clone()];
         let w = matrix(own, rows, units);
-        let (fan_in, bias) = (self.fan_in, R::from_f64(self.bias));
-        let (has_bias, factor, activation) =
-            (self.parameters.has_bias, self.factor, self.activation);
+        let [factor, bias] = self.parameters.factors;
+        let (fan_in, bias) = (self.parameters.fan_in(), R::from_f64(bias));
+        let (has_bias, activation) = (self.parameters.has_bias, self.activation);
         self.output.resize(n * units, R::ZERO);
         let kept = if activation.is_some() { n * units } else { 0 };
         self.derivative.resize(kept, R::ZERO);

@@ -5,8 +5,8 @@ use reprior::model::likelihood::LikelihoodName;
 
 use crate::failure::Failure;
 use crate::settings::{
-    LaplaceSettings, LinkName, MinibatchMethod, Per, PredictionType,
-    PriorPrecisionChoice as Precision, StructureName,
+    LaplaceSettings, LinkName, MinibatchMethod, Per, PriorPrecisionChoice as Precision,
+    StructureName,
 };
 
 impl LaplaceSettings {

@@ -15,10 +15,10 @@ use reprior::laplace::{
     Integrator, Laplace, LaplaceData, OutputCurvature, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
-use reprior::network::{Activation, Architecture, Composition, Executor};
+use reprior::network::{Activation, Composition, Executor, Layout};
 use reprior::stochastic::preconditioner::Identity;
 use reprior::stochastic::{
-    Dynamics, Labels, Langevin, LangevinSettings, Layout, MinibatchData, Objective, Prior, StepSize,
+    Dynamics, Labels, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
 };
 
 use crate::Failure;
@@ -271,7 +271,7 @@ impl Toy {
 }
 
 fn standard(inputs: usize, widths: &[usize], outputs: usize) -> Result<Composition, Failure> {
-    let network = Architecture::new(inputs, widths, outputs, Activation::Tanh).to_composition();
+    let network = Composition::fully_connected(inputs, widths, outputs, Activation::Tanh);
     network
         .in_standard_parametrisation()
         .map_err(Failure::failed)

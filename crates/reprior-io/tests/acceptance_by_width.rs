@@ -39,7 +39,7 @@ use reprior::chain::{Chain, Collect, Control, Schedule, run};
 use reprior::compute::kernels::{dot, norm_squared};
 use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
 use reprior::model::{InputReduction, Model, Standardisation, targets};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior};
 use reprior::sampler::Method::{self, Langevin, Pcn, Pcnl};
 use reprior::sampler::SamplerSettings;
@@ -76,7 +76,8 @@ impl Images {
     }
 
     fn model(&self, width: usize, reduction: InputReduction) -> Arc<Model<f32>> {
-        let architecture = Architecture::new(PIXELS, &[width], CLASSES, Activation::Gelu);
+        let architecture =
+            Composition::fully_connected(PIXELS, &[width], CLASSES, Activation::Gelu);
         let (x, y) = (&self.inputs, self.targets.clone());
         Arc::new(Model::new(architecture, NOISE, x, y, &[], reduction).unwrap())
     }

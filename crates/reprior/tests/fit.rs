@@ -9,7 +9,7 @@ use reprior::chain::{Chain, Collect, Control, Schedule, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::Convergence;
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior};
 use reprior::sampler::{Method, SamplerSettings};
 use reprior::{Classification, FitError, Regression, SampleSettings};
@@ -57,7 +57,7 @@ fn a_linear_network_predicts_its_closed_form() {
         .sample(&short(1))
         .unwrap();
     let prediction = fit.predict(&new).unwrap();
-    let scale = Architecture::new(1, &[], 1, Activation::Gelu).readout_scale;
+    let scale = Composition::fully_connected(1, &[], 1, Activation::Gelu).readout_scale;
     let ((x, x_mean, x_sd), (y, y_mean, y_sd)) = (standardised(&x), standardised(&y));
     let feature = |x: f64| [scale.weight * x, scale.bias];
     let variance = (noise / y_sd).powi(2);
@@ -119,7 +119,7 @@ fn draws_are_those_of_the_chains_behind_it() {
         ..settings
     };
     let again = Regression::new(&x, &y).hidden([6, 5]).sample(&two).unwrap();
-    let network = Architecture::new(1, &[6, 5], 1, Activation::Gelu);
+    let network = Composition::fully_connected(1, &[6, 5], 1, Activation::Gelu);
     let prior = NoisePrior {
         per_output: true,
         ..NoisePrior::default()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use reprior::compute::kernels::Operations;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::{Method, Sampler, SamplerSettings, State};
 
@@ -31,7 +31,8 @@ impl Chain {
         let inputs = 300;
         let mut x = vec![0.0; ROWS * inputs];
         Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
-        let architecture = Architecture::new(inputs, &[UNITS], OUTPUTS, Activation::Gelu);
+        let architecture =
+            Composition::fully_connected(inputs, &[UNITS], OUTPUTS, Activation::Gelu);
         let y = vec![0.1; ROWS * OUTPUTS];
         let model = Model::new(architecture, 0.1, &x, y, &[], InputReduction::Auto).unwrap();
         let mut target = Posterior::new(Arc::new(model), Coordinates::Marginal).unwrap();

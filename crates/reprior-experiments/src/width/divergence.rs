@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
 use reprior::compute::kernels::{Cholesky, norm_squared};
 use reprior::model::Model;
-use reprior::network::Architecture;
+use reprior::network::Composition;
 use reprior::posterior::{EvaluationError, FeatureMap, Readout, Space};
 
 /// KL divergences of one model, in nats.
@@ -39,7 +39,7 @@ pub struct Divergences {
 /// # Errors
 /// [`ExperimentError`] says what does not fit together.
 pub fn divergences_by_width(
-    family: impl Fn(usize) -> Architecture,
+    family: impl Fn(usize) -> Composition,
     widths: &[usize],
     problem: Problem<'_>,
     draws: PriorDraws,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
 use reprior::compute::kernels::norm_squared;
 use reprior::model::Model;
-use reprior::network::Architecture;
+use reprior::network::Composition;
 use reprior::posterior::{Coordinates, Posterior, Target};
 
 /// The gap at one width.
@@ -26,7 +26,7 @@ pub struct GradientGaps {
 /// # Errors
 /// [`ExperimentError`] says what does not fit together.
 pub fn gradient_gaps_by_width(
-    family: impl Fn(usize) -> Architecture,
+    family: impl Fn(usize) -> Composition,
     widths: &[usize],
     problem: Problem<'_>,
     draws: PriorDraws,

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model, ModelError};
-use reprior::network::Architecture;
+use reprior::network::Composition;
 use reprior::posterior::{EvaluationError, PosteriorError};
 
 pub use divergence::{Divergences, divergences, divergences_by_width, limit_of_divergence};
@@ -32,7 +32,7 @@ impl Problem<'_> {
     ///
     /// # Errors
     /// What does not fit together or is out of range.
-    pub fn model(&self, network: Architecture) -> Result<Arc<Model<f64>>, ModelError> {
+    pub fn model(&self, network: Composition) -> Result<Arc<Model<f64>>, ModelError> {
         let (noise, targets) = (self.noise, self.targets.to_vec());
         let model = Model::new(
             network,

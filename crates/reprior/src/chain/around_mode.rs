@@ -9,8 +9,8 @@ use crate::laplace::{
     PriorPrecision, Subset, log_probabilities,
 };
 use crate::network::layer::ShapeError;
-use crate::network::{Composition, Executor};
-use crate::stochastic::{Layout, MinibatchData, Prior};
+use crate::network::{Composition, Executor, Layout};
+use crate::stochastic::{MinibatchData, Prior};
 
 /// What draws around a mode are made of.
 #[derive(Debug, Clone, PartialEq)]

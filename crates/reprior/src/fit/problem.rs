@@ -6,7 +6,7 @@ use super::FitError;
 use super::data::{Row, Table};
 use crate::model::likelihood::Likelihood;
 use crate::model::{Dataset, InputKind, InputReduction, Model, Noise, Standardisation, Targets};
-use crate::network::{Activation, Architecture};
+use crate::network::{Activation, Composition};
 
 /// Fully connected hidden layers.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ impl Default for HiddenLayers {
 
 /// All that the posterior is of.
 pub(super) struct Problem {
-    architecture: Architecture,
+    architecture: Composition,
     pub likelihood: Arc<dyn Likelihood>,
     noise: Noise,
     /// Row-major, standardised.
@@ -63,7 +63,12 @@ impl Problem {
         let (targets, noise) = code(&data.targets, &standardisation)?;
         let (columns, activation) = (inputs.columns, hidden.activation);
         Ok(Self {
-            architecture: Architecture::new(columns, &hidden.widths, outputs, activation),
+            architecture: Composition::fully_connected(
+                columns,
+                &hidden.widths,
+                outputs,
+                activation,
+            ),
             likelihood,
             noise,
             inputs: standardisation.standardise_inputs(&data.inputs),
@@ -90,7 +95,7 @@ impl Problem {
 
     /// At most `count` training rows, evenly spaced.
     pub fn some_inputs(&self, count: usize) -> Vec<f64> {
-        let (columns, count) = (self.architecture.inputs, count.min(self.rows));
+        let (columns, count) = (self.architecture.inputs(), count.min(self.rows));
         let rows = (0..count).map(|at| at * self.rows / count);
         rows.flat_map(|row| &self.inputs[row * columns..(row + 1) * columns])
             .copied()
@@ -100,7 +105,7 @@ impl Problem {
     /// New inputs, standardised.
     pub fn standardised<X: Row>(&self, new: &[X]) -> Result<(usize, Vec<f64>), FitError> {
         let table = Table::new("new inputs", new)?;
-        let expected = self.architecture.inputs;
+        let expected = self.architecture.inputs();
         if table.columns != expected {
             return Err(FitError::Columns {
                 what: "new inputs",

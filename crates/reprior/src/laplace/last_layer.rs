@@ -8,8 +8,7 @@ use super::posterior::{finite, separate_bias};
 use super::structure::{LayerCurvature, Precision};
 use super::{HessianStructure, KroneckerFactors, LaplaceData, LaplaceError, Spectrum, Structure};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
-use crate::network::Executor;
-use crate::stochastic::Layout;
+use crate::network::{Executor, Layout};
 
 /// Rows whose features are held at a time.
 const ROWS: usize = 1024;

@@ -13,8 +13,7 @@ use super::{
 };
 use crate::compute::{EigenFailed, Matrix, Real, Stream, dot, matrix_mut};
 use crate::model::likelihood::Likelihood;
-use crate::network::Executor;
-use crate::stochastic::Layout;
+use crate::network::{Executor, Layout};
 
 /// Outputs up to which a trace is exact, and products that it is estimated with beyond.
 const MOST_EXACT: usize = 100;

@@ -21,6 +21,7 @@
 //! [`Classification`] is the same for classes. More methods, networks, likelihoods and coordinates are in the modules behind
 //! them, each of which uses only those below it in this list:
 //!
+//! - `fit`: the front door: [`Regression`], [`Classification`], [`Fit`].
 //! - [`chain`]: many chains over threads, warm-up, checkpoints.
 //! - [`laplace`]: Laplace approximations and diffusions around trained weights.
 //! - [`stochastic`]: methods by minibatches.

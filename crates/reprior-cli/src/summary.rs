@@ -93,7 +93,7 @@ fn print(run: &Path, summary: &Summary, form: Form) -> Result<(), Failure> {
     if form == Form::Json {
         to_stdout(&serde_json::to_string(summary).map_err(Failure::run)?);
     } else {
-        let mut description = DataDescription::read(run)?;
+        let mut description = DataDescription::of(run)?;
         if let Some(description) = description.as_mut().filter(|_| form == Form::AfterRun) {
             description.leave_notes_out();
         }

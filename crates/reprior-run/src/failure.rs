@@ -1,6 +1,9 @@
 //! Why there is no run, no summary, no prediction.
 
 use std::fmt::Display;
+use std::path::Path;
+
+use reprior_io::run::Files;
 
 /// Why something could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -26,4 +29,9 @@ impl Failure {
     pub fn run(message: impl Display) -> Self {
         Self::Run(message.to_string())
     }
+}
+
+/// What messages call a run.
+pub(crate) fn name_of(files: &Files) -> impl Display {
+    files.folder().unwrap_or(Path::new("in memory")).display()
 }

@@ -27,6 +27,6 @@ pub use predictive::Metrics;
 pub use problem::{DataDescription, Problem};
 pub use read::{EnergyErrors, Ess, EssSummary, FitSummary, NoiseScale, Recorded, Stationarity};
 pub use record::kept_in_words;
-pub use run::{benchmark, plan, prepare, resume, sample, summarise};
+pub use run::{benchmark, plan, prepare, resume, resume_in, sample, sample_in_memory, summarise};
 pub use settings::*;
 pub use summary::{Check, LaplaceFit, LeftOut, Level, MinibatchSummary, Summary, Verdict};

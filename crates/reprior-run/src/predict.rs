@@ -1,17 +1,16 @@
 //! Predictions of a run for new inputs.
 
-use std::path::Path;
-
 use reprior::metrics::{Mixture, UncertaintyScore};
 use reprior::model::{InputKind, InputValues, Targets};
+use reprior_io::run::Files;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, name_of};
 use crate::method::family;
 use crate::predictive::{Block, Gatherer, Kind, Metrics};
 use crate::problem::{DataDescription, Problem};
 use crate::read::{Detector, Recorded};
 use crate::record::POSITIONS;
-use crate::run::prepare;
+use crate::run::prepare_run;
 
 /// Rows that are predicted together.
 const BLOCK_ROWS: usize = 1000;
@@ -121,21 +120,21 @@ impl Rows {
 }
 
 impl Predictor {
-    /// Of the run in a folder.
+    /// Of a run, in a folder or in memory.
     ///
     /// # Errors
     /// A wrong request: not a run, no positions yet, data that have changed.
-    pub fn of(run: &Path) -> Result<Self, Failure> {
+    pub fn of(run: impl Into<Files>) -> Result<Self, Failure> {
         let run = Recorded::of(run)?;
         if let Some(lacking) = run.lacks_positions() {
             return Err(Failure::Request(lacking));
         }
-        let problem = prepare(run.settings.clone())?;
+        let problem = prepare_run(&run.files, run.settings.clone())?;
         if problem.description.fingerprint != run.description.fingerprint {
             return Err(Failure::request(format!(
                 "the data at `{}` are not those that `{}` was made with; predictions need them",
                 problem.settings.data.source,
-                run.path.display()
+                name_of(&run.files)
             )));
         }
         Ok(Self { run, problem })

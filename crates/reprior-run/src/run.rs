@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use reprior_io::run::{RunFolder, WEIGHTS, atomic, checkpoint};
+use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, name_of};
 use crate::method::{Benchmark, Family, Options, Place, Plan, bench, family};
 use crate::problem::{DataDescription, GivenWeights, Problem};
 use crate::read::Recorded;
 use crate::record::Destination;
-use crate::settings::Settings;
+use crate::settings::{CONFIG, Settings};
 use crate::summary::Summary;
 
 /// Checks settings, loads the data and writes every default out.
@@ -19,6 +19,15 @@ use crate::summary::Summary;
 pub fn prepare(mut settings: Settings) -> Result<Problem, Failure> {
     let family = checked(&mut settings)?;
     let mut problem = Problem::load(settings)?;
+    family.complete(&mut problem)?;
+    Ok(problem)
+}
+
+/// The same of settings that a run was made with.
+pub(crate) fn prepare_run(files: &Files, mut settings: Settings) -> Result<Problem, Failure> {
+    let family = checked(&mut settings)?;
+    let mut problem = Problem::load(settings)?;
+    problem.run = Some(files.clone());
     family.complete(&mut problem)?;
     Ok(problem)
 }
@@ -71,17 +80,49 @@ pub fn sample(
     let problem = prepare(settings)?;
     let plan = plan(&problem)?;
     plan.check(Destination::New { out, overwrite })?;
-    let config = problem.settings.to_toml()?;
-    let weights = problem.weights.as_ref().map(GivenWeights::bytes);
-    let weights = weights.transpose()?;
+    // what is removed for the folder may hold the file
+    let weights = given_weights(&problem)?;
     let folder = RunFolder::create(out, overwrite).map_err(Failure::request)?;
+    begin(&problem, &plan, weights, &folder, options)
+}
+
+/// Makes a run in memory, with the same draws and the same bytes as in a folder ([`RunFolder::save_to`] writes them there).
+///
+/// # Errors
+/// As [`sample`].
+pub fn sample_in_memory(
+    settings: Settings,
+    options: &Options<'_>,
+) -> Result<(RunFolder, Summary), Failure> {
+    let problem = prepare(settings)?;
+    let plan = plan(&problem)?;
+    plan.check_memory()?;
+    let weights = given_weights(&problem)?;
+    let folder = RunFolder::in_memory();
+    let summary = begin(&problem, &plan, weights, &folder, options)?;
+    Ok((folder, summary))
+}
+
+fn given_weights(problem: &Problem) -> Result<Option<Vec<u8>>, Failure> {
+    let weights = problem.weights.as_ref().map(GivenWeights::bytes);
+    weights.transpose()
+}
+
+/// A new run: its weights, its settings, its draws.
+fn begin(
+    problem: &Problem,
+    plan: &Plan,
+    weights: Option<Vec<u8>>,
+    folder: &RunFolder,
+    options: &Options<'_>,
+) -> Result<Summary, Failure> {
+    let config = problem.settings.to_toml()?;
     if let Some(weights) = weights {
-        atomic::write(&folder.path().join(WEIGHTS), &weights).map_err(Failure::run)?;
+        let written = folder.files().write(WEIGHTS, &weights);
+        written.map_err(Failure::run)?;
     }
-    folder
-        .write_text("config.toml", &config)
-        .map_err(Failure::run)?;
-    drive(&problem, &plan, &folder, options)
+    folder.write_text(CONFIG, &config).map_err(Failure::run)?;
+    drive(problem, plan, folder, options)
 }
 
 /// Goes on with the run in the folder `run`, to the same end as if it had not been interrupted.
@@ -90,18 +131,30 @@ pub fn sample(
 /// A wrong request: not a run, or its data have changed. Otherwise as [`sample`].
 pub fn resume(run: &Path, options: &Options<'_>) -> Result<Summary, Failure> {
     let folder = RunFolder::open(run).map_err(Failure::request)?;
-    let problem = prepare(Settings::from_file(&run.join("config.toml"))?)?;
-    let before = DataDescription::read(run)?;
+    resume_in(&folder, options)
+}
+
+/// Goes on with a run that is open, such as one in memory that was stopped.
+///
+/// # Errors
+/// As [`resume`].
+pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, Failure> {
+    let files = folder.files();
+    let problem = prepare_run(files, Settings::of_run(files)?)?;
+    let before = DataDescription::read(files)?;
     if before.is_some_and(|before| before.fingerprint != problem.description.fingerprint) {
         return Err(Failure::request(format!(
             "the data at `{}` are not those that `{}` was started with: put them back, or start a new run",
             problem.settings.data.source,
-            run.display()
+            name_of(files)
         )));
     }
     let plan = plan(&problem)?;
-    plan.check(Destination::Resumed(run))?;
-    drive(&problem, &plan, &folder, options)
+    match files.folder() {
+        Some(run) => plan.check(Destination::Resumed(run))?,
+        None => plan.check_memory()?,
+    }
+    drive(&problem, &plan, folder, options)
 }
 
 /// Runs to the end, and makes everything that is made of the draws: from then on the chains' states are of no use.
@@ -114,9 +167,9 @@ fn drive(
     let place = Place { folder, options };
     family(problem.settings.sampler.method).sample(problem, plan, &place)?;
     for chain in 0..plan.schema.chains {
-        checkpoint::finish(folder.path(), chain).map_err(Failure::run)?;
+        checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;
     }
-    let summary = summarise(folder.path())?;
+    let summary = summarise(folder.files())?;
     let text = serde_json::to_string_pretty(&summary).map_err(Failure::run)?;
     folder
         .write_text("summary.json", &text)
@@ -124,41 +177,34 @@ fn drive(
     Ok(summary)
 }
 
-/// Diagnostics and metrics of the run in a folder: finished, stopped or still going.
+/// Diagnostics and metrics of a run, in a folder or in memory: finished, stopped or still going.
 ///
 /// # Errors
-/// A wrong request: not a run folder, or one that cannot be read.
-pub fn summarise(run: &Path) -> Result<Summary, Failure> {
-    let recorded = Recorded::of(run)?;
-    recorded.summarise()
+/// A wrong request: not a run, or one that cannot be read.
+pub fn summarise(run: impl Into<Files>) -> Result<Summary, Failure> {
+    Recorded::of(run)?.summarise()
 }
 
 impl Recorded {
-    /// The run in a folder.
+    /// The run in a folder or in memory.
     ///
     /// # Errors
-    /// A wrong request: not a run folder, or one that cannot be read.
-    pub fn of(run: &Path) -> Result<Self, Failure> {
-        let config = run.join("config.toml");
-        if !config.exists() {
-            return Err(Failure::request(format!(
-                "`{}` is not a run folder: it has no config.toml",
-                run.display()
-            )));
-        }
-        let mut settings = Settings::from_file(&config)?;
-        let description = DataDescription::read(run)?.ok_or_else(|| {
+    /// A wrong request: not a run, or one that cannot be read.
+    pub fn of(run: impl Into<Files>) -> Result<Self, Failure> {
+        let files = run.into();
+        let mut settings = Settings::of_run(&files)?;
+        let description = DataDescription::read(&files)?.ok_or_else(|| {
             Failure::request(format!(
                 "`{0}` was stopped before it began: go on with `reprior resume {0}`",
-                run.display()
+                name_of(&files)
             ))
         })?;
-        description.check(run)?;
+        description.check(&files)?;
         let written = settings.clone();
         let family = checked(&mut settings)?;
         let problem = Problem::without_records(settings, description.clone())?;
         let schema = family.plan(&problem)?.schema;
-        Self::open(run, written, description, &schema)
+        Self::open(&files, written, description, &schema)
     }
 
     /// Diagnostics and metrics, and whether they can be believed.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use reprior::chain::{Control, Moments, Outcome, Progress, Walk, run};
 use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoint};
 
-use crate::failure::Failure;
-use crate::problem::Problem;
+use crate::failure::{Failure, name_of};
+use crate::problem::{DATA, Problem};
 use crate::record::MOMENTS;
 
 const COMPLETE: &str = "This run is complete; there is nothing to go on with.";
@@ -66,15 +66,14 @@ impl Place<'_> {
     pub fn open(&self, problem: &Problem, schema: &Schema) -> Result<DrawStore, Failure> {
         let description =
             serde_json::to_string_pretty(&problem.description).map_err(Failure::run)?;
-        let written = self.folder.write_text("data.json", &description);
+        let written = self.folder.write_text(DATA, &description);
         written.map_err(Failure::run)?;
-        let path = self.folder.path();
-        let store = if path.join("draws.zarr").join("zarr.json").exists() {
+        let store = if self.folder.files().contains("draws.zarr/zarr.json") {
             let store = DrawStore::open(self.folder).map_err(Failure::run)?;
             if !store.matches(schema).map_err(Failure::run)? {
                 return Err(Failure::request(format!(
                     "the draws in `{}` were recorded with other settings than its config.toml says",
-                    path.display()
+                    name_of(self.folder.files())
                 )));
             }
             store
@@ -96,7 +95,7 @@ impl Place<'_> {
     /// # Errors
     /// A damaged checkpoint.
     pub fn checkpoints(&self, chains: u64) -> Result<Vec<Option<Checkpoint>>, Failure> {
-        let load = |chain| checkpoint::load(self.folder.path(), chain).map_err(Failure::run);
+        let load = |chain| checkpoint::load(self.folder.files(), chain).map_err(Failure::run);
         (0..chains).map(load).collect()
     }
 
@@ -134,17 +133,17 @@ impl Place<'_> {
         watcher.begin(&made, progress.first().map_or(0, |chain| chain.total))?;
         let (chains, outcome) = run(chains, control, &|progress| watcher.update(progress));
         watcher.end();
-        let path = self.folder.path().display();
+        let name = name_of(self.folder.files());
         match outcome {
             Ok(Outcome::Complete) => finish(chains),
             Ok(Outcome::Stopped) => {
                 watcher.note(&format!(
-                    "Stopped; everything drawn so far is kept. Go on with: reprior resume {path}"
+                    "Stopped; everything drawn so far is kept. Go on with: reprior resume {name}"
                 ));
                 Err(Failure::Stopped)
             }
             Err(error) => Err(Failure::run(format!(
-                "{error}. What was drawn before is kept in `{path}`"
+                "{error}. What was drawn before is kept in `{name}`"
             ))),
         }
     }

@@ -12,7 +12,7 @@ use reprior_io::run::{Draws, Schema, Values, checkpoint};
 use serde_json::json;
 
 use super::{Family, Place, Plan, Predict, Predictions};
-use crate::failure::Failure;
+use crate::failure::{Failure, name_of};
 use crate::predictive::Block;
 use crate::problem::Problem;
 use crate::read::{Rates, Recorded};
@@ -297,10 +297,10 @@ impl Family for Infinite {
         let Some(evidence) = one("log_marginal_likelihood")? else {
             return Err(Failure::request(format!(
                 "`{0}` was stopped before its end: go on with `reprior resume {0}`",
-                run.path.display()
+                name_of(&run.files)
             )));
         };
-        let checkpoint = checkpoint::load(&run.path, 0).map_err(Failure::request)?;
+        let checkpoint = checkpoint::load(&run.files, 0).map_err(Failure::request)?;
         let seconds = checkpoint.and_then(|checkpoint| checkpoint.document()["seconds"].as_f64());
         let rates = Rates {
             draws: 1.0,

@@ -4,10 +4,13 @@ use std::path::Path;
 
 use reprior::model::{Dataset, InputKind, InputScaling, Standardisation, Targets};
 use reprior_io::data::{ExpectedInputs, ExpectedTargets};
-use reprior_io::regular;
+use reprior_io::run::Files;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, name_of};
+
+/// The file of a run that says what its data were.
+pub(crate) const DATA: &str = "data.json";
 
 /// What `data.json` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,21 +38,27 @@ pub struct DataDescription {
 }
 
 impl DataDescription {
-    /// That of the run in the folder `run`, if it has been written.
+    /// That of the run in a folder, if it has been written.
     ///
     /// # Errors
     /// A damaged file.
-    pub fn read(run: &Path) -> Result<Option<Self>, Failure> {
-        let path = run.join("data.json");
-        if !path.exists() {
-            return Ok(None);
-        }
-        let text = regular::read_text(&path).map_err(|error| {
-            Failure::request(format!("`{}` cannot be read: {error}", path.display()))
-        })?;
-        serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|error| Failure::request(format!("`{}` is damaged: {error}", path.display())))
+    pub fn of(run: &Path) -> Result<Option<Self>, Failure> {
+        Self::read(&Files::from(run))
+    }
+
+    /// That of a run, if it has been written.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub(crate) fn read(files: &Files) -> Result<Option<Self>, Failure> {
+        let text = files.read_text(DATA).map_err(Failure::request)?;
+        let parse = |text: String| {
+            serde_json::from_str(&text).map_err(|error| {
+                let path = name_of(files);
+                Failure::request(format!("`{path}/{DATA}` is damaged: {error}"))
+            })
+        };
+        text.map(parse).transpose()
     }
 
     /// What new inputs must look like.
@@ -74,8 +83,8 @@ impl DataDescription {
     /// Refuses a description that contradicts itself.
     ///
     /// # Errors
-    /// A wrong request: `data.json` of the folder `run` is damaged.
-    pub fn check(&self, run: &Path) -> Result<(), Failure> {
+    /// A wrong request: `data.json` is damaged.
+    pub(crate) fn check(&self, files: &Files) -> Result<(), Failure> {
         let standardisation = &self.standardisation;
         let (inputs, columns) = match (&standardisation.inputs, self.kind) {
             (InputScaling::Columns(maps), InputKind::Table) => (maps.len(), self.columns),
@@ -112,8 +121,8 @@ impl DataDescription {
             return Ok(());
         }
         Err(Failure::request(format!(
-            "`{}` is damaged: the numbers of columns, outputs and scales in it contradict each other",
-            run.join("data.json").display()
+            "`{}/{DATA}` is damaged: the numbers of columns, outputs and scales in it contradict each other",
+            name_of(files)
         )))
     }
 

@@ -78,7 +78,7 @@ pub(super) fn choose(
             "--noise auto needs the kernel of the infinitely wide network: {error}"
         ))
     };
-    let network = InfiniteNetwork::new(&architecture).map_err(|e| refuse(&e))?;
+    let network = InfiniteNetwork::new(architecture).map_err(|e| refuse(&e))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let choice = if settings.scales_auto {
         let found = fit_scales(&network, covariance, inputs, &targets, threads)

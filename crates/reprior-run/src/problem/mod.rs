@@ -16,8 +16,9 @@ use reprior::model::{
 };
 use reprior::network::Composition;
 use reprior_io::data::{BUILT_INS, load, target_columns};
-use reprior_io::run::{DrawStore, Values};
+use reprior_io::run::{DrawStore, Files, Values};
 
+pub(crate) use description::DATA;
 pub use description::DataDescription;
 use description::fingerprint;
 pub(crate) use weights::GivenWeights;
@@ -48,6 +49,8 @@ pub struct Problem {
     pub(crate) targets: Vec<f64>,
     /// That chains begin at, where a file gives them.
     pub(crate) weights: Option<GivenWeights>,
+    /// The run that the settings were read from, if they were.
+    pub(crate) run: Option<Files>,
 }
 
 impl Problem {
@@ -125,6 +128,7 @@ impl Problem {
             },
             targets,
             weights: None,
+            run: None,
             choices,
             train,
             test,
@@ -176,6 +180,7 @@ impl Problem {
             choices: Vec::new(),
             targets: Vec::new(),
             weights: None,
+            run: None,
         })
     }
 
@@ -190,7 +195,11 @@ impl Problem {
     /// # Errors
     /// A wrong request: a file that cannot be used.
     pub(crate) fn read_weights(&mut self) -> Result<(), Failure> {
-        self.weights = GivenWeights::read(&mut self.settings, &mut self.architecture)?;
+        self.weights = GivenWeights::read(
+            &mut self.settings,
+            &mut self.architecture,
+            self.run.as_ref(),
+        )?;
         Ok(())
     }
 

@@ -1,11 +1,12 @@
 //! Weights that chains begin at, from a file; the run keeps a copy of it.
 
+use std::io::Cursor;
 use std::path::PathBuf;
 
 use reprior::network::{Composition, Layout};
 use reprior_io::regular;
-use reprior_io::run::WEIGHTS;
-use reprior_io::weights::read_sequential;
+use reprior_io::run::{Files, WEIGHTS};
+use reprior_io::weights::{read_sequential, read_sequential_bytes};
 
 use super::Problem;
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ pub struct GivenWeights {
 }
 
 impl GivenWeights {
-    /// Reads the file that the settings name, `None` where chains begin at draws from the prior. Its statistics of batch
+    /// Reads the file that the settings name, of a run in memory its own, `None` where chains begin at draws from the prior. Its statistics of batch
     /// normalisation go into the network, and into the settings goes the file's name in the run's folder.
     ///
     /// # Errors
@@ -29,11 +30,20 @@ impl GivenWeights {
     pub fn read(
         settings: &mut Settings,
         network: &mut Composition,
+        run: Option<&Files>,
     ) -> Result<Option<Self>, Failure> {
         let Some(path) = settings.minibatch.weights.take() else {
             return Ok(None);
         };
-        let (filled, parameters) = read_sequential(&path, network).map_err(Failure::request)?;
+        let read = match run.filter(|run| run.folder().is_none()) {
+            Some(run) => {
+                let bytes = run.read(WEIGHTS).map_err(Failure::request)?;
+                let bytes = Cursor::new(bytes.as_ref().map_or(&[][..], |bytes| bytes));
+                read_sequential_bytes(bytes, &path, network)
+            }
+            None => read_sequential(&path, network),
+        };
+        let (filled, parameters) = read.map_err(Failure::request)?;
         let is_too_large = |parameter: &&f64| !(**parameter as f32).is_finite();
         if settings.sampler.precision != Precision::F64
             && let Some(parameter) = parameters.iter().find(is_too_large)

@@ -3,13 +3,11 @@
 //! A damaged description of draws may claim any shape. What reads draws relies on shapes: here they are compared with the schema
 //! that follows from `config.toml` and `data.json` alone, before anything is read.
 
-use std::path::{Path, PathBuf};
-
 use reprior::metrics::Family;
 use reprior::model::Targets;
-use reprior_io::run::{DrawReader, Schema, Selection};
+use reprior_io::run::{DrawReader, Files, Schema, Selection};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, name_of};
 use crate::predictive::{Block, Kind};
 use crate::problem::DataDescription;
 use crate::record::{NOISE, POSITIONS, PREDICTIONS, TRACES};
@@ -20,8 +18,8 @@ const BLOCK_NUMBERS: usize = 8 << 20;
 
 /// A run's draws with what they are of.
 pub struct Recorded {
-    /// The run folder.
-    pub path: PathBuf,
+    /// Where it is.
+    pub files: Files,
     /// With every default written out.
     pub settings: Settings,
     /// What the data were.
@@ -54,20 +52,20 @@ fn complete_draws(reader: &DrawReader) -> u64 {
 }
 
 impl Recorded {
-    /// Opens the draws in the folder `path`, which must be as `schema` says.
+    /// Opens the draws of a run, which must be as `schema` says.
     ///
     /// # Errors
     /// A wrong request: no draws, draws of another run, or damaged ones.
     pub(crate) fn open(
-        path: &Path,
+        files: &Files,
         settings: Settings,
         description: DataDescription,
         schema: &Schema,
     ) -> Result<Self, Failure> {
-        let reader = DrawReader::open(path).map_err(Failure::request)?;
+        let reader = DrawReader::open(files).map_err(Failure::request)?;
         reader.check(schema).map_err(Failure::request)?;
         Ok(Self {
-            path: path.to_path_buf(),
+            files: files.clone(),
             kind: Kind::new(&settings.model, description.is_classification),
             draws: complete_draws(&reader),
             settings,
@@ -119,7 +117,7 @@ impl Recorded {
             format!(
                 "{} draws of each chain are on disk, but none of the kept positions that predictions for new inputs are made from: go on with `reprior resume {}`",
                 self.draws,
-                self.path.display()
+                name_of(&self.files)
             )
         })
     }

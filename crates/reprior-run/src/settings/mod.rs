@@ -26,6 +26,7 @@ use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
 use reprior_io::data::BUILT_INS;
 use reprior_io::regular;
+use reprior_io::run::Files;
 use serde::{Deserialize, Serialize};
 
 pub use data::DataSettings;
@@ -45,7 +46,10 @@ pub use noise::{Learn, NoiseSetting};
 pub use run::{RecordSettings, RunSettings};
 pub use sampler::SamplingSettings;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, name_of};
+
+/// The file of a run that holds its settings.
+pub(crate) const CONFIG: &str = "config.toml";
 
 /// Everything that decides what is drawn. As TOML in `config.toml`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]
@@ -85,7 +89,34 @@ impl Settings {
         let text = regular::read_text(path).map_err(|error| {
             Failure::request(format!("`{}` cannot be read: {error}", path.display()))
         })?;
-        let mut settings: Self = toml::from_str(&text).map_err(|error| {
+        let mut settings = Self::from_toml(&text, path)?;
+        settings
+            .minibatch
+            .found_in(path.parent().unwrap_or(Path::new("")));
+        Ok(settings)
+    }
+
+    /// Those that a run was made with.
+    ///
+    /// # Errors
+    /// A wrong request: no run, or one whose settings are damaged.
+    pub(crate) fn of_run(files: &Files) -> Result<Self, Failure> {
+        if let Some(folder) = files.folder()
+            && files.contains(CONFIG)
+        {
+            return Self::from_file(&folder.join(CONFIG));
+        }
+        match files.read_text(CONFIG).map_err(Failure::request)? {
+            Some(text) => Self::from_toml(&text, Path::new(CONFIG)),
+            None => Err(Failure::request(format!(
+                "`{}` is not a run folder: it has no {CONFIG}",
+                name_of(files)
+            ))),
+        }
+    }
+
+    fn from_toml(text: &str, path: &Path) -> Result<Self, Failure> {
+        toml::from_str(text).map_err(|error| {
             let line = error
                 .span()
                 .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
@@ -94,10 +125,7 @@ impl Settings {
                 path.display(),
                 error.message()
             ))
-        })?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        settings.minibatch.found_in(folder);
-        Ok(settings)
+        })
     }
 
     /// Refuses settings that do not say which data.

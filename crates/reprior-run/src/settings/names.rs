@@ -124,9 +124,13 @@ names!(
 pub(crate) fn name<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let text: StrDeserializer<'_, Error> = text.into_deserializer();
     let said = |error: Error| {
-        error
+        let text = error
             .to_string()
-            .replace("unknown variant", "unknown value")
+            .replace("unknown variant", "unknown value");
+        match text.split_once(", expected ") {
+            Some((what, names)) => format!("{what}: use {}", names.replace('`', "")),
+            None => text,
+        }
     };
     T::deserialize(text).map_err(said)
 }

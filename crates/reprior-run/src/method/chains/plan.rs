@@ -99,8 +99,12 @@ fn way_out(sizes: &Sizes, settings: &Settings, writers: u64, available: u64) -> 
         })
     });
     let rows = largest(sizes.rows, |rows| fits(&sizes.with_rows(settings, rows)));
-    let widths = sizes.architecture.hidden_widths();
-    let width = widths.into_iter().max().unwrap_or(0);
+    let width = sizes
+        .architecture
+        .hidden_widths()
+        .into_iter()
+        .max()
+        .unwrap_or(0);
     let width = largest(width, |width| fits(&sizes.with_width(settings, width)));
     let mut ways = Vec::new();
     if let Some(chains) = chains {

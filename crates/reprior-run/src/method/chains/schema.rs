@@ -33,8 +33,8 @@ record::statistics!(
 );
 
 /// The network's layers with parameters.
-pub fn tensors(architecture: &Composition) -> Vec<LayerTensors> {
-    record::tensors(&Layout::new(architecture), architecture.layers.len())
+pub fn tensors(network: &Composition) -> Vec<LayerTensors> {
+    record::tensors(&Layout::new(network), network.layers.len())
 }
 
 /// The schema of a problem's run.

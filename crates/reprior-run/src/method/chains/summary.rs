@@ -21,7 +21,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     let mut step_size = Vec::new();
     let mut seconds: f64 = 0.0;
     for chain in 0..schedule.chains as u64 {
-        if let Some(checkpoint) = checkpoint::load(&run.path, chain).map_err(Failure::request)? {
+        if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
             let document = read_document(&checkpoint).map_err(Failure::request)?;
             seconds = seconds.max(document.seconds);
             step_size.push(document.sampling.step_size);

@@ -1,12 +1,9 @@
 //! What a run of a Laplace approximation keeps besides draws: predictions in closed form, and how the fit went.
 
-use std::path::Path;
-
 use reprior::chain::AroundMode;
 use reprior::laplace::{LayerCurvature, Structure};
 use reprior::metrics::Family;
-use reprior_io::regular;
-use reprior_io::run::{DrawStore, RunFolder, Values};
+use reprior_io::run::{DrawStore, Files, RunFolder, Values};
 
 use crate::failure::Failure;
 use crate::method::minibatch::{Chains, MinibatchRecorder};
@@ -79,8 +76,8 @@ pub fn finish<R: Stored>(
 }
 
 /// The fits of a run; none where there is no file.
-pub fn read(run: &Path) -> Vec<LaplaceFit> {
-    let text = regular::read_text(&run.join(FILE)).unwrap_or_default();
+pub fn read(files: &Files) -> Vec<LaplaceFit> {
+    let text = files.read_text(FILE).ok().flatten().unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 

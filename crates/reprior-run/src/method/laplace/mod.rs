@@ -203,7 +203,7 @@ impl Family for Laplace {
         if run.draws == run.settings.schedule().draws && self.is_linearised(&run.settings) {
             minibatch.metrics_in_closed_form = static_metrics(run, CLOSED_FORM)?;
         }
-        minibatch.laplace = fits::read(&run.path);
+        minibatch.laplace = fits::read(&run.files);
         let evidences = minibatch.laplace.iter();
         let evidences = evidences.map(|fit| fit.log_marginal_likelihood);
         summary.log_marginal_likelihood = evidences.reduce(f64::max);

@@ -34,7 +34,7 @@ pub fn summarise(
     let schedule = settings.schedule();
     let (mut steps, mut after_warmup, mut seconds) = (0, 0, 0.0_f64);
     for chain in 0..schedule.chains as u64 {
-        if let Some(checkpoint) = checkpoint::load(&run.path, chain).map_err(Failure::request)? {
+        if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
             let document = read_document(&checkpoint).map_err(Failure::request)?;
             seconds = seconds.max(document.seconds);
             steps += document.update;

@@ -6,6 +6,7 @@
 //! JSON, and figures as SVG.
 //!
 //! One folder a paper: `hron` (2022), `pezzetti` (2024), `roy` (2024), `marceau` (2017).
+//! [`width`] has what changes with a network's width, [`toys`] the toys of Laplace approximations.
 
 mod chains;
 mod compare;

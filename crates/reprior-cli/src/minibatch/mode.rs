@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use reprior::chain::AroundMode;
-use reprior::laplace::{LayerCurvature, Structure};
-use reprior::metrics::Family;
+use reprior::laplace::LaplaceFit;
 use reprior_io::regular;
 use reprior_io::run::{DrawStore, RunFolder, Values};
 use serde::{Deserialize, Serialize};
 
-use super::record::Recording;
+use super::laplace::Predictor;
 use super::run::Chains;
 use crate::error::Failure;
 use crate::predictive::Kind;
@@ -20,8 +18,6 @@ use crate::stored::Stored;
 pub const CLOSED_FORM: &str = "predictions_closed_form";
 /// The group with the weights that the network was linearised at.
 pub const MODES: &str = "modes";
-/// Numbers of covariances that are held at a time.
-const COVARIANCES: usize = 1 << 23;
 /// The file that says how the fits went.
 const FILE: &str = "laplace.json";
 
@@ -77,11 +73,6 @@ fn number<'de, D: serde::Deserializer<'de>>(value: D) -> Result<f64, D::Error> {
     Option::<f64>::deserialize(value).map(|value| value.unwrap_or(f64::NAN))
 }
 
-/// Whether predictions of such targets have a closed form.
-pub fn has_closed_form(kind: Kind) -> bool {
-    matches!(kind, Kind::Probabilities | Kind::Real(Family::Gaussian))
-}
-
 /// Writes the fits, and predictions in closed form for the test rows.
 ///
 /// # Errors
@@ -97,10 +88,11 @@ pub fn finish<R: Stored>(
         return Ok(());
     };
     let is_linearised = settings.is_linearised(method);
+    let mut predictor = Predictor::<R>::new(problem)?;
     let (mut means, mut variances) = (Vec::new(), Vec::new());
     let (mut modes, mut fits) = (Vec::<R>::new(), Vec::new());
-    for (chain, recording) in chains.iter_mut() {
-        let found = chain.around_mode().map_err(Failure::run)?;
+    for (index, (chain, recording)) in chains.iter_mut().enumerate() {
+        let found = chain.laplace().map_err(Failure::run)?;
         let Some((around, mode)) = found else {
             continue;
         };
@@ -109,14 +101,13 @@ pub fn finish<R: Stored>(
         };
         fits.push(fit);
         if is_linearised {
-            predict(
-                problem,
-                around,
-                &mode,
-                recording,
-                &mut means,
-                &mut variances,
-            )?;
+            if let (Some(predictor), Some(inputs), Some(laplace)) = (
+                &mut predictor,
+                recording.test_inputs(),
+                around.fit(&mode).map_err(Failure::run)?,
+            ) {
+                predictor.predict(laplace, index as u64, inputs, [&mut means, &mut variances])?;
+            }
             modes.extend_from_slice(&mode);
         }
     }
@@ -151,7 +142,7 @@ pub fn read(run: &Path) -> Vec<Fit> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<Fit>, Failure> {
+fn fit<R: Stored>(around: &mut LaplaceFit<R>, mode: &[R]) -> Result<Option<Fit>, Failure> {
     if around.fit(mode).map_err(Failure::run)?.is_none() {
         return Ok(None);
     }
@@ -164,11 +155,7 @@ fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<Fit>,
         precisions.clone().fold(f64::INFINITY, f64::min),
         precisions.clone().fold(0.0, f64::max),
     ];
-    let (eigenpairs, unconverged, products) = match laplace.structure() {
-        Structure::Spectral(found) => (Some(found.values.len()), found.unconverged, found.products),
-        _ => (None, 0, 0),
-    };
-    let is_diagonal = |layer: &&LayerCurvature<R>| matches!(layer, LayerCurvature::Diagonal(_));
+    let report = laplace.report();
     Ok(Some(Fit {
         log_likelihood: laplace.log_likelihood(),
         log_marginal_likelihood: laplace.log_marginal_likelihood(),
@@ -183,74 +170,9 @@ fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<Fit>,
         }),
         parameters: laplace.precisions().len(),
         prior_precision: range,
-        eigenpairs,
-        unconverged,
-        products,
-        diagonal_layers: match laplace.structure() {
-            Structure::Kronecker(layers) => layers.iter().filter(is_diagonal).count(),
-            _ => 0,
-        },
+        eigenpairs: report.eigenpairs,
+        unconverged: report.unconverged,
+        products: report.products,
+        diagonal_layers: report.diagonal_layers,
     }))
-}
-
-/// Appends one chain's predictions in closed form, in the target's own units.
-fn predict<R: Stored>(
-    problem: &Problem,
-    around: &mut AroundMode<R>,
-    mode: &[R],
-    recording: &Recording<R>,
-    means: &mut Vec<f64>,
-    variances: &mut Vec<f64>,
-) -> Result<(), Failure> {
-    let kind = Kind::new(
-        &problem.settings.model,
-        problem.description.is_classification,
-    );
-    let Some(inputs) = recording.test_inputs().filter(|_| has_closed_form(kind)) else {
-        return Ok(());
-    };
-    let (columns, outputs) = (
-        problem.description.columns,
-        problem.architecture.outputs.max(1),
-    );
-    // covariances of some rows at a time
-    let rows = (COVARIANCES / (outputs * outputs)).clamp(1, 1024);
-    for part in inputs.chunks(rows * columns) {
-        predict_some(problem, around, mode, part, means, variances)?;
-    }
-    Ok(())
-}
-
-/// The same for some rows.
-fn predict_some<R: Stored>(
-    problem: &Problem,
-    around: &mut AroundMode<R>,
-    mode: &[R],
-    inputs: &[R],
-    means: &mut Vec<f64>,
-    variances: &mut Vec<f64>,
-) -> Result<(), Failure> {
-    let kind = Kind::new(
-        &problem.settings.model,
-        problem.description.is_classification,
-    );
-    let Some(found) = around.linearised(mode, inputs).map_err(Failure::run)? else {
-        return Ok(());
-    };
-    let count = found.outputs;
-    if kind == Kind::Probabilities {
-        let link = problem.settings.laplace.link();
-        let all = around.log_probabilities(&found, link);
-        means.extend(all.map_err(Failure::run)?);
-        return Ok(());
-    }
-    let maps = problem.output_maps();
-    for (f, map) in found.means.iter().zip(maps.iter().cycle()) {
-        means.push(map.restore(*f));
-    }
-    for covariance in found.covariances.chunks_exact(count * count) {
-        let own = covariance.iter().step_by(count + 1).zip(&maps);
-        variances.extend(own.map(|(variance, map)| variance * map.scale * map.scale));
-    }
-    Ok(())
 }

@@ -7,7 +7,6 @@ use reprior::network::Architecture;
 use reprior::stochastic::preconditioner::Decay;
 use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Layout, Prior};
 
-use super::laplace::output_curvature;
 use super::written::{PriorChoice, Schedule, WrittenDecay};
 use crate::error::Failure;
 use crate::method::MinibatchMethod;
@@ -68,7 +67,7 @@ impl Settings {
         }
         let collection = match method {
             _ if is_trajectory => Collection::Trajectory,
-            _ if is_around_mode => Collection::AroundMode,
+            _ if is_around_mode => Collection::Laplace,
             MinibatchMethod::Swag => {
                 let last = own.swag_updates.unwrap_or(lengths.warmup.div_ceil(4));
                 let every = updates_per_epoch.min((last / 2).max(1));
@@ -394,7 +393,6 @@ pub fn resolve(
         // a wrong request is refused before any training
         let priors = &resolved.settings.priors;
         settings.laplace.draws(method, &layout, priors)?;
-        output_curvature(&settings.model, &[1.0])?;
     }
     Ok(Some(resolved))
 }

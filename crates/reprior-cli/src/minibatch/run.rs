@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprior::chain::{AroundMode, Collection, MinibatchChain, Moments};
+use reprior::chain::{Collection, MinibatchChain, Moments};
 use reprior::compute::{Purpose, Stream};
+use reprior::laplace::LaplaceFit;
 use reprior::model::Noise;
 use reprior::network::Composition;
 use reprior::stochastic::{
@@ -12,7 +13,6 @@ use reprior::stochastic::{
 };
 use reprior_io::run::{DrawStore, RunFolder, Values, checkpoint};
 
-use super::laplace::output_curvature;
 use super::mode;
 use super::plan::Plan;
 use super::record::{Recipe, Recording, read_document, restore};
@@ -208,18 +208,15 @@ fn make_chains<R: Stored>(
                 )
             }
         };
-        let chain = if plan.collection == Collection::AroundMode {
+        let chain = if plan.collection == Collection::Laplace {
             let priors = &resolved.settings.priors;
             let draws = settings.laplace.draws(resolved.method, &layout, priors)?;
-            let curvature = output_curvature(&settings.model, &data.scales)?;
             let rows = settings.laplace.curvature_rows.unwrap_or(usize::MAX);
             let key = [lengths.seed, index as u64];
             let (data, held_out) = (data.clone(), held_out.clone());
-            let around = AroundMode::new(
-                draws, &network, data, held_out, curvature, rows, key, threads,
-            );
+            let around = LaplaceFit::new(draws, &network, data, held_out, rows, key, threads);
             let around = around.map_err(Failure::request)?;
-            chain.with_draws_around_mode(match resolved.updates {
+            chain.with_laplace(match resolved.updates {
                 // weights that were given stay where they are
                 0 => around,
                 _ => around.with_training(priors.clone(), evaluations(resolved.epochs)),

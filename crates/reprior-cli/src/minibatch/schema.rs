@@ -3,7 +3,8 @@
 use reprior::stochastic::Layout;
 use reprior_io::run::{DataType, Draws, Group, Schema, Variable};
 
-use super::mode::{CLOSED_FORM, MODES, has_closed_form};
+use super::laplace::has_closed_form;
+use super::mode::{CLOSED_FORM, MODES};
 use super::resolve::Resolved;
 use crate::keeping::Keeping;
 use crate::names::Parametrisation;

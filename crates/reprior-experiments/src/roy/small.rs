@@ -5,8 +5,8 @@
 
 use reprior::compute::{MatrixMut, Purpose, Stream, matrix};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, GaussNewton,
-    HessianStructure, Integrator, Laplace, LaplaceData, OutputCurvature, PriorPrecision, Spectrum,
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
+    GaussNewton, HessianStructure, Integrator, Laplace, LaplaceData, PriorPrecision, Spectrum,
     Subset,
 };
 use reprior::model::likelihood::Categorical;
@@ -110,7 +110,10 @@ impl Small {
             executor: &mut self.executor,
             weights: &self.mode,
             inputs: matrix(&self.pixels, columns, rows).transpose(),
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            },
             scale: 1.0,
         };
         let all: Vec<usize> = (0..size).collect();
@@ -164,7 +167,10 @@ impl Small {
             targets: &targets,
             likelihood: &Categorical,
             scales: &vec![1.0; classes],
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            },
             scale: 1.0,
         };
         let seed = cell.count("seed") as u64;
@@ -193,7 +199,10 @@ impl Small {
         let columns = self.executor.inputs_count();
         let data = DiffusionData {
             inputs: matrix(&self.pixels, columns, self.pictures.rows).transpose(),
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            },
             scale: 1.0,
         };
         let settings = Diffusion {

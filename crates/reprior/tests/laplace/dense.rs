@@ -2,11 +2,10 @@
 
 use reprior::compute::{matrix, matrix_mut};
 use reprior::laplace::{
-    EmpiricalFisher, GaussNewton, HessianStructure, Lanczos, Laplace, LaplaceData, LaplaceError,
-    LayerCurvature, OutputCurvature, PriorPrecision, RowCurvature, Structure, Subset,
-    SymmetricOperator,
+    EmpiricalFisher, FisherInformation, GaussNewton, HessianStructure, Lanczos, Laplace,
+    LaplaceData, LaplaceError, PriorPrecision, RowCurvature, Subset, SymmetricOperator,
 };
-use reprior::model::likelihood::Categorical;
+use reprior::model::likelihood::{Categorical, Gaussian};
 use reprior::network::{Composition, Executor};
 use reprior::stochastic::Layout;
 
@@ -55,12 +54,24 @@ fn cases() -> Vec<Case> {
     vec![
         case(
             dense_network(4, &[5, 6], 3),
-            Box::new(OutputCurvature::Categorical),
+            Box::new(FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            }),
         ),
-        case(image_network(), Box::new(OutputCurvature::Categorical)),
+        case(
+            image_network(),
+            Box::new(FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            }),
+        ),
         case(
             dense_network(2, &[7], 2),
-            Box::new(OutputCurvature::gaussian(&[0.5, 2.0])),
+            Box::new(FisherInformation {
+                likelihood: &Gaussian,
+                scales: &[0.5, 2.0],
+            }),
         ),
     ]
 }
@@ -180,7 +191,10 @@ fn products_diagonals_and_parts() {
 fn empirical_fisher() {
     let mut case = case(
         dense_network(4, &[5], 3),
-        Box::new(OutputCurvature::Categorical),
+        Box::new(FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        }),
     );
     let (jacobians, outputs) = jacobians(&mut case.executor, &case.weights, &case.inputs, ROWS);
     let targets: Vec<f64> = (0..ROWS * 3)
@@ -367,28 +381,30 @@ fn kronecker_posteriors_are_those_of_their_factors() {
         let is_separate = structure == HessianStructure::KronSeparate;
         let (size, prior) = (case.weights.len(), PriorPrecision::Scalar(0.4));
         let laplace = case.fit(structure, Subset::All, &prior).unwrap();
-        let Structure::Kronecker(layers) = laplace.structure() else {
-            panic!("another structure");
-        };
         let matrices = case.operator().kronecker();
         let mut precision = vec![0.0; size * size];
         let (mut rest, mut first) = (&matrices[..], 0);
-        for (layer, own) in case.layout.layers.clone().iter().zip(layers) {
+        let all = case.operator().diagonal();
+        let mut diagonal_layers = 0;
+        for layer in &case.layout.layers.clone() {
             let (a, after) = rest.split_at(layer.rows.pow(2));
             let (b, after) = after.split_at(layer.units.pow(2));
             rest = after;
             let number = layer.range.len();
+            // batch normalisation, which has no factors
+            let is_diagonal = a.iter().all(|value| *value == 0.0);
+            diagonal_layers += usize::from(is_diagonal);
             for i in 0..number {
                 for j in 0..number {
                     let [[row, unit], [other_row, other_unit]] =
                         [i, j].map(|at| [at % layer.rows, at / layer.rows]);
                     let is_bias = [row, other_row].map(|at| layer.has_bias && at + 1 == layer.rows);
                     let is_apart = is_separate && is_bias[0] != is_bias[1];
-                    precision[(first + j) * size + first + i] = match own {
-                        LayerCurvature::Kronecker(_) if is_apart => 0.0,
-                        LayerCurvature::Diagonal(values) if i == j => values[i],
-                        LayerCurvature::Diagonal(_) => 0.0,
-                        LayerCurvature::Kronecker(_) => {
+                    precision[(first + j) * size + first + i] = match is_diagonal {
+                        true if i == j => all[first + i],
+                        true => 0.0,
+                        false if is_apart => 0.0,
+                        false => {
                             a[other_row * layer.rows + row] * b[other_unit * layer.units + unit]
                                 / ROWS as f64
                         }
@@ -398,7 +414,7 @@ fn kronecker_posteriors_are_those_of_their_factors() {
             // every layer of images but the first one is dense
             let is_dense =
                 case.network.layers.len() < 6 || layer.name != case.layout.layers[0].name;
-            if is_dense && is_separate && matches!(own, LayerCurvature::Kronecker(_)) {
+            if is_dense && is_separate && !is_diagonal {
                 let biases = |at: usize| first + at * layer.rows + layer.rows - 1;
                 for (i, j) in (0..layer.units.pow(2)).map(|at| (at % layer.units, at / layer.units))
                 {
@@ -411,6 +427,7 @@ fn kronecker_posteriors_are_those_of_their_factors() {
             }
             first += number;
         }
+        assert_eq!(laplace.report().diagonal_layers, diagonal_layers);
         let covariance = apply(&precision, size, |value| 1.0 / value);
         let mut product = normals(size, 8);
         let expected = times(&covariance, &product);
@@ -443,7 +460,10 @@ fn kronecker_posteriors_are_those_of_their_factors() {
 fn draws_have_the_covariance() {
     let mut case = case(
         dense_network(2, &[3], 2),
-        Box::new(OutputCurvature::Categorical),
+        Box::new(FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        }),
     );
     let size = case.weights.len();
     let prior = PriorPrecision::Scalar(0.5);
@@ -518,7 +538,10 @@ fn thousands_of_classes() {
         targets: &targets,
         likelihood: &Categorical,
         scales: &vec![1.0; classes],
-        curvature: &OutputCurvature::Categorical,
+        curvature: &FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        },
         scale: 1.0,
     };
     let prior = PriorPrecision::Scalar(1.0);
@@ -551,7 +574,13 @@ fn thousands_of_classes() {
 /// Draws of the last layer with features made once are those of the whole network.
 #[test]
 fn sampled_outputs_are_those_of_the_draws() {
-    let mut case = case(image_network(), Box::new(OutputCurvature::Categorical));
+    let mut case = case(
+        image_network(),
+        Box::new(FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        }),
+    );
     let prior = PriorPrecision::Scalar(2.0);
     for subset in [Subset::All, Subset::LastLayer] {
         let laplace = case.fit(HessianStructure::Diag, subset, &prior).unwrap();
@@ -575,7 +604,10 @@ fn sampled_outputs_are_those_of_the_draws() {
 fn what_cannot_be_is_refused() {
     let mut case = case(
         dense_network(4, &[5], 3),
-        Box::new(OutputCurvature::Categorical),
+        Box::new(FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        }),
     );
     let scalar = PriorPrecision::Scalar(1.0);
     let memory = case.fit(HessianStructure::Full(1000), Subset::All, &scalar);

@@ -2,18 +2,18 @@
 
 mod arguments;
 mod check;
+mod closed_form;
 mod draws;
 mod written;
 
 use std::str::FromStr;
 
-use reprior::chain::SubsetChoice;
-use reprior::laplace::Link;
+use reprior::laplace::{Link, SubsetChoice};
 use reprior::model::likelihood::LikelihoodName;
 use serde::{Deserialize, Serialize};
 
 pub use arguments::LaplaceArguments;
-pub use draws::output_curvature;
+pub use closed_form::{Predictor, has_closed_form};
 use written::{Precision, Subset};
 
 use crate::error::Failure;

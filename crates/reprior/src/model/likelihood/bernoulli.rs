@@ -3,7 +3,7 @@
 //! Targets are 0 and 1. log p = Σ y f − log(1 + e^f), gradient y − p. At f = 0 the Fisher information is ¼: pseudo-targets
 //! ±2 of variance 4.
 
-use super::{Approximation, Derivatives, Likelihood};
+use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::Stream;
 
 /// The logistic likelihood.
@@ -46,6 +46,19 @@ impl Likelihood for Bernoulli {
             targets: targets.iter().map(|y| 4.0 * (y - 0.5)).collect(),
             variance: 4.0,
         }
+    }
+
+    /// p(1 − p) of each output.
+    fn curvature(&self, outputs: &[f64], _: &[f64], curvature: &mut Curvature) -> bool {
+        curvature.set_diagonal(outputs.iter().map(|&f| {
+            let p = probability(f);
+            p * (1.0 - p)
+        }));
+        true
+    }
+
+    fn moderate(&self, outputs: &mut [f64], variances: &[f64], _: &mut [f64]) {
+        moderate_logits(outputs, variances);
     }
 
     fn mean(&self, outputs: &mut [f64]) {

@@ -2,7 +2,7 @@
 //!
 //! log p = Σ −½(y − f)²/σ² − log σ − ½ log 2π; the last is left out where samplers ask.
 
-use super::{Approximation, Derivatives, Likelihood};
+use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 
 /// The Gaussian likelihood.
@@ -49,6 +49,19 @@ impl Likelihood for Gaussian {
         Approximation {
             targets: targets.to_vec(),
             variance: mean_square(scales),
+        }
+    }
+
+    /// 1/σ² of each output.
+    fn curvature(&self, _: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
+        curvature.set_diagonal(scales.iter().map(|sigma| sigma.powi(-2)));
+        true
+    }
+
+    /// Exact: N(f, σ² + v).
+    fn moderate(&self, _: &mut [f64], variances: &[f64], scales: &mut [f64]) {
+        for (sigma, variance) in scales.iter_mut().zip(variances) {
+            *sigma = (*sigma * *sigma + variance).sqrt();
         }
     }
 

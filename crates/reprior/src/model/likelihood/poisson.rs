@@ -6,7 +6,7 @@
 
 use rand_distr::{Distribution, Poisson as PoissonLaw};
 
-use super::{Approximation, Derivatives, Likelihood};
+use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 
 /// The Poisson likelihood with a logarithmic link.
@@ -67,6 +67,20 @@ impl Likelihood for Poisson {
         Approximation {
             targets: targets.iter().enumerate().map(centred).collect(),
             variance: 1.0 / information,
+        }
+    }
+
+    /// m·e^f of each output.
+    fn curvature(&self, outputs: &[f64], _: &[f64], curvature: &mut Curvature) -> bool {
+        let pairs = outputs.iter().zip(&self.means);
+        curvature.set_diagonal(pairs.map(|(f, mean)| mean * f.exp()));
+        true
+    }
+
+    /// The mean count is that of f ~ N(f, v): m·e^{f + v/2}.
+    fn moderate(&self, outputs: &mut [f64], variances: &[f64], _: &mut [f64]) {
+        for (f, variance) in outputs.iter_mut().zip(variances) {
+            *f += 0.5 * variance;
         }
     }
 

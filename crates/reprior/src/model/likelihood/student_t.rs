@@ -6,7 +6,7 @@
 use rand_distr::{Distribution, StudentT as StudentLaw};
 
 use super::gaussian::mean_square;
-use super::{Approximation, Derivatives, Likelihood};
+use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 
 /// The Student-t likelihood.
@@ -70,6 +70,14 @@ impl Likelihood for StudentT {
             targets: targets.to_vec(),
             variance: mean_square(scales) * (nu + 3.0) / (nu + 1.0),
         }
+    }
+
+    /// (ν + 1)/((ν + 3)σ²) of each output.
+    fn curvature(&self, _: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
+        let nu = self.degrees_of_freedom;
+        let factor = (nu + 1.0) / (nu + 3.0);
+        curvature.set_diagonal(scales.iter().map(|sigma| factor / (sigma * sigma)));
+        true
     }
 
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {

@@ -70,10 +70,19 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     let covariance = problem.settings.sampler.method.covariance();
     let closed_form = covariance.map(|covariance| ClosedForm::new(&problem, covariance));
     let closed_form = closed_form.transpose()?;
-    for (index, block) in values.chunks(BLOCK_ROWS * description.columns).enumerate() {
+    let mut laplace = minibatch::closed_form(&problem, &arguments.run)?;
+    let block_rows = match &laplace {
+        Some(_) => minibatch::rows_together(problem.architecture.outputs),
+        None => BLOCK_ROWS,
+    };
+    let of_draws = |inputs: &[f64]| match problem.settings.sampler.precision {
+        Precision::Auto | Precision::F32 => minibatch::predict::<f32>(&problem, &reader, inputs),
+        Precision::F64 => minibatch::predict::<f64>(&problem, &reader, inputs),
+    };
+    for (index, part) in values.chunks(block_rows * description.columns).enumerate() {
         let (mut block, noise) = match (&closed_form, problem.settings.sampler.precision) {
             (Some(closed_form), _) => {
-                let (block, noise, clamped) = closed_form.predict(block)?;
+                let (block, noise, clamped) = closed_form.predict(part)?;
                 if clamped > 0 {
                     to_stderr(&format!(
                         "warning: {clamped} predictive variances came out below 0 by rounding and were set to 0"
@@ -81,22 +90,23 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
                 }
                 (block, noise)
             }
-            (None, Precision::Auto | Precision::F32) if problem.minibatch.is_some() => {
-                minibatch::predict::<f32>(&problem, &reader, block)?
-            }
-            (None, Precision::F64) if problem.minibatch.is_some() => {
-                minibatch::predict::<f64>(&problem, &reader, block)?
-            }
-            (None, Precision::Auto | Precision::F32) => predict::<f32>(&problem, &reader, block)?,
-            (None, Precision::F64) => predict::<f64>(&problem, &reader, block)?,
+            (None, _) if problem.minibatch.is_some() => match &mut laplace {
+                Some(laplace) => laplace(part)?,
+                None => of_draws(part)?,
+            },
+            (None, Precision::Auto | Precision::F32) => predict::<f32>(&problem, &reader, part)?,
+            (None, Precision::F64) => predict::<f64>(&problem, &reader, part)?,
         };
         let function = block.variance.clone();
         block.add_noise(&noise);
-        if let Some(detector) = &mut detector {
-            detector.add(&block)?;
+        match (&mut detector, &laplace) {
+            // compared with the draws for the run's own test rows
+            (Some(detector), Some(_)) => detector.add(&of_draws(part)?.0)?,
+            (Some(detector), None) => detector.add(&block)?,
+            _ => {}
         }
         if let Some(truth) = &inputs.truth {
-            gatherer.add(&block, truth, index * BLOCK_ROWS)?;
+            gatherer.add(&block, truth, index * block_rows)?;
         }
         if arguments.no_noise {
             block.variance = function;
@@ -124,8 +134,13 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
         })?;
         atomic::write(path, table.as_bytes()).map_err(Failure::request)?;
     }
-    if let Some(kept) = draws_in_use(&reader) {
-        to_stderr(&kept);
+    match (&laplace, draws_in_use(&reader)) {
+        (Some(_), _) => to_stderr(&format!(
+            "predictions in closed form of the network linearised at the mode of {} chains",
+            reader.chains()
+        )),
+        (None, Some(kept)) => to_stderr(&kept),
+        _ => {}
     }
     if let Some(metrics) = gatherer.finish()? {
         let words: Vec<String> = metrics

@@ -17,7 +17,7 @@ mod written;
 
 pub use arguments::MinibatchArguments;
 pub use check::check;
-pub use laplace::{LaplaceArguments, LaplaceSettings};
+pub use laplace::{LaplaceArguments, LaplaceSettings, closed_form, rows_together};
 pub use plan::{Plan, command as plan};
 pub use predict::predict;
 pub use resolve::{Resolved, resolve};

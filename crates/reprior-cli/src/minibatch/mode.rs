@@ -7,7 +7,7 @@ use reprior_io::regular;
 use reprior_io::run::{DrawStore, RunFolder, Values};
 use serde::{Deserialize, Serialize};
 
-use super::laplace::Predictor;
+use super::laplace::{Predictor, save};
 use super::run::Chains;
 use crate::error::Failure;
 use crate::predictive::Kind;
@@ -101,12 +101,11 @@ pub fn finish<R: Stored>(
         };
         fits.push(fit);
         if is_linearised {
-            if let (Some(predictor), Some(inputs), Some(laplace)) = (
-                &mut predictor,
-                recording.test_inputs(),
-                around.fit(&mode).map_err(Failure::run)?,
-            ) {
-                predictor.predict(laplace, index as u64, inputs, [&mut means, &mut variances])?;
+            let fitted = around.fit(&mode).map_err(Failure::run)?;
+            if let (Some(predictor), Some(fitted)) = (&mut predictor, fitted) {
+                save(folder, index as u64, fitted)?;
+                let inputs = recording.test_inputs().unwrap_or_default();
+                predictor.predict(fitted, index as u64, inputs, [&mut means, &mut variances])?;
             }
             modes.extend_from_slice(&mode);
         }

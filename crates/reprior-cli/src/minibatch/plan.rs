@@ -121,6 +121,13 @@ impl Plan {
         } else {
             (0, 0)
         };
+        let fit = if settings.laplace.is_linearised(resolved.method) {
+            let rows = settings.laplace.curvature_rows.unwrap_or(rows);
+            let sizes = [rows, network.outputs];
+            settings.laplace.kept_bytes(&layout, real, sizes)
+        } else {
+            0
+        };
         let chain = (chain as u64)
             .saturating_add(writers)
             .saturating_add(around);
@@ -138,9 +145,9 @@ impl Plan {
             shared_bytes: shared as u64,
             chain_bytes: chain,
             memory_bytes: (shared as u64).saturating_add(chain.saturating_mul(chains)),
-            folder_bytes: disk,
-            disk_bytes: disk.saturating_add(checkpoint.saturating_mul(chains)),
-            checkpoint_bytes: checkpoint,
+            folder_bytes: disk.saturating_add(fit.saturating_mul(chains)),
+            disk_bytes: disk.saturating_add((checkpoint + fit).saturating_mul(chains)),
+            checkpoint_bytes: checkpoint + fit,
             operations: 3.0 * forward * resolved.batch as f64,
         })
     }

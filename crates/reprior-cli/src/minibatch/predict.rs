@@ -11,7 +11,7 @@ use crate::schema::{POSITION, POSITIONS};
 use crate::stored::Stored;
 
 /// Squared noise scales of one draw, in the target's own units.
-fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<f64> {
+pub fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<f64> {
     let maps = problem.output_maps();
     if !settings.likelihood.has_scale() {
         return vec![0.0; spread];

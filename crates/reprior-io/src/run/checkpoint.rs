@@ -86,7 +86,16 @@ pub(crate) fn save(
     document: &Value,
     tensors: &[Tensor<'_>],
 ) -> Result<(), RunError> {
-    let path = path(run, chain);
+    save_at(&path(run, chain), chain, cursor, document, tensors)
+}
+
+pub(super) fn save_at(
+    path: &Path,
+    chain: u64,
+    cursor: &Cursor,
+    document: &Value,
+    tensors: &[Tensor<'_>],
+) -> Result<(), RunError> {
     let mut stored = BTreeMap::new();
     for tensor in tensors {
         let data_type = tensor.values.data_type();
@@ -149,7 +158,7 @@ pub(crate) fn save(
         Metadata::new(Some(document), information.collect()).map_err(|error| unwritable(&error))?;
     let mut metadata = serde_json::to_vec(&metadata).map_err(|error| unwritable(&error))?;
     metadata.resize(metadata.len().next_multiple_of(8), b' ');
-    atomic::write_with(&path, |file| {
+    atomic::write_with(path, |file| {
         file.write_all(&(metadata.len() as u64).to_le_bytes())?;
         file.write_all(&metadata)?;
         for (tensor, _) in &ordered {
@@ -187,7 +196,10 @@ pub fn finish(run: &Path, chain: u64) -> Result<(), RunError> {
 /// [`RunError::Damaged`] when the file is truncated, is not a checkpoint, has another version, belongs to another chain
 /// or fails its checksum; [`RunError::Io`] when it cannot be read.
 pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
-    let path = path(run, chain);
+    load_at(path(run, chain), chain)
+}
+
+pub(super) fn load_at(path: PathBuf, chain: u64) -> Result<Option<Checkpoint>, RunError> {
     let bytes = match regular::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -3,7 +3,8 @@
 //! * [`RunFolder`] makes or opens a folder and locks it against other writing processes.
 //! * [`DrawStore`] and [`DrawWriter`] write `draws.zarr`, a Zarr v3 hierarchy in ArviZ's groups, which xarray, ArviZ and
 //!   [`DrawReader`] can open at any moment: while the run goes on, after it was killed, when it is finished.
-//! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain.
+//! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain; [`laplace`] keeps what a Laplace
+//!   approximation predicts with.
 //!
 //! From Python (zarr 3): `xarray.open_datatree("RUN/draws.zarr", engine="zarr")`, and for ArviZ before 1.0
 //! `arviz.InferenceData.from_datatree` of it. Leave `consolidated` at its default: with `consolidated=False` the arrays'
@@ -68,6 +69,7 @@ pub mod checkpoint;
 mod chunk;
 mod error;
 mod folder;
+pub mod laplace;
 mod layout;
 mod lock;
 mod metadata;

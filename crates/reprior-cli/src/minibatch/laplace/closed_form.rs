@@ -63,6 +63,11 @@ impl<R: Stored> Predictor<R> {
         }))
     }
 
+    /// What is predicted.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Appends one chain's predictions for `inputs` (row-major) in the target's own units: logarithms of probabilities, or means
     /// and variances.
     ///

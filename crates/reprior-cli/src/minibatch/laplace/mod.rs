@@ -4,6 +4,7 @@ mod arguments;
 mod check;
 mod closed_form;
 mod draws;
+mod kept;
 mod written;
 
 use std::str::FromStr;
@@ -13,7 +14,8 @@ use reprior::model::likelihood::LikelihoodName;
 use serde::{Deserialize, Serialize};
 
 pub use arguments::LaplaceArguments;
-pub use closed_form::{Predictor, has_closed_form};
+pub use closed_form::{Predictor, has_closed_form, rows_together};
+pub use kept::{closed_form, save};
 use written::{Precision, Subset};
 
 use crate::error::Failure;

@@ -3,7 +3,6 @@
 use reprior::diagnostics::{
     Convergence, Draws, Estimator, Summaries, Truncation, map_variables, rhat_squared_hron, spread,
 };
-use reprior::metrics::Family;
 use reprior::model::Targets;
 use reprior_io::run::{DrawReader, Selection};
 use serde::Serialize;
@@ -349,7 +348,7 @@ pub fn noise_variances(
     let maps = &description.standardisation.targets;
     let kind = Kind::new(&settings.model, description.is_classification);
     let spread = kind.spread(maps.len());
-    if spread == 0 || kind == Kind::Real(Family::Poisson) {
+    if spread == 0 || !settings.model.likelihood.has_scale() {
         return Ok(vec![0.0; total * spread]);
     }
     let squares = |scales: &[f64]| scales.iter().map(|s| s * s).collect::<Vec<f64>>();

@@ -255,11 +255,9 @@ impl Problem {
 
     /// The map of every output of the network back to the target's own units; the identity where it has none.
     pub fn output_maps(&self) -> Vec<Affine> {
-        match self.settings.model.likelihood {
-            LikelihoodName::Gaussian | LikelihoodName::StudentT => {
-                self.description.standardisation.targets.clone()
-            }
-            _ => vec![Affine::IDENTITY; self.architecture.outputs],
+        match self.settings.model.likelihood.has_scale() {
+            true => self.description.standardisation.targets.clone(),
+            false => vec![Affine::IDENTITY; self.architecture.outputs],
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What a run folder's draws hold: groups, variables, dimensions, in ArviZ's layout.
 
-use reprior::model::likelihood::LikelihoodName;
 use reprior::network::Architecture;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
@@ -191,16 +190,7 @@ pub fn schema(problem: &Problem, inner: usize, kept: usize, data_type: DataType)
         let draws = Draws::new(schedule.warmup_records());
         groups.push(group("warmup_sample_stats", Some(draws), statistics()));
     }
-    let text = match settings.model.likelihood {
-        LikelihoodName::Gaussian => {
-            "mean of the function given this draw's inner weights, in the target's own units"
-        }
-        LikelihoodName::StudentT => "function of this draw, in the target's own units",
-        LikelihoodName::Categorical | LikelihoodName::Bernoulli => {
-            "logarithms of the class probabilities of this draw, in nats"
-        }
-        LikelihoodName::Poisson => "mean count of this draw",
-    };
+    let text = settings.model.likelihood.predicts();
     let spread = "standard deviation of the function given this draw's inner weights, without observation noise";
     let spaced = |length: u64, spacing: u64| Draws { length, spacing };
     let recorded = spaced(

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use reprior::chain::Schedule;
-use reprior::model::likelihood::LikelihoodName;
 use reprior::model::{InputReduction, PixelScaling};
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
@@ -206,7 +205,7 @@ impl Settings {
     /// Refuses coordinates that the likelihood has not, and settings that have no effect in the ones chosen.
     fn check_coordinates(&self) -> Result<(), Failure> {
         let (coordinates, likelihood) = (self.coordinates(), self.model.likelihood);
-        if coordinates == Coordinates::Marginal && likelihood != LikelihoodName::Gaussian {
+        if coordinates == Coordinates::Marginal && !likelihood.is_gaussian() {
             return Err(Failure::request(format!(
                 "the readout cannot be integrated out under the {likelihood} likelihood: use --coordinates repriorised or standard"
             )));
@@ -238,9 +237,9 @@ impl Settings {
     pub fn coordinates(&self) -> Coordinates {
         self.sampler
             .coordinates
-            .unwrap_or(match self.model.likelihood {
-                LikelihoodName::Gaussian => Coordinates::Marginal,
-                _ => Coordinates::Repriorised,
+            .unwrap_or(match self.model.likelihood.is_gaussian() {
+                true => Coordinates::Marginal,
+                false => Coordinates::Repriorised,
             })
     }
 

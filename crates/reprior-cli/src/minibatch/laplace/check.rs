@@ -26,10 +26,7 @@ impl LaplaceSettings {
         let structure = self.hessian_structure.unwrap_or_default();
         let has_rank = is_diffusion || (is_laplace && structure == StructureName::LowRank);
         let is_linearised = is_laplace && self.pred_type.unwrap_or_default() == PredictionType::Glm;
-        let has_classes = matches!(
-            likelihood,
-            LikelihoodName::Categorical | LikelihoodName::Bernoulli
-        );
+        let has_classes = likelihood.family(1.0).is_none();
         for (flag, has_it, whose) in [
             ("--hessian-structure", is_laplace, "laplace"),
             ("--subset-of-weights", is_laplace, "laplace"),

@@ -30,7 +30,7 @@ pub struct Predictor<R> {
 
 /// Whether predictions of such targets have a closed form.
 pub fn has_closed_form(kind: Kind) -> bool {
-    matches!(kind, Kind::Probabilities | Kind::Real(Family::Gaussian))
+    kind == Kind::Probabilities || kind == Kind::Real(Family::NORMAL)
 }
 
 /// Rows that are predicted together, of a network with so many outputs. Random numbers of the link begin anew with each part.

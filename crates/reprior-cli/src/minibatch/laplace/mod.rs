@@ -133,10 +133,7 @@ impl LaplaceSettings {
             let structure = *self.hessian_structure.get_or_insert_default();
             self.subset_of_weights
                 .get_or_insert(Subset(SubsetChoice::All));
-            let has_classes = matches!(
-                likelihood,
-                LikelihoodName::Categorical | LikelihoodName::Bernoulli
-            );
+            let has_classes = likelihood.family(1.0).is_none();
             if *self.pred_type.get_or_insert_default() == PredictionType::Glm && has_classes {
                 self.link_approx.get_or_insert_default();
             }

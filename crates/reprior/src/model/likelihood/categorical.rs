@@ -5,8 +5,10 @@
 //! variance C.
 
 use super::curvature::exponentials;
+use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, Named};
 use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::{LogSum, Stream};
+use crate::model::{Standardisation, Targets, targets};
 
 /// The softmax likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,6 +118,34 @@ impl Likelihood for Categorical {
             }
             rest -= probability;
         }
+    }
+}
+
+impl Named for Categorical {
+    const NAME: &str = "categorical";
+    const PREDICTS: &str = LOG_PROBABILITIES;
+
+    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+        match targets {
+            Targets::Classes { .. } => Ok(Self),
+            Targets::Real { .. } => Err(LikelihoodError::NeedsClasses(LikelihoodName::Categorical)),
+        }
+    }
+
+    fn example(_: f64) -> Self {
+        Self
+    }
+
+    /// One-hot.
+    fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
+        let Targets::Classes { labels, names } = targets else {
+            return targets::code(targets, standardisation);
+        };
+        let one_hot = |class: usize| {
+            let is_class = move |&label: &u32| f64::from(u8::from(label as usize == class));
+            labels.iter().map(is_class)
+        };
+        (0..names.len()).flat_map(one_hot).collect()
     }
 }
 

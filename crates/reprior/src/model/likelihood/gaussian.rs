@@ -2,8 +2,11 @@
 //!
 //! log p = Σ −½(y − f)²/σ² − log σ − ½ log 2π; the last is left out where samplers ask.
 
+use super::name::{LikelihoodError, Named};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
+use crate::metrics::Family;
+use crate::model::Targets;
 
 /// The Gaussian likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,6 +74,10 @@ impl Likelihood for Gaussian {
         }
     }
 
+    fn family(&self) -> Option<Family> {
+        Some(Family::NORMAL)
+    }
+
     fn is_gaussian(&self) -> bool {
         true
     }
@@ -83,6 +90,20 @@ impl Likelihood for Gaussian {
 /// Mean over outputs of σ².
 pub(super) fn mean_square(scales: &[f64]) -> f64 {
     scales.iter().map(|scale| scale * scale).sum::<f64>() / scales.len() as f64
+}
+
+impl Named for Gaussian {
+    const NAME: &str = "gaussian";
+    const PREDICTS: &str =
+        "mean of the function given this draw's inner weights, in the target's own units";
+
+    fn of_targets(_: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+        Ok(Self)
+    }
+
+    fn example(_: f64) -> Self {
+        Self
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
-//! Likelihoods: how targets depend on the network's outputs. One file each; a new one is one more file.
+//! Likelihoods: how targets depend on the network's outputs. One file each, with all that is the likelihood's own: density,
+//! derivatives, curvature, links, the family of predictions, how targets are coded. A new one is one more file, and a line in
+//! `name.rs` for its name.
 //!
 //! | name | y given f | targets |
 //! |---|---|---|
@@ -25,6 +27,7 @@ mod student_t;
 use std::fmt;
 
 use crate::compute::Stream;
+use crate::metrics::Family;
 
 pub use bernoulli::Bernoulli;
 pub use categorical::Categorical;
@@ -78,6 +81,12 @@ pub trait Likelihood: fmt::Debug + Send + Sync {
     /// Appends the logarithms of the classes' probabilities at the outputs f of one row, exact however small they are;
     /// nothing where targets are no classes.
     fn log_probabilities(&self, _outputs: &[f64], _out: &mut Vec<f64>) {}
+
+    /// The distribution of one real target given [`mean`](Self::mean) of its output and σ²; none where targets are classes, whose
+    /// probabilities [`log_probabilities`](Self::log_probabilities) gives.
+    fn family(&self) -> Option<Family> {
+        None
+    }
 
     /// Draws the targets of one row.
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]);

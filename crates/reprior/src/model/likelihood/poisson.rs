@@ -6,8 +6,11 @@
 
 use rand_distr::{Distribution, Poisson as PoissonLaw};
 
+use super::name::{LikelihoodError, LikelihoodName, Named, column_major};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
+use crate::metrics::{Family, Law, poisson};
+use crate::model::{Standardisation, Targets, targets};
 
 /// The Poisson likelihood with a logarithmic link.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,11 +94,75 @@ impl Likelihood for Poisson {
         }
     }
 
+    fn family(&self) -> Option<Family> {
+        Some(Family::new(&PoissonFamily, 0.0))
+    }
+
     fn simulate(&self, outputs: &[f64], _: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         for ((y, f), mean) in targets.iter_mut().zip(outputs).zip(&self.means) {
             let law = PoissonLaw::new(mean * f.exp());
             *y = law.map_or(0.0, |law| law.sample(stream.generator()));
         }
+    }
+}
+
+impl Named for Poisson {
+    const NAME: &str = "poisson";
+    const PREDICTS: &str = "mean count of this draw";
+
+    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+        let Targets::Real { values, names } = targets else {
+            return Err(LikelihoodError::NeedsReal(LikelihoodName::Poisson));
+        };
+        let is_count = |y: f64| y >= 0.0 && y.fract() == 0.0 && y.is_finite();
+        if let Some(at) = values.iter().position(|&y| !is_count(y)) {
+            return Err(LikelihoodError::NotACount {
+                row: at / names.len(),
+                value: values[at],
+            });
+        }
+        let counts = column_major(values, names.len());
+        Self::of_counts(&counts, names.len()).ok_or(LikelihoodError::NotACount {
+            row: 0,
+            value: f64::NAN,
+        })
+    }
+
+    fn example(_: f64) -> Self {
+        Self { means: vec![1.0] }
+    }
+
+    /// The counts themselves.
+    fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
+        match targets {
+            Targets::Real { values, names } => column_major(values, names.len()),
+            Targets::Classes { .. } => targets::code(targets, standardisation),
+        }
+    }
+}
+
+/// Counts of mean m; v is not used.
+struct PoissonFamily;
+
+impl Law for PoissonFamily {
+    fn name(&self) -> &'static str {
+        "poisson"
+    }
+
+    fn log_density(&self, _: f64, y: f64, [m, _]: [f64; 2]) -> f64 {
+        poisson::log_probability(y, m)
+    }
+
+    fn cdf(&self, _: f64, y: f64, [m, _]: [f64; 2]) -> f64 {
+        poisson::cdf(y, m)
+    }
+
+    fn variance(&self, _: f64, [m, _]: [f64; 2]) -> f64 {
+        m
+    }
+
+    fn is_discrete(&self) -> bool {
+        true
     }
 }
 

@@ -6,8 +6,12 @@
 use rand_distr::{Distribution, StudentT as StudentLaw};
 
 use super::gaussian::mean_square;
+use super::name::{LikelihoodError, LikelihoodName, Named};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
+use crate::diagnostics::beta;
+use crate::metrics::{Family, Law};
+use crate::model::Targets;
 
 /// The Student-t likelihood.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,8 +93,60 @@ impl Likelihood for StudentT {
         }
     }
 
+    fn family(&self) -> Option<Family> {
+        Some(Family::new(&StudentTLaw, self.degrees_of_freedom))
+    }
+
     fn has_scale(&self) -> bool {
         true
+    }
+}
+
+impl Named for StudentT {
+    const NAME: &str = "student-t";
+    const PREDICTS: &str = "function of this draw, in the target's own units";
+
+    fn of_targets(targets: &Targets, degrees_of_freedom: f64) -> Result<Self, LikelihoodError> {
+        match targets {
+            Targets::Real { .. } => Self::new(degrees_of_freedom)
+                .ok_or(LikelihoodError::DegreesOfFreedom(degrees_of_freedom)),
+            Targets::Classes { .. } => Err(LikelihoodError::NeedsReal(LikelihoodName::StudentT)),
+        }
+    }
+
+    fn example(degrees_of_freedom: f64) -> Self {
+        Self { degrees_of_freedom }
+    }
+}
+
+/// m + √v·t_ν: mean m, variance vν/(ν − 2), infinite for ν ≤ 2.
+struct StudentTLaw;
+
+impl Law for StudentTLaw {
+    fn name(&self) -> &'static str {
+        "student-t"
+    }
+
+    fn log_density(&self, nu: f64, y: f64, [m, v]: [f64; 2]) -> f64 {
+        let deviation = y - m;
+        libm::lgamma(0.5 * (nu + 1.0))
+            - libm::lgamma(0.5 * nu)
+            - 0.5 * (nu * std::f64::consts::PI * v).ln()
+            - 0.5 * (nu + 1.0) * (deviation * deviation / (nu * v)).ln_1p()
+    }
+
+    fn cdf(&self, nu: f64, y: f64, [m, v]: [f64; 2]) -> f64 {
+        let x = (y - m) / v.sqrt();
+        let tail = 0.5 * beta::cdf(nu / (nu + x * x), 0.5 * nu, 0.5);
+        if x > 0.0 { 1.0 - tail } else { tail }
+    }
+
+    fn variance(&self, nu: f64, [_, v]: [f64; 2]) -> f64 {
+        if nu > 2.0 {
+            v * nu / (nu - 2.0)
+        } else {
+            f64::INFINITY
+        }
     }
 }
 

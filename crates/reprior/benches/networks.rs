@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use options::{Options, shortest};
 use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::laplace::{FisherInformation, RowCurvature};
+use reprior::model::likelihood::Categorical;
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::{
-    Activation, Composition, Executor, LayerScale, Named, categorical_curvature,
-};
+use reprior::network::{Activation, Composition, Executor, LayerScale, Named};
 
 /// Seconds spent on each line.
 const BUDGET: f64 = 2.0;
@@ -134,7 +134,12 @@ fn measure(case: &Case<'_>, input: [usize; 3], batches: &[usize]) {
                 executor.vjp(&weights, inputs, cotangent, &mut gradient, None);
             },
         );
-        let curvature = categorical_curvature();
+        let fisher = FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        };
+        let curvature =
+            |row: usize, f: &[f32], tangent: &mut [f32]| fisher.multiply(row, f, tangent);
         case.line(
             "Gauss-Newton product",
             rows,

@@ -23,9 +23,7 @@ pub use architecture::{Architecture, ArchitectureError, LayerScale};
 pub use composition::{Composition, ParameterMatrix};
 pub use dense::Dense;
 pub use empirical::EmpiricalKernels;
-pub use executor::{
-    Curvature, Executor, Factor, Factors, Loss, Moments, categorical_curvature, gaussian_curvature,
-};
+pub use executor::{Curvature, Executor, Factor, Factors, Loss, Moments};
 pub use named::{NETWORKS, Named, Scaling};
 pub use operation::Spread;
 pub use trunk::Trunk;

@@ -2,8 +2,9 @@
 
 use reprior::compute::{matrix, matrix_mut};
 use reprior::laplace::{
-    EmpiricalFisher, FisherInformation, GaussNewton, HessianStructure, Lanczos, Laplace,
-    LaplaceData, LaplaceError, PriorPrecision, RowCurvature, Subset, SymmetricOperator,
+    Array, Arrays, EmpiricalFisher, FisherInformation, GaussNewton, HessianStructure, KeptFit,
+    Lanczos, Laplace, LaplaceData, LaplaceError, PriorPrecision, RowCurvature, Subset,
+    SymmetricOperator,
 };
 use reprior::model::likelihood::{Categorical, Gaussian};
 use reprior::network::{Composition, Executor};
@@ -647,5 +648,79 @@ fn what_cannot_be_is_refused() {
         HessianStructure::LowRank(lanczos(3)),
     ] {
         assert!(case.fit(structure, Subset::All, &scalar).is_err());
+    }
+}
+
+/// A fit that was kept and loaded predicts the same to the bit, and draws the same; what is missing or of another network is refused.
+#[test]
+fn kept_fits_are_the_same_to_the_bit() {
+    for mut case in cases() {
+        let size = case.weights.len();
+        let readout = case.layout.layers.last().unwrap().range.len();
+        let per_weight: Vec<f64> = (0..size).map(|at| 0.3 + 0.01 * at as f64).collect();
+        let each = |count: usize| PriorPrecision::PerParameter(per_weight[..count].to_vec());
+        let same = PriorPrecision::Scalar(0.7);
+        let full = HessianStructure::Full(u64::MAX);
+        let low_rank = HessianStructure::LowRank(lanczos(6));
+        let some = Subset::Parameters(vec![0, 3, 5, 8]);
+        for (structure, subset, prior) in [
+            (HessianStructure::Diag, Subset::All, each(size)),
+            (HessianStructure::Kron, Subset::All, same.clone()),
+            (HessianStructure::KronSeparate, Subset::All, same.clone()),
+            (full, Subset::All, same.clone()),
+            (full, Subset::All, each(size)),
+            (low_rank, Subset::All, each(size)),
+            (full, some.clone(), each(4)),
+            (HessianStructure::Diag, some, same.clone()),
+            (full, Subset::LastLayer, each(readout)),
+            (HessianStructure::Kron, Subset::LastLayer, same.clone()),
+            (HessianStructure::Diag, Subset::LastLayer, each(readout)),
+        ] {
+            let mut laplace = case.fit(structure, subset, &prior).unwrap();
+            laplace.rescale(1.3, -17.5).unwrap();
+            let (about, arrays) = laplace.keep();
+            let text = serde_json::to_string(&about).unwrap();
+            let about: KeptFit = serde_json::from_str(&text).unwrap();
+            let mut kept = Arrays::default();
+            for (name, array) in arrays {
+                match array {
+                    Array::Weights(own) => drop(kept.weights.insert(name, own.to_vec())),
+                    Array::Double(own) => drop(kept.double.insert(name, own.to_vec())),
+                }
+            }
+            let loaded = Laplace::load(&case.layout, about.clone(), kept.clone()).unwrap();
+            let x = matrix(&case.inputs, ROWS, case.inputs.len() / ROWS);
+            let executor = &mut case.executor;
+            assert_eq!(
+                loaded.linearised(executor, x),
+                laplace.linearised(executor, x)
+            );
+            assert_eq!(
+                loaded.linearised_variances(executor, x),
+                laplace.linearised_variances(executor, x)
+            );
+            let draw = |laplace: &Laplace<f64>| {
+                let mut draw = vec![0.0; size];
+                laplace.draw(&mut stream(), &mut draw);
+                draw
+            };
+            assert_eq!(draw(&loaded), draw(&laplace));
+            assert_eq!(
+                loaded.log_marginal_likelihood(),
+                laplace.log_marginal_likelihood()
+            );
+            assert_eq!(loaded.left_out(), laplace.left_out());
+            // every array is needed
+            for name in kept.double.keys().chain(kept.weights.keys()) {
+                let mut less = kept.clone();
+                less.double.remove(name);
+                less.weights.remove(name);
+                let found = Laplace::load(&case.layout, about.clone(), less);
+                assert!(matches!(found, Err(LaplaceError::Kept(_))), "{name}");
+            }
+            let other = Layout::new(&dense_network(3, &[4], 2));
+            let found = Laplace::load(&other, about, kept);
+            assert!(matches!(found, Err(LaplaceError::Kept(_))));
+        }
     }
 }

@@ -15,7 +15,6 @@
 //! product 7 to 8. Memory of a thread: two to four times a block's features, besides the gradients of at most 16 shares.
 //! Lengths that do not agree are panics.
 
-mod curvature;
 mod derivatives;
 mod program;
 mod samples;
@@ -36,7 +35,6 @@ use program::Program;
 use shares::{blocks, distribute, shares, split_rows};
 use workspace::Workspace;
 
-pub use curvature::{categorical_curvature, gaussian_curvature};
 pub use several::{Factor, Factors};
 
 /// The most panels of a block: beyond that, weights are used often enough for each time that they are read.

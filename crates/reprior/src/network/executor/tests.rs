@@ -14,6 +14,23 @@ fn noise<R: Real>(count: usize, index: u64) -> Vec<R> {
     values
 }
 
+/// H = I/σ².
+fn gaussian_curvature(sigma: f64) -> impl Fn(usize, &[f64], &mut [f64]) + Sync {
+    move |_, _, tangent| tangent.iter_mut().for_each(|value| *value /= sigma * sigma)
+}
+
+/// H = diag(p) − p·pᵀ with p = softmax(outputs).
+fn categorical_curvature() -> impl Fn(usize, &[f64], &mut [f64]) + Sync {
+    |_, outputs, tangent| {
+        let total: f64 = outputs.iter().map(|y| y.exp()).sum();
+        let p: Vec<f64> = outputs.iter().map(|y| y.exp() / total).collect();
+        let mean = dot(&p, tangent);
+        for (value, p) in tangent.iter_mut().zip(p) {
+            *value = p * (*value - mean);
+        }
+    }
+}
+
 /// Layers at random; with `is_smooth` only such as have derivatives everywhere.
 struct Choice {
     stream: Stream,

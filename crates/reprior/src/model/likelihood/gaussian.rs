@@ -108,6 +108,8 @@ impl Named for Gaussian {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::TAU;
+
     use super::super::check;
     use super::*;
 
@@ -116,5 +118,21 @@ mod tests {
         check::consistent(&Gaussian, &[0.3, -1.0, 2.0, 0.1, 0.0, 0.7], 2);
         check::approximated(&Gaussian, 2);
         check::normalised(&Gaussian, false);
+    }
+
+    /// ∫ N(y; f, σ²) N(f; m, v) df, by quadrature.
+    #[test]
+    fn uncertain_outputs_widen_the_scale() {
+        let (y, m, v, sigma) = (1.3, 0.4, 0.5_f64, 0.7);
+        let own = |f: f64| (-(f - m).powi(2) / (2.0 * v)).exp() / (TAU * v).sqrt();
+        let density = |y: f64, f: f64, sigma: f64| {
+            let value = Gaussian.log_density(&[y], &[f], &[sigma], None);
+            (value + Gaussian.left_out(1)).exp()
+        };
+        let nodes = (-8000..8000).map(|i| f64::from(i) * 1e-3);
+        let integral: f64 = nodes.map(|f| own(f) * density(y, f, sigma) * 1e-3).sum();
+        let (mut outputs, mut scales) = ([m], [sigma]);
+        Gaussian.moderate(&mut outputs, &[v], &mut scales);
+        assert!((density(y, outputs[0], scales[0]) - integral).abs() < 1e-9);
     }
 }

@@ -188,4 +188,17 @@ mod tests {
         let value = law.log_density(&[1.0, 1.0], &[1e6, 0.0], &[1.0; 2], None);
         assert_eq!(value, f64::NEG_INFINITY);
     }
+
+    /// E[m·e^f] of f ~ N(0.3, 0.5), by quadrature.
+    #[test]
+    fn uncertain_outputs_raise_the_mean() {
+        let law = Poisson::new(vec![2.5]).unwrap();
+        let own = |f: f64| (-(f - 0.3).powi(2)).exp() / std::f64::consts::PI.sqrt();
+        let nodes = (-8000..8000).map(|i| f64::from(i) * 1e-3);
+        let integral: f64 = nodes.map(|f| own(f) * 2.5 * f.exp() * 1e-3).sum();
+        let mut f = [0.3];
+        law.moderate(&mut f, &[0.5], &mut []);
+        law.mean(&mut f);
+        assert!((f[0] - integral).abs() < 1e-9);
+    }
 }

@@ -156,8 +156,8 @@ fn predictions_of_a_linear_network_are_exact() {
         assert!(means.len() > 100);
         for row in 0..means.len() {
             let (sd, found_sd) = (sds[row], found_sds[row]);
-            assert!((sd / found_sd - 1.0).abs() < 1e-5, "{row}: {sd} {found_sd}");
-            assert!((means[row] - found[row]).abs() < 0.05 * sd, "{row}");
+            assert!((sd / found_sd - 1.0).abs() < 1e-9, "{row}: {sd} {found_sd}");
+            assert!((means[row] - found[row]).abs() < 1e-6 * sd, "{row}");
         }
     }
     // and the metrics are the summary's

@@ -201,4 +201,28 @@ mod tests {
         law.mean(&mut f);
         assert!((f[0] - integral).abs() < 1e-9);
     }
+
+    #[test]
+    fn the_family_is_that_of_tables_and_of_the_likelihood() {
+        let law = Poisson::new(vec![2.5]).unwrap();
+        let family = law.family().unwrap();
+        // e^{−2.5}(1 + 2.5 + 3.125)
+        let exact = (-2.5_f64).exp() * 6.625;
+        assert!((family.cdf(2.0, 2.5, 1.0) - exact).abs() < 1e-15);
+        assert!((family.cdf(2.9, 2.5, 1.0) - exact).abs() < 1e-15);
+        assert_eq!(family.cdf(-0.5, 2.5, 1.0), 0.0);
+        // both tails agree about the middle
+        for m in [0.3, 7.5, 1e4] {
+            let mut sum = 0.0;
+            for i in 0..=(2.0 * m) as u32 {
+                sum += family.log_density(f64::from(i), m, 1.0).exp();
+                let found = family.cdf(f64::from(i), m, 1.0);
+                assert!((found - sum).abs() < 1e-10, "{m} {i}: {found} {sum}");
+            }
+        }
+        let mut mean = [0.4];
+        law.mean(&mut mean);
+        let value = law.log_density(&[4.0], &[0.4], &[1.0], None) + law.left_out(1);
+        assert!((family.log_density(4.0, mean[0], 1.0) - value).abs() < 1e-12);
+    }
 }

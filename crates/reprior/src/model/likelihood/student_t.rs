@@ -172,4 +172,32 @@ mod tests {
             super::super::Gaussian.log_density(&y, &f, &s, None) - std::f64::consts::TAU.ln();
         assert!((wide.log_density(&y, &f, &s, None) - gaussian).abs() < 1e-5);
     }
+
+    fn family(nu: f64) -> Family {
+        StudentT::new(nu).unwrap().family().unwrap()
+    }
+
+    #[test]
+    fn distribution_functions_are_those_of_tables() {
+        // t with 4 degrees of freedom: the 95 % point is 2.131847; with 1, the quartile is 1
+        assert!((family(4.0).cdf(2.131_846_786, 0.0, 1.0) - 0.95).abs() < 1e-9);
+        assert!((family(1.0).cdf(3.0 - 2.0, 3.0, 4.0) - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_family_with_many_degrees_is_normal() {
+        for y in [-2.0, 0.3, 4.0] {
+            let (t, g) = (family(1e8), Family::NORMAL);
+            assert!((t.cdf(y, 0.5, 2.0) - g.cdf(y, 0.5, 2.0)).abs() < 1e-7);
+            assert!((t.log_density(y, 0.5, 2.0) - g.log_density(y, 0.5, 2.0)).abs() < 1e-6);
+        }
+    }
+
+    /// The family is the likelihood itself, constants included.
+    #[test]
+    fn the_family_has_the_density_of_the_likelihood() {
+        let law = StudentT::new(3.5).unwrap();
+        let value = law.log_density(&[1.7], &[0.4], &[0.6], None) + law.left_out(1);
+        assert!((family(3.5).log_density(1.7, 0.4, 0.36) - value).abs() < 1e-12);
+    }
 }

@@ -85,8 +85,19 @@ const EXAMPLE: &str = "\
 Example:
   reprior sample --data energy.csv --target heating_load --out runs/energy";
 
+/// A number may begin with a minus sign: that it is out of range is said later, in words.
+fn with_negative_numbers(argument: Arg) -> Arg {
+    let has_values = argument
+        .get_num_args()
+        .is_none_or(|count| count.takes_values());
+    let takes_values = has_values && argument.get_action().takes_values();
+    argument.allow_negative_numbers(takes_values)
+}
+
 fn command() -> clap::Command {
-    LONG.iter().fold(Arguments::command(), |command, name| {
+    let command =
+        Arguments::command().mut_subcommands(|command| command.mut_args(with_negative_numbers));
+    LONG.iter().fold(command, |command, name| {
         command.mut_subcommand(name, |command| {
             let command = command.mut_args(first_screen);
             match (name, command.get_after_help().cloned()) {

@@ -1,54 +1,23 @@
 //! The program `reprior`: samples the posterior of Bayesian neural networks from the terminal.
 //!
-//! It holds no mathematics: [`settings`] are what was asked for, a [`problem`] is data and network made of them, a
-//! [`session`] drives chains into a run folder, [`summary`], [`predict`] and [`report`] read it.
+//! It holds flags, words and progress bars; whatever it decides, [`reprior_run`] decides.
 
 mod arguments;
 mod bench;
-mod budget;
-mod chain_state;
-mod closed_form;
-mod detection;
-mod disk;
-mod effective;
-mod error;
-mod evidence;
-mod fit;
-mod flags;
 mod help;
-mod judgement;
-mod keeping;
-mod method;
-mod minibatch;
-mod model_settings;
-mod names;
-mod network;
 mod plan;
-mod precision;
 mod predict;
-mod predictive;
-mod problem;
 mod progress;
-mod record;
-mod recorded;
-mod report;
 mod reproduce;
-mod schema;
-mod session;
-mod settings;
-mod stored;
+mod sample;
+mod stop;
 mod summary;
 mod table;
-mod tangent;
-mod target;
-mod trace;
-mod verdict;
-mod warnings;
 
 use std::process::ExitCode;
 
 use arguments::Command;
-use error::Failure;
+use reprior_run::Failure;
 
 fn main() -> ExitCode {
     let result = match help::parse() {
@@ -71,21 +40,27 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if let Some(message) = failure.message() {
-                table::to_stderr(&format!("error: {message}"));
+            // who stopped it has been told
+            let code = match &failure {
+                Failure::Request(_) => 2,
+                Failure::Run(_) => 1,
+                Failure::Stopped => 130,
+            };
+            if code != 130 {
+                table::to_stderr(&format!("error: {failure}"));
             }
-            ExitCode::from(failure.code())
+            ExitCode::from(code)
         }
     }
 }
 
 fn command(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Sample(arguments) => session::sample(&arguments),
-        Command::Resume(arguments) => session::resume(&arguments),
+        Command::Sample(arguments) => sample::sample(&arguments),
+        Command::Resume(arguments) => sample::resume(&arguments),
         Command::Summary(arguments) => summary::command(&arguments),
         Command::Predict(arguments) => predict::command(&arguments),
-        Command::Report(arguments) => report::command(&arguments),
+        Command::Report(arguments) => summary::report(&arguments),
         Command::Plan(arguments) => plan::command(&arguments),
         Command::Bench(arguments) => bench::command(&arguments),
         Command::Reproduce(arguments) => reproduce::command(&arguments),

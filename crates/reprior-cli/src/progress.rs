@@ -1,13 +1,16 @@
 //! Progress on stderr: bars where it is a terminal, a line now and then elsewhere.
 
 use std::io::IsTerminal;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use reprior::chain::{News, Progress};
+use reprior_run::words::{duration, number};
+use reprior_run::{Failure, Watcher};
 
-use crate::table::{duration, number, to_stderr};
+use crate::stop::catch_ctrl_c;
+use crate::table::to_stderr;
 
 /// Time between lines where stderr is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(15);
@@ -16,17 +19,17 @@ const MOST_BARS: usize = 8;
 
 /// Shows how chains get on.
 pub struct Display {
-    kind: Kind,
-    latest: Mutex<Latest>,
+    is_quiet: bool,
+    shown: Mutex<Option<Shown>>,
 }
 
 enum Kind {
-    Quiet,
     Bars(Vec<ProgressBar>),
     Lines,
 }
 
-struct Latest {
+struct Shown {
+    kind: Kind,
     chains: Vec<Option<Progress>>,
     start: Instant,
     /// Transitions that were already made when this process began.
@@ -35,93 +38,84 @@ struct Latest {
 }
 
 impl Display {
-    /// A display for chains that have already made `made` transitions of `total` each.
-    pub fn new(quiet: bool, made: &[u64], total: u64) -> Self {
-        let chains = made.len();
-        let kind = if quiet {
-            Kind::Quiet
-        } else if std::io::stderr().is_terminal() {
-            let bars = MultiProgress::new();
-            let style = ProgressStyle::with_template(
-                "{prefix:>9} {bar:24} {pos}/{len}  {per_sec}  {eta} left  {msg}",
-            );
-            let count = if chains > MOST_BARS { 1 } else { chains };
-            let bar = |index: usize| {
-                let length = if count == 1 {
-                    total * chains as u64
-                } else {
-                    total
-                };
-                let bar = bars.add(ProgressBar::new(length));
-                if let Ok(style) = &style {
-                    bar.set_style(style.clone());
-                }
-                let position = if count == 1 {
-                    made.iter().sum()
-                } else {
-                    made[index]
-                };
-                bar.set_position(position);
-                bar.reset_eta();
-                bar.set_prefix(if count == 1 {
-                    "chains".to_owned()
-                } else {
-                    format!("chain {index}")
-                });
-                bar
-            };
-            Kind::Bars((0..count).map(bar).collect())
-        } else {
-            Kind::Lines
-        };
-        let now = Instant::now();
-        let latest = Latest {
-            chains: vec![None; chains],
-            start: now,
-            before: made.iter().sum(),
-            last_line: now,
-        };
+    /// A display, or with `is_quiet` none.
+    pub fn new(is_quiet: bool) -> Self {
         Self {
-            kind,
-            latest: Mutex::new(latest),
+            is_quiet,
+            shown: Mutex::new(None),
         }
     }
 
-    /// Takes news from any thread.
-    pub fn update(&self, progress: Progress) {
-        let mut latest = self
-            .latest
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        latest.chains[progress.chain] = Some(progress);
-        match &self.kind {
-            Kind::Quiet => {}
-            Kind::Bars(bars) if bars.len() == latest.chains.len() => {
+    fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher for Display {
+    fn note(&self, text: &str) {
+        if !self.is_quiet {
+            to_stderr(text);
+        }
+    }
+
+    fn begin(&self, made: &[u64], total: u64) -> Result<(), Failure> {
+        catch_ctrl_c()?;
+        if !self.is_quiet {
+            *self.shown() = Some(Shown::new(made, total));
+        }
+        Ok(())
+    }
+
+    fn update(&self, progress: Progress) {
+        let mut shown = self.shown();
+        let Some(shown) = shown.as_mut() else { return };
+        shown.chains[progress.chain] = Some(progress);
+        match &shown.kind {
+            Kind::Bars(bars) if bars.len() == shown.chains.len() => {
                 bars[progress.chain].set_position(progress.transition);
                 bars[progress.chain].set_message(in_words(&progress));
             }
             Kind::Bars(bars) => {
-                bars[0].set_position(latest.made());
+                bars[0].set_position(shown.made());
                 bars[0].set_message(in_words(&progress));
             }
             Kind::Lines => {
-                if latest.last_line.elapsed() >= LINE_EVERY {
-                    latest.last_line = Instant::now();
-                    to_stderr(&latest.line(&progress));
+                if shown.last_line.elapsed() >= LINE_EVERY {
+                    shown.last_line = Instant::now();
+                    to_stderr(&shown.line(&progress));
                 }
             }
         }
     }
 
-    /// Leaves the bars as they are.
-    pub fn finish(&self) {
-        if let Kind::Bars(bars) = &self.kind {
+    fn end(&self) {
+        if let Some(Shown {
+            kind: Kind::Bars(bars),
+            ..
+        }) = &*self.shown()
+        {
             bars.iter().for_each(ProgressBar::abandon);
         }
     }
 }
 
-impl Latest {
+impl Shown {
+    /// For chains that have already made `made` transitions of `total` each.
+    fn new(made: &[u64], total: u64) -> Self {
+        let kind = match std::io::stderr().is_terminal() {
+            true => Kind::Bars(bars(made, total)),
+            false => Kind::Lines,
+        };
+        let now = Instant::now();
+        Self {
+            kind,
+            chains: vec![None; made.len()],
+            start: now,
+            before: made.iter().sum(),
+            last_line: now,
+        }
+    }
+
     fn made(&self) -> u64 {
         self.chains
             .iter()
@@ -146,6 +140,35 @@ impl Latest {
             in_words(progress)
         )
     }
+}
+
+/// One bar a chain, or one for all if they are many.
+fn bars(made: &[u64], total: u64) -> Vec<ProgressBar> {
+    let chains = made.len();
+    let bars = MultiProgress::new();
+    let style = ProgressStyle::with_template(
+        "{prefix:>9} {bar:24} {pos}/{len}  {per_sec}  {eta} left  {msg}",
+    );
+    let count = if chains > MOST_BARS { 1 } else { chains };
+    let bar = |index: usize| {
+        let (length, position, name) = match count {
+            1 => (
+                total * chains as u64,
+                made.iter().sum(),
+                "chains".to_owned(),
+            ),
+            _ => (total, made[index], format!("chain {index}")),
+        };
+        let bar = bars.add(ProgressBar::new(length));
+        if let Ok(style) = &style {
+            bar.set_style(style.clone());
+        }
+        bar.set_position(position);
+        bar.reset_eta();
+        bar.set_prefix(name);
+        bar
+    };
+    (0..count).map(bar).collect()
 }
 
 fn in_words(progress: &Progress) -> String {

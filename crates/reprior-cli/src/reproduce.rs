@@ -12,9 +12,11 @@ use reprior_experiments::{
 };
 use serde_json::json;
 
-use crate::error::Failure;
-use crate::session::catch_ctrl_c;
-use crate::table::{align, to_stderr, to_stdout};
+use reprior_run::Failure;
+use reprior_run::words::align;
+
+use crate::stop::catch_ctrl_c;
+use crate::table::{to_stderr, to_stdout};
 
 /// What to make again, and at which size.
 #[derive(Debug, Args)]
@@ -41,7 +43,7 @@ pub struct ReproduceArguments {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Threads [default: one per core]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Print JSON
     #[arg(long)]

@@ -1,87 +1,32 @@
-//! `reprior summary`: diagnostics and metrics of a run folder.
+//! `reprior summary` and `reprior report`; a summary in words and tables: few numbers and the verdict, or with `--verbose` all of them.
 
 use std::path::Path;
 
-use reprior::chain::Statistics;
-use reprior::diagnostics::spread;
-use reprior_io::run::{DrawReader, RunFolder, checkpoint};
-use reprior_report::{Level, Verdict};
-use serde::Serialize;
-
-use crate::arguments::SummaryArguments;
-use crate::chain_state::read_document;
-use crate::closed_form;
-use crate::effective::{EssSummary, Predicted, Rates, Recorded, first, predictions, projections};
-use crate::error::Failure;
-use crate::fit::FitSummary;
-use crate::judgement::in_words;
-use crate::keeping::kept_in_words;
-use crate::minibatch::{self, MinibatchSummary};
-use crate::predictive::Metrics;
-use crate::problem::DataDescription;
-use crate::recorded::{lacks_positions, open_draws};
-use crate::schema::{PREDICTIONS, TRACES};
-use crate::session::read_description;
-use crate::settings::Settings;
-use crate::table::to_stdout;
-use crate::trace::{
-    EnergyErrors, NoiseScale, Stationarity, energy_errors, noise_scales, stationarity,
+use reprior_io::run::atomic;
+use reprior_report::{Run, page};
+use reprior_run::words::{align, duration, number};
+use reprior_run::{
+    DataDescription, Failure, Metrics, MinibatchSummary, Summary, kept_in_words, summarise,
 };
 
-/// Diagnostics and metrics of a run. Field names are those of `summary --json`.
-#[derive(Debug, Serialize)]
-pub struct Summary {
-    pub status: &'static str,
-    pub likelihood: String,
-    pub method: String,
-    pub coordinates: String,
-    /// How the determinant of tangent coordinates was had; null in others.
-    pub determinant: Option<String>,
-    pub chains: usize,
-    /// Draws of each chain that can be read.
-    pub draws: u64,
-    pub draws_planned: u64,
-    pub thin: u64,
-    pub warmup: u64,
-    /// Transitions of all chains, warm-up included.
-    pub steps: u64,
-    pub seconds: f64,
-    pub steps_per_second: f64,
-    pub acceptance_rate: f64,
-    /// Of each chain after warm-up; null for methods without one.
-    pub step_size: Vec<Option<f64>>,
-    pub divergences: u64,
-    pub n_evaluations: u64,
-    pub n_gradients: u64,
-    pub n_jitter: u64,
-    pub n_clamped: u64,
-    /// Of the recorded transitions.
-    pub energy_error: Option<EnergyErrors>,
-    pub stationarity: Option<Stationarity>,
-    /// Learned noise scales; empty if they are known.
-    pub noise: Vec<NoiseScale>,
-    /// Of a closed form, or of a Laplace approximation (that of its best mode), in nats, of standardised targets.
-    pub log_marginal_likelihood: Option<f64>,
-    pub rhat_max: f64,
-    pub ess: EssSummary,
-    pub metrics: Option<Metrics>,
-    /// Draws of each chain that the metrics are of: those whose predictions were recorded.
-    pub metrics_draws: u64,
-    /// Of methods by minibatches.
-    pub minibatch: Option<MinibatchSummary>,
-    /// Whether the test rows are as predicted; null without test rows or draws.
-    pub fit: Option<FitSummary>,
-    pub warnings: Vec<String>,
-    /// Whether the run can be believed, with every finding that says so.
-    pub verdict: Verdict,
-}
+use crate::arguments::{ReportArguments, SummaryArguments};
+use crate::table::to_stdout;
 
-/// Runs the command.
+/// Metrics that a newcomer needs.
+const SHORT: &[&str] = &[
+    "rmse",
+    "accuracy",
+    "mean confidence",
+    "negative log-likelihood",
+    "coverage of 90 % intervals",
+];
+
+/// Runs `reprior summary`.
 ///
 /// # Errors
 /// A wrong request: not a run; a run without draws yet.
 pub fn command(arguments: &SummaryArguments) -> Result<(), Failure> {
-    let summary = summarise_run(&arguments.run)?;
+    let summary = summarise(&arguments.run)?;
     let form = match (arguments.json, arguments.verbose) {
         (true, _) => Form::Json,
         (false, true) => Form::Verbose,
@@ -90,21 +35,45 @@ pub fn command(arguments: &SummaryArguments) -> Result<(), Failure> {
     print(&arguments.run, &summary, form)
 }
 
-/// Computes, writes `summary.json` and prints.
+/// Prints the summary of a run that has just ended.
 ///
 /// # Errors
-/// A run folder that cannot be read or written.
-pub fn write_summary(folder: &RunFolder, json: bool) -> Result<(), Failure> {
-    let summary = summarise_run(folder.path())?;
-    let text = serde_json::to_string_pretty(&summary).map_err(Failure::run)?;
-    folder
-        .write_text("summary.json", &text)
-        .map_err(Failure::run)?;
-    if json {
-        return print(folder.path(), &summary, Form::Json);
+/// A run folder that cannot be read.
+pub fn print_after_run(run: &Path, summary: &Summary, is_json: bool) -> Result<(), Failure> {
+    if is_json {
+        return print(run, summary, Form::Json);
     }
-    print(folder.path(), &summary, Form::AfterRun)?;
-    to_stdout(&kept_in_words(folder.path())?);
+    print(run, summary, Form::AfterRun)?;
+    to_stdout(&kept_in_words(run)?);
+    Ok(())
+}
+
+/// Runs `reprior report`.
+///
+/// # Errors
+/// A wrong request: not a run, several runs without `--out`, other predictions that cannot be compared; a disk that refuses.
+pub fn report(arguments: &ReportArguments) -> Result<(), Failure> {
+    let path = match (&arguments.out, arguments.runs.as_slice()) {
+        (Some(path), _) => path.clone(),
+        (None, [run]) => run.join("report.html"),
+        (None, _) => {
+            return Err(Failure::request(
+                "several runs make one page that is in none of their folders: say where with --out FILE",
+            ));
+        }
+    };
+    if !arguments.ood.is_empty() && arguments.runs.len() > 1 {
+        return Err(Failure::request(
+            "--ood compares with the test rows of one run: give one run",
+        ));
+    }
+    let runs = arguments.runs.iter();
+    let runs: Vec<Run> = runs
+        .map(|run| Run::of(run, &arguments.ood))
+        .collect::<Result<_, _>>()?;
+    let text = page(&runs).map_err(Failure::run)?;
+    atomic::write(&path, text.as_bytes()).map_err(Failure::run)?;
+    to_stdout(&format!("Report: {}", path.display()));
     Ok(())
 }
 
@@ -124,221 +93,370 @@ fn print(run: &Path, summary: &Summary, form: Form) -> Result<(), Failure> {
     if form == Form::Json {
         to_stdout(&serde_json::to_string(summary).map_err(Failure::run)?);
     } else {
-        let mut description = read_description(run)?;
+        let mut description = DataDescription::of(run)?;
         if let Some(description) = description.as_mut().filter(|_| form == Form::AfterRun) {
             description.leave_notes_out();
         }
-        to_stdout(&summary.in_words(run, description.as_ref(), form == Form::Verbose));
+        to_stdout(&in_words(
+            summary,
+            run,
+            description.as_ref(),
+            form == Form::Verbose,
+        ));
     }
     Ok(())
 }
 
-/// A run's settings, data description and reader.
-///
-/// # Errors
-/// A wrong request: not a run folder.
-pub fn open_run(run: &Path) -> Result<(Settings, DataDescription), Failure> {
-    let config = run.join("config.toml");
-    if !config.exists() {
-        return Err(Failure::request(format!(
-            "`{}` is not a run folder: it has no config.toml",
-            run.display()
-        )));
-    }
-    let settings = Settings::from_file(&config)?;
-    let description = read_description(run)?.ok_or_else(|| {
-        let message = format!(
-            "`{0}` was stopped before it began: go on with `reprior resume {0}`",
-            run.display()
-        );
-        Failure::Request(message)
-    })?;
-    Ok((settings, description))
-}
-
-/// Computes.
-///
-/// # Errors
-/// A wrong request: not a run folder, or one that cannot be read.
-pub fn summarise_run(run: &Path) -> Result<Summary, Failure> {
-    let (settings, description) = open_run(run)?;
-    let reader = open_draws(run, &settings, &description)?;
-    let mut summary = summarise_draws(run, &settings, &description, &reader)?;
-    let lacking = lacks_positions(&reader, summary.draws, run);
-    summary.warnings.extend(lacking);
-    Ok(summary)
-}
-
-fn summarise_draws(
+fn in_words(
+    summary: &Summary,
     run: &Path,
-    settings: &Settings,
-    description: &DataDescription,
-    reader: &DrawReader,
-) -> Result<Summary, Failure> {
-    if settings.sampler.method.covariance().is_some() {
-        return closed_form::summarise(reader, run, settings, description);
+    description: Option<&DataDescription>,
+    verbose: bool,
+) -> String {
+    let mut text = String::new();
+    if let Some(description) = description {
+        text += &format!("{}\n", description.in_words());
+        text.extend(
+            description
+                .notes()
+                .into_iter()
+                .map(|note| format!("note: {note}\n")),
+        );
     }
-    if let Some(method) = settings.sampler.method.minibatch() {
-        return minibatch::summarise(reader, run, settings, description, method);
+    text += &match verbose {
+        true => at_length(summary),
+        false => in_short(summary),
+    };
+    for warning in &summary.warnings {
+        text += &format!("warning: {warning}\n");
     }
-    let schedule = settings.schedule();
-    let draws = complete_draws(reader);
-    let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
-    let mut step_size = Vec::new();
-    let mut seconds: f64 = 0.0;
-    for chain in 0..schedule.chains as u64 {
-        if let Some(checkpoint) = checkpoint::load(run, chain).map_err(Failure::request)? {
-            let document = read_document(&checkpoint).map_err(Failure::request)?;
-            seconds = seconds.max(document.seconds);
-            step_size.push(document.sampling.step_size);
-            warmup.merge(&document.warmup);
-            sampling.merge(&document.sampling);
-        }
-    }
-    let steps = warmup.transitions + sampling.transitions;
-    let total_draws = draws as f64 * schedule.chains as f64;
-    let rates = Rates {
-        draws: total_draws,
-        steps: total_draws * schedule.thin as f64,
-        gradients: sampling.n_gradients as f64,
-        evaluations: (sampling.n_gradients + sampling.n_evaluations) as f64,
-        seconds,
-    };
-    let noise = if settings.model.learns_noise() {
-        noise_scales(reader, description, draws)?
-    } else {
-        Vec::new()
-    };
-    let chains = schedule.chains;
-    let weights = projections(reader, chains, draws, &rates)?;
-    let Predicted {
-        ess: prediction,
-        metrics,
-        fit,
-    } = predictions(reader, settings, description, draws, &rates)?;
-    let rhats = [&weights, &prediction]
-        .into_iter()
-        .flatten()
-        .map(|ess| ess.rhat_max)
-        .chain(noise.iter().map(|noise| noise.rhat));
-    let clamped = if draws > 0 {
-        let counts = reader
-            .read::<f64>("sample_stats", "n_clamped", &first(draws))
-            .map_err(Failure::request)?;
-        counts.values.iter().sum::<f64>()
-    } else {
-        0.0
-    };
-    let mut summary = Summary {
-        status: if draws == schedule.draws {
-            "complete"
-        } else {
-            "incomplete"
-        },
-        likelihood: settings.model.likelihood.to_string(),
-        method: settings.sampler.method.to_string(),
-        coordinates: settings.coordinates().to_string(),
-        determinant: settings
-            .sampler
-            .determinant
-            .map(|determinant| determinant.seeded(0).to_string()),
-        chains,
-        draws,
-        draws_planned: schedule.draws,
-        thin: schedule.thin,
-        warmup: schedule.warmup,
-        steps,
-        seconds,
-        steps_per_second: steps as f64 / seconds,
-        acceptance_rate: sampling.acceptance_rate(),
-        step_size,
-        divergences: sampling.divergences,
-        n_evaluations: warmup.n_evaluations + sampling.n_evaluations,
-        n_gradients: warmup.n_gradients + sampling.n_gradients,
-        n_jitter: warmup.n_jitter + sampling.n_jitter,
-        n_clamped: clamped as u64,
-        energy_error: energy_errors(reader, draws)?,
-        stationarity: stationarity(reader, draws)?,
-        log_marginal_likelihood: None,
-        rhat_max: spread(rhats).max,
-        noise,
-        ess: EssSummary {
-            prediction,
-            weights,
-        },
-        metrics,
-        metrics_draws: Recorded::of(reader, draws).draws,
-        minibatch: None,
-        fit,
-        warnings: Vec::new(),
-        verdict: Verdict::default(),
-    };
-    let others = summary.warnings_for(settings, &sampling);
-    summary.conclude(settings, others);
-    Ok(summary)
+    text += &format!("Verdict: {}.\n", summary.verdict.sentence);
+    text + &format!("Run folder: {}", run.display())
 }
 
-impl Summary {
-    /// Judges, and puts what speaks against belief among the warnings, before `others` that stand beside it.
-    pub fn conclude(&mut self, settings: &Settings, others: Vec<String>) {
-        self.verdict = self.judge(settings, &others);
-        let against = self.verdict.checks.iter();
-        // what else there is to say of acceptance and divergences is among the others
-        let against =
-            against.filter(|check| check.level >= Level::Caution && !check.advice.is_empty());
-        self.warnings = against.map(in_words).chain(others).collect();
-    }
-
-    /// One draw, no transitions, nothing measured.
-    pub fn bare(settings: &Settings, seconds: f64) -> Self {
-        Self {
-            status: "complete",
-            likelihood: settings.model.likelihood.to_string(),
-            method: settings.sampler.method.to_string(),
-            coordinates: String::new(),
-            determinant: None,
-            chains: 1,
-            draws: 1,
-            draws_planned: 1,
-            thin: 1,
-            warmup: 0,
-            steps: 0,
-            seconds,
-            steps_per_second: 0.0,
-            acceptance_rate: f64::NAN,
-            step_size: Vec::new(),
-            divergences: 0,
-            n_evaluations: 0,
-            n_gradients: 0,
-            n_jitter: 0,
-            n_clamped: 0,
-            energy_error: None,
-            stationarity: None,
-            noise: Vec::new(),
-            log_marginal_likelihood: None,
-            rhat_max: f64::NAN,
-            ess: EssSummary {
-                prediction: None,
-                weights: None,
+/// At most six numbers: what was run, how good its predictions are, and what the verdict rests on.
+fn in_short(summary: &Summary) -> String {
+    let time = duration(summary.seconds);
+    let mut text = match summary.draws_planned {
+        1 => format!("{} in {time}\n\n", summary.method),
+        _ => format!(
+            "{}: {} x {} draws in {time}\n\n",
+            summary.method,
+            match summary.chains {
+                1 => "1 chain".to_owned(),
+                many => format!("{many} chains"),
             },
-            metrics: None,
-            metrics_draws: 1,
-            minibatch: None,
-            fit: None,
-            warnings: Vec::new(),
-            verdict: Verdict::default(),
+            summary.draws
+        ),
+    };
+    text += &metrics_in_words(summary, SHORT);
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: f64| {
+        if value.is_finite() {
+            rows.push(vec![name.to_owned(), number(value)]);
         }
+    };
+    if let [noise] = summary.noise.as_slice() {
+        row("learned noise", noise.mean);
     }
+    let of = [
+        ("predictions", &summary.ess.prediction),
+        ("weights", &summary.ess.weights),
+    ];
+    // predictions are what counts, where there are any
+    if let Some((name, ess)) = of
+        .iter()
+        .find_map(|(name, ess)| Some((name, ess.as_ref()?)))
+    {
+        row(&format!("R-hat of {name}, maximum"), ess.rhat_max);
+        row(
+            &format!("effective draws of {name}, minimum"),
+            ess.min.min(ess.tail_min),
+        );
+    }
+    if let Some(evidence) = summary.log_marginal_likelihood {
+        row("log marginal likelihood", evidence);
+    }
+    if !rows.is_empty() {
+        let title = match summary.ess.prediction.is_some() || summary.ess.weights.is_some() {
+            true => "can it be believed",
+            false => "the model",
+        };
+        text += &format!("{title}\n{}\n\n", align(&rows));
+    }
+    text
 }
 
-/// Draws that every group has: after a kill, one group may be some draws ahead of another.
-pub fn complete_draws(reader: &DrawReader) -> u64 {
-    let every_draw = ["posterior", "sample_stats", PREDICTIONS, TRACES];
-    let planned = reader.groups().find(|group| group.name == "sample_stats");
-    let planned = planned.and_then(|group| group.planned);
-    // predictions may be of fewer draws
-    let groups = reader
-        .groups()
-        .filter(|group| every_draw.contains(&group.name) && group.planned == planned);
-    groups.filter_map(|group| group.draws).min().unwrap_or(0)
+/// Every number.
+fn at_length(summary: &Summary) -> String {
+    let mut text = String::new();
+    if let (Some(evidence), None) = (summary.log_marginal_likelihood, &summary.minibatch) {
+        text += &format!(
+            "{} likelihood, {} in closed form, in {}\n\n",
+            summary.likelihood,
+            summary.method,
+            duration(summary.seconds)
+        );
+        text += &metrics_in_words(summary, &[]);
+        return text + &format!("log marginal likelihood {} nats\n\n", number(evidence));
+    }
+    text += &match &summary.minibatch {
+        Some(minibatch) => minibatches_in_words(minibatch, summary),
+        None => transitions_in_words(summary),
+    };
+    if let Some(stationarity) = &summary.stationarity {
+        let verdict = if stationarity.is_reached {
+            "has settled"
+        } else {
+            "has not settled"
+        };
+        text += &format!(
+            "the log-density {verdict}: R-hat {}, its mean over the second halves of the chains {:+.1} Monte Carlo standard errors \
+             from that over the first\n\n",
+            number(stationarity.rhat),
+            stationarity.drift
+        );
+    }
+    let mut rows: Vec<Vec<String>> = vec![
+        [
+            "effective draws of",
+            "mean",
+            "minimum",
+            "of tails",
+            "per draw",
+            "per step",
+            "per gradient",
+            "per second",
+        ]
+        .map(String::from)
+        .to_vec(),
+    ];
+    let blocks = [
+        ("predictions", &summary.ess.prediction),
+        ("weights (random projections)", &summary.ess.weights),
+    ];
+    for (name, ess) in blocks {
+        if let Some(ess) = ess {
+            let values = [ess.mean, ess.min, ess.tail_min, ess.per_draw, ess.per_step];
+            let mut cells = vec![name.to_owned()];
+            cells.extend(values.map(number));
+            cells.push(ess.per_gradient.map_or_else(|| "-".to_owned(), number));
+            cells.push(number(ess.per_second));
+            rows.push(cells);
+        }
+    }
+    if rows.len() > 1 {
+        text += &format!("{}\n\n", align(&rows));
+    }
+    text
+}
+
+/// Of a method that uses all data at once: what was run, its metrics, learned noise, how the sampler fared.
+fn transitions_in_words(summary: &Summary) -> String {
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut text = String::new();
+    text += &format!(
+        "{} likelihood, {} in {} coordinates{}: {} chains x {} draws{}, {} transitions in {} ({} a second)\n\n",
+        summary.likelihood,
+        summary.method,
+        summary.coordinates,
+        match &summary.determinant {
+            Some(how) => format!(" (determinant {how})"),
+            None => String::new(),
+        },
+        summary.chains,
+        summary.draws,
+        if summary.draws < summary.draws_planned {
+            format!(" of {}", summary.draws_planned)
+        } else {
+            String::new()
+        },
+        summary.steps,
+        duration(summary.seconds),
+        number(summary.steps_per_second),
+    );
+    text += &metrics_in_words(summary, &[]);
+    if !summary.noise.is_empty() {
+        let mut rows = vec![
+            ["learned noise of", "mean", "sd", "5 %", "95 %", "R-hat"]
+                .map(String::from)
+                .to_vec(),
+        ];
+        for noise in &summary.noise {
+            let values = [noise.mean, noise.sd, noise.q05, noise.q95, noise.rhat].map(number);
+            rows.push(
+                std::iter::once(noise.output.clone())
+                    .chain(values)
+                    .collect(),
+            );
+        }
+        text += &format!("{}\n\n", align(&rows));
+    }
+    text += "sampler\n";
+    let mut rows = vec![row("acceptance rate", number(summary.acceptance_rate))];
+    let steps: Vec<f64> = summary.step_size.iter().flatten().copied().collect();
+    if !steps.is_empty() {
+        rows.push(row(
+            "step size (mean over chains)",
+            number(steps.iter().sum::<f64>() / steps.len() as f64),
+        ));
+    }
+    if summary.divergences > 0 {
+        rows.push(row("divergences", summary.divergences.to_string()));
+    }
+    if summary.n_clamped > 0 {
+        rows.push(row("variances clamped at 0", summary.n_clamped.to_string()));
+    }
+    if let Some(energy) = &summary.energy_error {
+        rows.push(row("energy error, sd", number(energy.sd)));
+    }
+    if summary.n_gradients > 0 {
+        rows.push(row("gradient evaluations", summary.n_gradients.to_string()));
+    }
+    if summary.n_evaluations > 0 {
+        rows.push(row("other evaluations", summary.n_evaluations.to_string()));
+    }
+    rows.push(row("R-hat, largest", number(summary.rhat_max)));
+    text += &format!("{}\n\n", align(&rows));
+    text
+}
+
+/// Those of these names; all, if none is named.
+fn metrics_in_words(summary: &Summary, names: &[&str]) -> String {
+    let Some(metrics) = &summary.metrics else {
+        return String::new();
+    };
+    let named = metrics.named().into_iter();
+    let rows: Vec<_> = named
+        .filter(|(name, _)| names.is_empty() || names.contains(name))
+        .map(|(name, value)| vec![name.to_owned(), number(value)])
+        .collect();
+    let of = if summary.metrics_draws < summary.draws {
+        format!(
+            ", by {} of the {} draws of each chain (--keep-predictions)",
+            summary.metrics_draws, summary.draws
+        )
+    } else {
+        String::new()
+    };
+    format!("predictions on the test rows{of}\n{}\n\n", align(&rows))
+}
+
+/// The paragraphs that are its own, between the description of the data and the effective draws.
+fn minibatches_in_words(own: &MinibatchSummary, summary: &Summary) -> String {
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut text = format!(
+        "{} likelihood, {} (preconditioner {}, {} parametrisation): {} chains x {} draws{}, {} updates in {} ({} a second)\n\n",
+        summary.likelihood,
+        summary.method,
+        own.preconditioner,
+        own.parametrisation,
+        summary.chains,
+        summary.draws,
+        if summary.draws < summary.draws_planned {
+            format!(" of {}", summary.draws_planned)
+        } else {
+            String::new()
+        },
+        summary.steps,
+        duration(summary.seconds),
+        number(summary.steps_per_second),
+    );
+    let mut rows = Vec::new();
+    if let Some(metrics) = &summary.metrics {
+        let (others, name) = match &own.metrics_in_closed_form {
+            Some(closed) => (Some(closed), "closed form"),
+            None => (own.metrics_of_mean.as_ref(), "their mean"),
+        };
+        let of_mean = others.map(Metrics::named);
+        let of = match summary.metrics_draws < summary.draws {
+            true => format!("{} of {} draws", summary.metrics_draws, summary.draws),
+            false => "draws".to_owned(),
+        };
+        let mut header = row("predictions on the test rows", of);
+        if of_mean.is_some() {
+            header.push(name.to_owned());
+        }
+        rows.push(header);
+        for (index, (name, value)) in metrics.named().into_iter().enumerate() {
+            let mut cells = row(name, number(value));
+            cells.extend(of_mean.as_ref().map(|of_mean| number(of_mean[index].1)));
+            rows.push(cells);
+        }
+        text += &format!("{}\n\n", align(&rows));
+    }
+    let mut rows = vec![
+        row("epochs", own.epochs.to_string()),
+        row("rows of a minibatch", own.batch.to_string()),
+        row("schedule", own.schedule.clone()),
+    ];
+    if own.held_out > 0 {
+        rows.push(row("training rows held out", own.held_out.to_string()));
+    }
+    let steps: Vec<f64> = summary.step_size.iter().flatten().copied().collect();
+    rows.push(row(
+        "step size at the end",
+        number(steps.iter().sum::<f64>() / steps.len() as f64),
+    ));
+    for (name, value) in [
+        ("train NLL, last epoch", own.train_nll),
+        ("validation NLL, last epoch", own.validation_nll),
+        (
+            "configurational temperature",
+            own.configurational_temperature,
+        ),
+        ("kinetic temperature", own.kinetic_temperature),
+        ("R-hat, largest", summary.rhat_max),
+    ] {
+        if value.is_finite() {
+            rows.push(row(name, number(value)));
+        }
+    }
+    for (index, fit) in own.laplace.iter().enumerate() {
+        let [least, most] = fit.prior_precision;
+        let precision = match least == most {
+            true => number(least),
+            false => format!("{} to {}", number(least), number(most)),
+        };
+        let mut text = format!(
+            "{}, prior precision {precision}, {} random weights",
+            number(fit.log_marginal_likelihood),
+            fit.parameters
+        );
+        if let Some(pairs) = fit.eigenpairs {
+            text += &format!(", {pairs} eigenpairs");
+        }
+        if fit.products > 0 {
+            text += &format!(" from {} products", fit.products);
+        }
+        if let Some(left) = fit.left_out.filter(|left| left.directions > 0) {
+            text += &format!(
+                "; at most {} nats of log det in {} directions left out",
+                number(left.log_determinant),
+                left.directions
+            );
+        }
+        let name = match own.laplace.len() {
+            1 => "log marginal likelihood".to_owned(),
+            _ => format!("log marginal likelihood, chain {index}"),
+        };
+        rows.push(row(&name, text));
+        let mut text = number(fit.nats_to_mode);
+        if fit.climb_gradients > 0 {
+            text += &format!(
+                ", after rising by {} in {} gradients of all rows",
+                number(fit.nats_climbed),
+                fit.climb_gradients
+            );
+        }
+        let name = match own.laplace.len() {
+            1 => "nats below the mode".to_owned(),
+            _ => format!("nats below the mode, chain {index}"),
+        };
+        rows.push(row(&name, text));
+    }
+    if own.n_corrections > 0 {
+        rows.push(row("corrections", own.n_corrections.to_string()));
+    }
+    text + &format!("{}\n\n", align(&rows))
 }

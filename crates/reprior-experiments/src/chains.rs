@@ -75,9 +75,7 @@ struct Directions {
 
 impl Directions {
     fn new<R: Real>(model: &Model<R>) -> Self {
-        let architecture = &model.architecture;
-        let mut shapes = architecture.layer_shapes(model.design.columns());
-        shapes.push((architecture.readout_rows(), architecture.outputs));
+        let shapes = model.reduced_network().layer_shapes();
         let mut factors = Vec::new();
         for (layer, &(rows, units)) in shapes.iter().enumerate() {
             for direction in 0..DIRECTIONS {

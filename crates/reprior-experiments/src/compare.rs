@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use reprior::chain::Schedule;
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -73,7 +73,7 @@ impl Experiment for Compare {
         let images = bench
             .data
             .images("cifar10", bench.size.pick(32, 256, 256), 0)?;
-        let network = Architecture::new(
+        let network = Composition::fully_connected(
             images.columns(),
             &[cell.count("width")],
             images.classes(),

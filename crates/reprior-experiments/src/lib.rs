@@ -4,6 +4,8 @@
 //! so that a long one goes on where it was stopped ([`perform`]), and [findings](Experiment::findings): the claims that the
 //! paper's figure is there for, each with what was measured and whether it holds. [`Outcome`] writes tables as text, CSV and
 //! JSON, and figures as SVG.
+//!
+//! One folder a paper: `hron` (2022), `pezzetti` (2024), `roy` (2024), `marceau` (2017).
 
 mod chains;
 mod compare;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::quick;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{NetworkPosterior, Target};
 
 #[test]
@@ -40,7 +40,7 @@ fn section_3() {
 /// The potential of the published pCNL against central differences, and against the posterior where nothing is trained.
 #[test]
 fn the_published_potential_has_its_gradient() {
-    let network = Architecture::new(3, &[6], 2, Activation::Gelu);
+    let network = Composition::fully_connected(3, &[6], 2, Activation::Gelu);
     let mut stream = Stream::new(3, 0, Purpose::Initial, 0);
     for rows in [4, 12] {
         let (mut x, mut y) = (vec![0.0; rows * 3], vec![0.0; rows * 2]);

@@ -14,6 +14,23 @@ const MOST_TEXT: u64 = 64 << 20;
 /// # Errors
 /// What the system says; [`ErrorKind::InvalidInput`] for a pipe, a socket or a device, before anything is waited for.
 pub fn open(path: &Path) -> io::Result<File> {
+    looked_at(path)?;
+    File::open(path)
+}
+
+/// The bytes that the file at `path` has.
+///
+/// # Errors
+/// As [`open`]; [`ErrorKind::IsADirectory`] for a folder.
+pub(crate) fn size(path: &Path) -> io::Result<u64> {
+    let kind = looked_at(path)?;
+    match kind.is_file() {
+        true => Ok(kind.len()),
+        false => Err(ErrorKind::IsADirectory.into()),
+    }
+}
+
+fn looked_at(path: &Path) -> io::Result<fs::Metadata> {
     let kind = fs::metadata(path)?;
     // of a folder the system itself says what is wrong with it
     if !kind.is_file() && !kind.is_dir() {
@@ -22,7 +39,7 @@ pub fn open(path: &Path) -> io::Result<File> {
             "it is a pipe or a device, not a regular file; save its content to a file first",
         ));
     }
-    File::open(path)
+    Ok(kind)
 }
 
 /// The bytes of the file at `path`. Memory: the file.
@@ -43,8 +60,13 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`open`]; [`ErrorKind::InvalidData`] for what is not UTF-8, [`ErrorKind::FileTooLarge`] for more.
 pub fn read_text(path: &Path) -> io::Result<String> {
+    text(open(path)?)
+}
+
+/// As [`read_text`], of what `bytes` gives.
+pub(crate) fn text(bytes: impl Read) -> io::Result<String> {
     let mut text = String::new();
-    open(path)?.take(MOST_TEXT + 1).read_to_string(&mut text)?;
+    bytes.take(MOST_TEXT + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MOST_TEXT {
         return Err(io::Error::new(
             ErrorKind::FileTooLarge,

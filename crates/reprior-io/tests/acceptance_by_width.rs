@@ -38,7 +38,7 @@ use common::shared_data;
 use reprior::chain::{Chain, Collect, Control, Schedule, run};
 use reprior::compute::{Purpose, Stream, dot, matrix, matrix_mut, multiply, norm_squared};
 use reprior::model::{InputReduction, Model, Standardisation, targets};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior};
 use reprior::sampler::Method::{self, Langevin, Pcn, Pcnl};
 use reprior::sampler::SamplerSettings;
@@ -75,7 +75,8 @@ impl Images {
     }
 
     fn model(&self, width: usize, reduction: InputReduction) -> Arc<Model<f32>> {
-        let architecture = Architecture::new(PIXELS, &[width], CLASSES, Activation::Gelu);
+        let architecture =
+            Composition::fully_connected(PIXELS, &[width], CLASSES, Activation::Gelu);
         let (x, y) = (&self.inputs, self.targets.clone());
         Arc::new(Model::new(architecture, NOISE, x, y, &[], reduction).unwrap())
     }

@@ -1,24 +1,21 @@
 //! A run folder of `reprior` as one self-contained HTML page: what was run, whether it can be believed, what it predicts, and
 //! charts that show why, each with a line that says how to read it and its numbers as a table.
 //!
-//! [`page`] takes [`Run`]s: what `summary --json` says of them, their predictions for the test rows, and their folders, of which
-//! the draws that are plotted are read. [`chart`] draws.
+//! [`Run::of`] gathers what there is to say of a run folder; [`page`] makes a page of one or several.
+//!
+//! Rooms, each using only those below it: `html` (the page), `sections` (its parts), `chart` (charts as SVG).
 //!
 //! Memory: the predictions, and some ten thousand draws of a few variables at most, however long the run.
 
 pub mod chart;
+mod gather;
 mod html;
 mod read;
 mod run;
 mod sections;
-mod summary;
-mod verdict;
-pub mod words;
 
 pub use html::page;
-pub use run::{Images, Nature, Others, Predictions, Run};
-pub use summary::{EnergyErrors, Ess, Minibatch, Noise, Stationarity, Summary};
-pub use verdict::{Check, Level, Verdict};
+pub use run::{Images, Others, Predictions, Run};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]

@@ -3,28 +3,7 @@
 use std::path::PathBuf;
 
 use reprior::model::InputValues;
-
-use crate::Summary;
-
-/// What a method's draws are, which decides what of them can be plotted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
-    /// Chains that sample the posterior.
-    Chains,
-    /// Chains that sample approximately, by minibatches.
-    ApproximateChains,
-    /// Draws that are no chain's: of a Gaussian around a mode, or networks trained one by one.
-    Draws,
-    /// The predictive distribution itself.
-    ClosedForm,
-}
-
-impl Nature {
-    /// Whether one draw follows from the previous one.
-    pub fn has_chains(self) -> bool {
-        matches!(self, Self::Chains | Self::ApproximateChains)
-    }
-}
+use reprior_run::{Nature, Summary};
 
 /// One run.
 #[derive(Debug, Clone)]

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use reprior::model::InputValues;
 use reprior_io::run::{DataType, DrawStore, Draws, Group, RunFolder, Schema, Values, Variable};
-use reprior_report::{Images, Nature, Others, Predictions, Run, Summary, page};
-use serde_json::{Map, Value, json};
+use reprior_report::{Images, Others, Predictions, Run, page};
+use reprior_run::{Check, Ess, EssSummary, Level, Metrics, Nature, Summary, Verdict};
+use serde_json::Map;
 
 /// Chains of so many draws whose log-density and projections `value(chain, draw)` gives.
 fn folder(path: &Path, chains: u64, draws: u64, value: impl Fn(u64, u64) -> f64) {
@@ -55,21 +56,48 @@ fn folder(path: &Path, chains: u64, draws: u64, value: impl Fn(u64, u64) -> f64)
     }
 }
 
-fn summary(chains: u64, draws: u64, change: &Value) -> Summary {
-    let mut document = json!({
-        "status": "complete", "likelihood": "gaussian", "method": "hmc-infinite", "coordinates": "marginal",
-        "chains": chains, "draws": draws, "draws_planned": draws, "thin": 2, "warmup": 20, "steps": 100,
-        "seconds": 61.0, "steps_per_second": 1.6, "acceptance_rate": 0.8, "step_size": [0.1, null], "divergences": 0,
-        "n_evaluations": 0, "n_gradients": 500, "rhat_max": 1.004,
-        "ess": {"prediction": {"variables": 20, "mean": 300.0, "min": 200.0, "per_draw": 0.5, "per_step": 0.2,
-            "per_gradient": null, "per_second": 3.0, "disagreeing": 0}, "weights": null},
-        "metrics": {"nll": 1.25, "rmse": null}, "warnings": [],
-        "verdict": {"level": "good", "sentence": "believe the predictions: the chains agree", "checks": []},
-    });
-    for (key, value) in change.as_object().unwrap() {
-        document[key] = value.clone();
+fn summary(chains: usize, draws: u64) -> Summary {
+    Summary {
+        status: "complete",
+        likelihood: "gaussian".to_owned(),
+        method: "hmc-infinite".to_owned(),
+        coordinates: "marginal".to_owned(),
+        chains,
+        draws,
+        draws_planned: draws,
+        thin: 2,
+        warmup: 20,
+        steps: 100,
+        seconds: 61.0,
+        steps_per_second: 1.6,
+        acceptance_rate: 0.8,
+        step_size: vec![Some(0.1), None],
+        n_gradients: 500,
+        rhat_max: 1.004,
+        ess: EssSummary {
+            prediction: Some(Ess {
+                variables: 20,
+                mean: 300.0,
+                min: 200.0,
+                per_draw: 0.5,
+                per_step: 0.2,
+                per_second: 3.0,
+                ..Ess::default()
+            }),
+            weights: None,
+        },
+        metrics: Some(Metrics::Regression {
+            nll: 1.25,
+            rmse: f64::NAN,
+            coverage_90: 0.9,
+        }),
+        verdict: Verdict {
+            level: Level::Good,
+            sentence: "believe the predictions: the chains agree".to_owned(),
+            checks: Vec::new(),
+        },
+        ..Summary::default()
     }
-    serde_json::from_value(document).unwrap()
 }
 
 fn run(path: &Path, summary: Summary) -> Run {
@@ -131,7 +159,7 @@ fn a_healthy_run_has_every_part() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("run");
     folder(&path, 2, 60, noise);
-    let html = page(&[run(&path, summary(2, 60, &json!({})))]).unwrap();
+    let html = page(&[run(&path, summary(2, 60))]).unwrap();
     check(&html);
     for text in [
         "2 chains of hmc-infinite in marginal coordinates sampled the posterior of the network fcn:16",
@@ -151,10 +179,7 @@ fn a_healthy_run_has_every_part() {
         assert!(html.contains(&text), "{text}");
     }
     // the same again, byte for byte
-    assert_eq!(
-        html,
-        page(&[run(&path, summary(2, 60, &json!({})))]).unwrap()
-    );
+    assert_eq!(html, page(&[run(&path, summary(2, 60))]).unwrap());
 }
 
 #[test]
@@ -166,16 +191,18 @@ fn what_a_run_lacks_is_said() {
         ("few", 2, 5, "5 draws a chain are too few"),
     ] {
         let path = place.path().join(name);
-        folder(&path, chains, draws, noise);
-        let html = page(&[run(&path, summary(chains, draws, &json!({})))]).unwrap();
+        folder(&path, chains as u64, draws, noise);
+        let html = page(&[run(&path, summary(chains, draws))]).unwrap();
         check(&html);
         assert!(html.contains(text), "{name}");
     }
     for value in [f64::NAN, f64::INFINITY, 0.0] {
         let path = place.path().join(format!("of-{value}"));
         folder(&path, 2, 30, |_, _| value);
-        let nan = json!({"rhat_max": null, "acceptance_rate": null, "metrics": null});
-        let mut run = run(&path, summary(2, 30, &nan));
+        let mut run = run(&path, summary(2, 30));
+        run.summary.rhat_max = f64::NAN;
+        run.summary.acceptance_rate = f64::NAN;
+        run.summary.metrics = None;
         run.predictions = None;
         let html = page(&[run]).unwrap();
         check(&html);
@@ -192,7 +219,8 @@ fn methods_without_chains_say_so() {
         (Nature::Draws, "are no chain&#39;s"),
         (Nature::ClosedForm, "is a closed form and draws nothing"),
     ] {
-        let mut run = run(&path, summary(2, 30, &json!({"rhat_max": null})));
+        let mut run = run(&path, summary(2, 30));
+        run.summary.rhat_max = f64::NAN;
         run.nature = nature;
         let html = page(&[run]).unwrap();
         check(&html);
@@ -206,10 +234,8 @@ fn classes_have_reliability_confusion_and_images() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("run");
     folder(&path, 2, 30, noise);
-    let mut run = run(
-        &path,
-        summary(2, 30, &json!({"metrics": {"accuracy": 0.5}})),
-    );
+    let mut run = run(&path, summary(2, 30));
+    run.summary.metrics = None;
     run.outputs = vec!["<b>cat</b>".to_owned(), "$dog$ & \"co\"".to_owned()];
     run.predictions = Some(Predictions::Classification {
         probabilities: vec![0.9, 0.1, 0.5, 0.5],
@@ -250,13 +276,24 @@ fn several_runs_are_compared_first() {
     for path in &paths {
         folder(path, 2, 30, noise);
     }
-    let bad = json!({"divergences": 70, "method": "pcn", "warnings": ["the chains do not agree yet"],
-            "verdict": {"level": "bad", "sentence": "do not believe the predictions yet", "checks": [
-                {"name": "predictions", "value": "R-hat 2", "meaning": "the chains disagree", "advice": "", "level": "bad"}]}});
-    let runs = [
-        run(&paths[0], summary(2, 30, &json!({}))),
-        run(&paths[1], summary(2, 30, &bad)),
-    ];
+    let bad = Summary {
+        divergences: 70,
+        method: "pcn".to_owned(),
+        warnings: vec!["the chains do not agree yet".to_owned()],
+        verdict: Verdict {
+            level: Level::Bad,
+            sentence: "do not believe the predictions yet".to_owned(),
+            checks: vec![Check {
+                name: "predictions".to_owned(),
+                value: "R-hat 2".to_owned(),
+                meaning: "the chains disagree".to_owned(),
+                advice: String::new(),
+                level: Level::Bad,
+            }],
+        },
+        ..summary(2, 30)
+    };
+    let runs = [run(&paths[0], summary(2, 30)), run(&paths[1], bad)];
     let html = page(&runs).unwrap();
     check(&html);
     let table = html.find("class=\"comparison\"").unwrap();
@@ -277,6 +314,6 @@ fn several_runs_are_compared_first() {
 #[test]
 fn a_folder_without_draws_is_an_error() {
     let place = tempfile::tempdir().unwrap();
-    let error = page(&[run(place.path(), summary(2, 30, &json!({})))]).unwrap_err();
+    let error = page(&[run(place.path(), summary(2, 30))]).unwrap_err();
     assert!(error.to_string().contains("draws.zarr"), "{error}");
 }

@@ -17,9 +17,9 @@ use std::time::Duration;
 use options::{Options, shortest};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
-    Diagonal, Identity, Preconditioner, QuasiDiagonal, RmsProp,
+    Elementwise, Identity, Preconditioner, QuasiDiagonal, Regularisation,
 };
 use reprior::stochastic::{
     Dynamics, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
@@ -36,8 +36,18 @@ fn cases() -> Vec<Case> {
     vec![
         ("SGD", Box::new(Identity), false, 0.0),
         ("SGLD", Box::new(Identity), true, 0.0),
-        ("RMSProp SGLD", Box::new(RmsProp::default()), true, 0.0),
-        ("diagonal SGLD", Box::new(Diagonal::default()), true, 1.0),
+        (
+            "RMSProp SGLD",
+            Box::new(Elementwise::rms_prop(Regularisation::default())),
+            true,
+            0.0,
+        ),
+        (
+            "diagonal SGLD",
+            Box::new(Elementwise::diagonal(Regularisation::default())),
+            true,
+            1.0,
+        ),
         (
             "quasi-diagonal SGLD",
             Box::new(QuasiDiagonal::default()),
@@ -51,7 +61,7 @@ fn main() {
     let options = Options::read();
     let threads = options.threads.unwrap_or(2);
     let batch = options.rows.unwrap_or(100);
-    let network = Architecture::new(784, &[400, 400], 10, Activation::Relu).to_composition();
+    let network = Composition::fully_connected(784, &[400, 400], 10, Activation::Relu);
     let network = network.in_standard_parametrisation().unwrap();
     let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
     let mut inputs = vec![0.0_f32; ROWS * 784];

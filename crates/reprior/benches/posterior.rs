@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Regulariser, Space, Target};
 
 /// Time spent on each line.
@@ -142,7 +142,7 @@ fn model(size: Size, likelihood: Arc<dyn Likelihood>) -> Arc<Model<f32>> {
     Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
     let is_class = |at: usize| f64::from(u8::from(at % rows % outputs.max(2) == at / rows));
     let y = (0..rows * outputs).map(is_class).collect();
-    let architecture = Architecture::new(inputs, &[width], outputs, Activation::Gelu);
+    let architecture = Composition::fully_connected(inputs, &[width], outputs, Activation::Gelu);
     let model = Model::new(architecture, 0.1, &x, y, &[], InputReduction::Auto);
     Arc::new(model.unwrap().with_likelihood(likelihood))
 }

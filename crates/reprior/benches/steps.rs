@@ -13,7 +13,7 @@ use std::sync::Arc;
 use criterion::{Criterion, criterion_group, criterion_main};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -24,7 +24,8 @@ fn steps(criterion: &mut Criterion) {
     let mut y = vec![0.0; rows * outputs];
     Stream::new(1, 0, Purpose::Initial, 1).fill_normal(&mut y);
     for width in [1024, 4096] {
-        let architecture = Architecture::new(inputs, &[width], outputs, Activation::Gelu);
+        let architecture =
+            Composition::fully_connected(inputs, &[width], outputs, Activation::Gelu);
         let reduction = InputReduction::Auto;
         let model = Model::<f32>::new(architecture, 0.1, &x, y.clone(), &[], reduction);
         let model = Arc::new(model.unwrap());

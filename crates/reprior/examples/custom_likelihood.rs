@@ -20,7 +20,7 @@ use reprior::diagnostics::{Draws, Estimator};
 use reprior::metrics::{Family, Law, Mixture};
 use reprior::model::likelihood::{Approximation, Curvature, Derivatives, Likelihood};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
 use reprior::sampler::SamplerSettings;
 
@@ -147,9 +147,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // the posterior of a network of 50 hidden units with that likelihood; the prior is centred at the mean count
     let mean = y.iter().sum::<f64>() / y.len() as f64;
-    let mut architecture = Architecture::new(1, &[50], 1, Activation::Gelu);
+    let mut architecture = Composition::fully_connected(1, &[50], 1, Activation::Gelu);
     // a curve needs units that bend in different places: large biases a priori
-    architecture.hidden_scales[0].bias = 2.0;
+    architecture.hidden_scales_mut()[0].bias = 2.0;
     let model = Model::<f32>::new(architecture, 1.0, &x, y, &test, InputReduction::Auto)?
         .with_likelihood(Arc::new(law(mean)));
     let model = Arc::new(model);

@@ -23,8 +23,7 @@ use reprior::laplace::{
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Executor, LayerScale, Named};
-use reprior::stochastic::Layout;
+use reprior::network::{Activation, Executor, LayerScale, Layout, Named};
 
 const FISHER: FisherInformation<'static> = FisherInformation {
     likelihood: &Categorical,

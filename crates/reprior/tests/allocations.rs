@@ -13,7 +13,7 @@ use reprior::chain::{Chain, Collect, Schedule};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood, Poisson, StudentT};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Regulariser, Space, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -63,7 +63,7 @@ fn evaluations_of_the_general_map_do_not_allocate() {
         .iter()
         .flat_map(|hidden| likelihoods.iter().map(move |law| (hidden, law)))
     {
-        let architecture = Architecture::new(inputs, hidden, outputs, Activation::Gelu);
+        let architecture = Composition::fully_connected(inputs, hidden, outputs, Activation::Gelu);
         let y = (0..rows * outputs).map(|at| f64::from(u8::from(at % rows % 2 == at / rows)));
         let noise = Noise::Learned(NoisePrior::default());
         let reduction = InputReduction::Auto;
@@ -102,7 +102,7 @@ fn transitions_do_not_allocate() {
     let mut x = vec![0.0; rows * inputs];
     Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
     for hidden in [vec![80], vec![40, 75]] {
-        let architecture = Architecture::new(inputs, &hidden, outputs, Activation::Gelu);
+        let architecture = Composition::fully_connected(inputs, &hidden, outputs, Activation::Gelu);
         let model = Model::<f32>::new(
             architecture,
             0.3,
@@ -151,7 +151,7 @@ fn chains_allocate_only_where_the_sampler_changes() {
     let (rows, inputs) = (30, 5);
     let mut x = vec![0.0; rows * inputs];
     Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
-    let architecture = Architecture::new(inputs, &[20], 1, Activation::Gelu);
+    let architecture = Composition::fully_connected(inputs, &[20], 1, Activation::Gelu);
     let y = vec![0.1; rows];
     let model = Model::<f32>::new(architecture, 0.3, &x, y, &[], InputReduction::Auto);
     let model = Arc::new(model.unwrap());

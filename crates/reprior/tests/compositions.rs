@@ -7,8 +7,8 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream, dot};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
-use reprior::network::layer::Shape;
-use reprior::network::{Activation, Architecture, LayerScale, Named};
+use reprior::network::layer::{Layer, Shape};
+use reprior::network::{Activation, Composition, LayerScale, Named};
 use reprior::posterior::{
     Coordinates, NetworkPosterior, Projection, Recorder, Regulariser, Space, Target,
 };
@@ -21,12 +21,12 @@ fn noise(count: usize, index: u64) -> Vec<f64> {
 }
 
 fn model(
-    architecture: &Architecture,
+    architecture: &Composition,
     rows: usize,
     test_rows: usize,
     likelihood: Arc<dyn Likelihood>,
 ) -> Arc<Model<f64>> {
-    let (inputs, outputs) = (architecture.inputs, architecture.outputs);
+    let (inputs, outputs) = (architecture.inputs(), architecture.outputs);
     let targets = if likelihood.is_gaussian() {
         noise(rows * outputs, 1)
     } else {
@@ -39,15 +39,18 @@ fn model(
     Arc::new(model.unwrap().with_likelihood(likelihood))
 }
 
-/// Both descriptions have the same parameters in the same order.
+/// A layer that does nothing leaves parameters and their order alone, but makes the network one of any layers.
 #[test]
-fn a_fully_connected_network_is_the_same_to_composition() {
-    let mut dense = Architecture::new(4, &[6, 5], 3, Activation::Gelu);
-    dense.hidden_scales[1] = LayerScale {
+fn a_fully_connected_network_is_the_same_as_one_of_any_layers() {
+    let mut dense = Composition::fully_connected(4, &[6, 5], 3, Activation::Gelu);
+    *dense.hidden_scales_mut()[1] = LayerScale {
         weight: 0.7,
         bias: 0.4,
     };
-    let composed = Architecture::of(dense.to_composition());
+    let mut composed = dense.clone();
+    let function = Activation::Identity;
+    composed.layers.push(Layer::Activation { function });
+    assert!(dense.as_fully_connected().is_some() && composed.as_fully_connected().is_none());
     assert_eq!(dense.parameters(), composed.parameters());
     assert_eq!(dense.features(), composed.features());
     let likelihoods: [Arc<dyn Likelihood>; 2] = [Arc::new(Gaussian), Arc::new(Categorical)];
@@ -89,11 +92,11 @@ fn a_fully_connected_network_is_the_same_to_composition() {
     }
 }
 
-fn named(name: &str, input: [usize; 3], outputs: usize) -> Architecture {
+fn named(name: &str, input: [usize; 3], outputs: usize) -> Composition {
     let network: Named = name.parse().unwrap();
     let (activation, scale) = (Activation::Gelu, LayerScale::HIDDEN);
     let network = network.network(Shape::from(input), outputs, activation, scale);
-    Architecture::of(network.unwrap())
+    network.unwrap()
 }
 
 #[test]

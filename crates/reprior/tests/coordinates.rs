@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reprior::compute::{Cholesky, Purpose, Stream};
 use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{
     Coordinates, Ellipse, EvaluationError, NetworkPosterior, Projection, Recorder, Regulariser,
     Space, Target,
@@ -61,7 +61,7 @@ fn model(
     likelihood: &Arc<dyn Likelihood>,
     noise_scale: &Noise,
 ) -> Arc<Model<f64>> {
-    let architecture = Architecture::new(3, hidden, outputs, Activation::Gelu);
+    let architecture = Composition::fully_connected(3, hidden, outputs, Activation::Gelu);
     let mut targets = vec![0.0; rows * outputs];
     let mut stream = Stream::new(13, 0, Purpose::Initial, 0);
     for row in 0..rows {
@@ -400,7 +400,7 @@ fn learned_and_separate_scales_are_those_of_known_and_separate_models() {
                 let mut sum = 0.0;
                 for (output, scale) in scales.into_iter().enumerate() {
                     let targets = each.targets[output * 6..(output + 1) * 6].to_vec();
-                    let architecture = Architecture::new(3, &[5], 1, Activation::Gelu);
+                    let architecture = Composition::fully_connected(3, &[5], 1, Activation::Gelu);
                     let reduction = InputReduction::Auto;
                     let one =
                         Model::new(architecture, scale, &noise(18, 1), targets, &[], reduction);

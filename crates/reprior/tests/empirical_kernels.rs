@@ -6,9 +6,7 @@ use std::f64::consts::{FRAC_2_PI, PI, TAU};
 
 use reprior::compute::{Matrix, Purpose, Stream, matrix, matrix_mut};
 use reprior::network::layer::Shape;
-use reprior::network::{
-    Activation, Architecture, Composition, EmpiricalKernels, Executor, LayerScale, Named,
-};
+use reprior::network::{Activation, Composition, EmpiricalKernels, Executor, LayerScale, Named};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
     let mut values = vec![0.0; count];
@@ -41,8 +39,8 @@ fn networks() -> Vec<Composition> {
         let (activation, scale) = (Activation::Tanh, LayerScale::HIDDEN);
         network.network(Shape::from(input), 2, activation, scale)
     };
-    let dense = Architecture::new(4, &[6, 5], 3, Activation::Gelu).to_composition();
-    let linear = Architecture::new(4, &[], 2, Activation::Gelu).to_composition();
+    let dense = Composition::fully_connected(4, &[6, 5], 3, Activation::Gelu);
+    let linear = Composition::fully_connected(4, &[], 2, Activation::Gelu);
     let residual = named("resnet:8,width=2", [4, 4, 1]).unwrap();
     vec![dense, linear, residual]
 }
@@ -114,9 +112,9 @@ fn unit(activation: Activation, k11: f64, k22: f64, k12: f64) -> (f64, f64) {
 }
 
 /// K and Θ at infinite width, column-major n × n.
-fn limits(network: &Architecture, x: &[f64], n: usize) -> [Vec<f64>; 2] {
-    let d = network.inputs;
-    let first = network.hidden_scales[0];
+fn limits(network: &Composition, activation: Activation, x: &[f64], n: usize) -> [Vec<f64>; 2] {
+    let d = network.inputs();
+    let first = network.hidden_scales()[0];
     let inner = |i: usize, j: usize| (0..d).map(|k| x[k * n + i] * x[k * n + j]).sum::<f64>();
     let pairs = (0..n * n).map(|at| (at % n, at / n));
     let mut kernel: Vec<f64> = pairs
@@ -124,11 +122,11 @@ fn limits(network: &Architecture, x: &[f64], n: usize) -> [Vec<f64>; 2] {
         .map(|(i, j)| first.weight.powi(2) / d as f64 * inner(i, j) + first.bias.powi(2))
         .collect();
     let mut tangent = kernel.clone();
-    let scales = network.hidden_scales[1..].iter();
-    for scale in scales.chain([&network.readout_scale]) {
+    let scales = network.hidden_scales().into_iter().skip(1);
+    for scale in scales.chain([network.readout_scale]) {
         let units = pairs.clone().map(|(i, j)| {
             let (k11, k22) = (kernel[i * n + i], kernel[j * n + j]);
-            unit(network.activation, k11, k22, kernel[j * n + i])
+            unit(activation, k11, k22, kernel[j * n + i])
         });
         let units: Vec<(f64, f64)> = units.collect();
         let weight = scale.weight.powi(2);
@@ -154,9 +152,9 @@ fn kernels_tend_to_those_of_infinite_width_at_the_rate_of_the_square_root() {
         let x = noise(n * 4, 5);
         let mut errors = Vec::new();
         for width in [32, 128, 512] {
-            let network = Architecture::new(4, &vec![width; depth], 2, activation);
-            let exact = limits(&network, &x, n);
-            let mut kernels = EmpiricalKernels::new(&network.to_composition(), 1 << 24).unwrap();
+            let network = Composition::fully_connected(4, &vec![width; depth], 2, activation);
+            let exact = limits(&network, activation, &x, n);
+            let mut kernels = EmpiricalKernels::new(&network, 1 << 24).unwrap();
             let mut squares = [0.0; 2];
             let mut sums = [vec![0.0; n * n], vec![0.0; n * n]];
             for draw in 0..draws {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use reprior::compute::{Operations, Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Target};
 use reprior::sampler::{Method, Sampler, SamplerSettings, State};
 
@@ -30,7 +30,8 @@ impl Chain {
         let inputs = 300;
         let mut x = vec![0.0; ROWS * inputs];
         Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
-        let architecture = Architecture::new(inputs, &[UNITS], OUTPUTS, Activation::Gelu);
+        let architecture =
+            Composition::fully_connected(inputs, &[UNITS], OUTPUTS, Activation::Gelu);
         let y = vec![0.1; ROWS * OUTPUTS];
         let model = Model::new(architecture, 0.1, &x, y, &[], InputReduction::Auto).unwrap();
         let mut target = NetworkPosterior::new(Arc::new(model), Coordinates::Marginal, None);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use reprior::compute::{Cholesky, Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder, Space, Target};
 
 const NOISE: f64 = 0.3;
@@ -18,16 +18,16 @@ fn noise(count: usize, index: u64) -> Vec<f64> {
 }
 
 struct Case {
-    architecture: Architecture,
+    architecture: Composition,
     rows: usize,
     test_rows: usize,
 }
 
 impl Case {
     fn inputs(&self) -> Vec<f64> {
-        let mut inputs = noise(self.rows * self.architecture.inputs, 1);
+        let mut inputs = noise(self.rows * self.architecture.inputs(), 1);
         if self.rows > 3 {
-            let d = self.architecture.inputs;
+            let d = self.architecture.inputs();
             inputs.copy_within(0..d, 2 * d); // an exactly repeated row
         }
         inputs
@@ -35,7 +35,7 @@ impl Case {
 
     fn model(&self, reduction: InputReduction) -> Arc<Model<f64>> {
         let targets = noise(self.rows * self.architecture.outputs, 2);
-        let test = noise(self.test_rows * self.architecture.inputs, 3);
+        let test = noise(self.test_rows * self.architecture.inputs(), 3);
         let architecture = self.architecture.clone();
         Arc::new(
             Model::new(
@@ -62,7 +62,7 @@ fn cases() -> Vec<Case> {
         (5, 3, vec![], 2),
     ] {
         for activation in [Activation::Gelu, Activation::Tanh] {
-            let architecture = Architecture::new(inputs, &hidden, outputs, activation);
+            let architecture = Composition::fully_connected(inputs, &hidden, outputs, activation);
             cases.push(Case {
                 architecture,
                 rows,
@@ -74,24 +74,25 @@ fn cases() -> Vec<Case> {
 }
 
 /// Features extended by the constant column times α, row by row, straight from the definition.
-fn psi(architecture: &Architecture, weights: &[f64], inputs: &[f64]) -> Vec<Vec<f64>> {
+fn psi(architecture: &Composition, weights: &[f64], inputs: &[f64]) -> Vec<Vec<f64>> {
     let mut layers = Vec::new();
     let mut rest = weights;
-    for (rows, units) in architecture.layer_shapes(architecture.inputs + 1) {
-        let (own, above) = rest.split_at(rows * units);
-        layers.push((rows, own));
+    for layer in architecture.as_fully_connected().unwrap() {
+        let (own, above) = rest.split_at(layer.rows() * layer.units);
+        layers.push((layer, own));
         rest = above;
     }
     let row = |x: &[f64]| {
         let mut h = x.to_vec();
-        for ((rows, w), scale) in layers.iter().zip(&architecture.hidden_scales) {
+        for (layer, w) in &layers {
+            let (rows, scale) = (layer.rows(), layer.scale);
             let factor = scale.weight / (h.len() as f64).sqrt();
             let unit = |w: &[f64]| {
                 let sum: f64 = h.iter().zip(w).map(|(h, w)| h * w).sum();
                 factor * sum + scale.bias * w[rows - 1]
             };
-            let mut z: Vec<f64> = w.chunks_exact(*rows).map(unit).collect();
-            architecture.activation.apply(&mut z);
+            let mut z: Vec<f64> = w.chunks_exact(rows).map(unit).collect();
+            layer.activation.unwrap().apply(&mut z);
             h = z;
         }
         let factor = architecture.readout_scale.weight / (h.len() as f64).sqrt();
@@ -100,7 +101,10 @@ fn psi(architecture: &Architecture, weights: &[f64], inputs: &[f64]) -> Vec<Vec<
             .chain([architecture.readout_scale.bias])
             .collect()
     };
-    inputs.chunks_exact(architecture.inputs).map(row).collect()
+    inputs
+        .chunks_exact(architecture.inputs())
+        .map(row)
+        .collect()
 }
 
 fn kernel(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
@@ -159,14 +163,14 @@ fn feature_space_data_space_and_the_dense_formula_agree() {
 fn reduced_and_unreduced_inputs_agree() {
     for case in cases()
         .into_iter()
-        .filter(|case| case.rows <= case.architecture.inputs)
+        .filter(|case| case.rows <= case.architecture.inputs())
     {
         let (whole, reduced) = (
             case.model(InputReduction::Off),
             case.model(InputReduction::On),
         );
         let w = position(&whole, Coordinates::Marginal, 6);
-        let units = case.architecture.hidden[0];
+        let units = case.architecture.hidden_widths()[0];
         // V solves L·V = B·W row by row. L is a staircase: a repeated row adds no column, so each row determines the
         // coordinate of its last nonzero entry, if that is new.
         let (l, b) = (reduced.design.matrix(), whole.design.matrix());
@@ -306,7 +310,7 @@ fn gradients_agree_with_central_differences() {
 #[test]
 fn single_precision_agrees_with_double() {
     let case = Case {
-        architecture: Architecture::new(40, &[64, 32], 3, Activation::Gelu),
+        architecture: Composition::fully_connected(40, &[64, 32], 3, Activation::Gelu),
         rows: 50,
         test_rows: 0,
     };
@@ -352,7 +356,7 @@ fn predictions_given_the_inner_weights_are_the_gaussian_conditional() {
         let test = psi(
             &case.architecture,
             &z,
-            &noise(case.test_rows * case.architecture.inputs, 3),
+            &noise(case.test_rows * case.architecture.inputs(), 3),
         );
         let (_, cholesky) = dense_log_ratio(&model, &train);
         let cross = kernel(&test, &train);
@@ -384,7 +388,7 @@ fn predictions_given_the_inner_weights_are_the_gaussian_conditional() {
 #[test]
 fn readout_draws_have_the_conditional_mean_and_covariance() {
     let case = Case {
-        architecture: Architecture::new(3, &[4], 1, Activation::Gelu),
+        architecture: Composition::fully_connected(3, &[4], 1, Activation::Gelu),
         rows: 3,
         test_rows: 0,
     };
@@ -465,7 +469,7 @@ fn readout_draws_have_the_conditional_mean_and_covariance() {
 #[test]
 fn projections_of_prior_weights_have_unit_variance_over_directions() {
     let case = Case {
-        architecture: Architecture::new(30, &[6, 5], 2, Activation::Gelu),
+        architecture: Composition::fully_connected(30, &[6, 5], 2, Activation::Gelu),
         rows: 4,
         test_rows: 0,
     };

@@ -8,7 +8,8 @@ use reprior::chain::Schedule;
 use reprior::compute::{Purpose, Stream, log_determinant};
 use reprior::model::likelihood::Categorical;
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
-use reprior::network::{Activation, Architecture, LayerScale};
+use reprior::network::layer::Layer;
+use reprior::network::{Activation, Composition, LayerScale};
 use reprior::posterior::{
     Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder, TangentDeterminant,
     TangentError, TangentPosterior, Target,
@@ -25,14 +26,14 @@ fn noise(count: usize, index: u64) -> Vec<f64> {
 }
 
 fn model(
-    architecture: Architecture,
+    architecture: Composition,
     rows: usize,
     sigma: impl Into<Noise>,
     reduction: InputReduction,
 ) -> Arc<Model<f64>> {
-    let x = noise(rows * architecture.inputs, 1);
+    let x = noise(rows * architecture.inputs(), 1);
     let y = noise(rows * architecture.outputs, 2);
-    let test = noise(2 * architecture.inputs, 3);
+    let test = noise(2 * architecture.inputs(), 3);
     Arc::new(Model::new(architecture, sigma, &x, y, &test, reduction).unwrap())
 }
 
@@ -50,7 +51,7 @@ fn series(terms: usize, probes: usize) -> TangentDeterminant {
 #[test]
 fn a_linear_network_is_white() {
     for (sigma, outputs) in [(vec![0.1], 1), (vec![0.3, 0.05], 2)] {
-        let architecture = Architecture::new(3, &[], outputs, Activation::Identity);
+        let architecture = Composition::fully_connected(3, &[], outputs, Activation::Identity);
         let model = model(architecture, 5, Noise::Known(sigma), InputReduction::Auto);
         for determinant in [EXACT, series(2, 3)] {
             let mut target = TangentPosterior::new(Arc::clone(&model), determinant).unwrap();
@@ -85,18 +86,19 @@ fn target_dim(model: &Model<f64>) -> usize {
     NetworkPosterior::dimension(model, Coordinates::Standard)
 }
 
-fn networks() -> Vec<(Architecture, usize, InputReduction)> {
-    let mut biasless = Architecture::new(2, &[4, 3], 2, Activation::Tanh);
-    biasless.hidden_scales[1] = LayerScale {
+fn networks() -> Vec<(Composition, usize, InputReduction)> {
+    let mut biasless = Composition::fully_connected(2, &[4, 3], 2, Activation::Tanh);
+    *biasless.hidden_scales_mut()[1] = LayerScale {
         weight: 0.8,
         bias: 0.0,
     };
-    let composed =
-        Architecture::of(Architecture::new(2, &[3], 1, Activation::Gelu).to_composition());
+    let mut composed = Composition::fully_connected(2, &[3], 1, Activation::Gelu);
+    let function = Activation::Identity;
+    composed.layers.push(Layer::Activation { function });
     vec![
         (biasless.clone(), 3, InputReduction::Off),
         (
-            Architecture::new(6, &[3], 1, Activation::Erf),
+            Composition::fully_connected(6, &[3], 1, Activation::Erf),
             4,
             InputReduction::Auto,
         ),
@@ -160,7 +162,7 @@ fn determinants_are_those_of_central_differences() {
 fn the_series_tends_to_the_exact_determinant() {
     let mut worst = [0.0_f64; 3];
     let model = model(
-        Architecture::new(1, &[128], 1, Activation::Erf),
+        Composition::fully_connected(1, &[128], 1, Activation::Erf),
         3,
         0.5,
         InputReduction::Auto,
@@ -186,8 +188,8 @@ fn the_series_tends_to_the_exact_determinant() {
 
 /// One hidden unit and one row: θ is three numbers, (v, w, b).
 fn tiny() -> Arc<Model<f64>> {
-    let mut architecture = Architecture::new(1, &[1], 1, Activation::Tanh);
-    architecture.hidden_scales[0] = LayerScale {
+    let mut architecture = Composition::fully_connected(1, &[1], 1, Activation::Tanh);
+    *architecture.hidden_scales_mut()[0] = LayerScale {
         weight: 0.4,
         bias: 0.2,
     };
@@ -292,8 +294,8 @@ fn a_tiny_network_has_the_moments_of_quadrature() {
 /// the recorder.
 #[test]
 fn a_small_network_has_the_law_that_its_weights_have() {
-    let mut architecture = Architecture::new(1, &[4], 1, Activation::Erf);
-    architecture.hidden_scales[0] = LayerScale {
+    let mut architecture = Composition::fully_connected(1, &[4], 1, Activation::Erf);
+    *architecture.hidden_scales_mut()[0] = LayerScale {
         weight: 0.5,
         bias: 0.2,
     };
@@ -349,7 +351,7 @@ fn a_small_network_has_the_law_that_its_weights_have() {
 #[test]
 fn folds_vanish_with_the_width() {
     let count = |width: usize| {
-        let architecture = Architecture::new(1, &[width], 1, Activation::Tanh);
+        let architecture = Composition::fully_connected(1, &[width], 1, Activation::Tanh);
         let model = model(architecture, 2, 0.3, InputReduction::Auto);
         let mut target = TangentPosterior::new(model, EXACT).unwrap();
         let draws = (0..60).map(|index| noise(target.dim(), 100 + index));
@@ -366,7 +368,7 @@ fn folds_vanish_with_the_width() {
 
 #[test]
 fn what_tangent_coordinates_are_not_for_is_refused() {
-    let architecture = || Architecture::new(1, &[2], 1, Activation::Tanh);
+    let architecture = || Composition::fully_connected(1, &[2], 1, Activation::Tanh);
     let known = model(architecture(), 2, 0.5, InputReduction::Auto);
     let learned = Noise::Learned(NoisePrior::default());
     let learned = model(architecture(), 2, learned, InputReduction::Auto);

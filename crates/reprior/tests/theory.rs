@@ -11,7 +11,7 @@ use reprior::experiment::{
 };
 use reprior::model::likelihood::StudentT;
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
     let mut values = vec![0.0; count];
@@ -25,7 +25,7 @@ fn noise(count: usize, index: u64) -> Vec<f64> {
 fn a_linear_network_has_the_divergence_of_two_gaussians() {
     let (n, c, sigma) = (4, 2, 0.4);
     let (x, y) = (noise(n, 0), noise(n * c, 1));
-    let network = Architecture::new(1, &[], c, Activation::Identity);
+    let network = Composition::fully_connected(1, &[], c, Activation::Identity);
     let scale = network.readout_scale;
     let psi: Vec<[f64; 2]> = x.iter().map(|x| [scale.weight * x, scale.bias]).collect();
     let mut precision = [[1.0, 0.0], [0.0, 1.0]];
@@ -71,8 +71,8 @@ fn a_linear_network_has_the_divergence_of_two_gaussians() {
 #[test]
 fn a_tiny_network_agrees_with_quadrature() {
     let (sigma, y, x) = (0.5, 0.8, 1.3);
-    let network = Architecture::new(1, &[1], 1, Activation::Tanh);
-    let hidden = network.hidden_scales[0];
+    let network = Composition::fully_connected(1, &[1], 1, Activation::Tanh);
+    let hidden = network.hidden_scales()[0];
     let readout = network.readout_scale;
     // the first pre-activation is N(0, σ_w²x² + σ_b²) whatever its coordinates
     let spread = ((hidden.weight * x).powi(2) + hidden.bias.powi(2)).sqrt();
@@ -128,8 +128,8 @@ fn a_tiny_network_agrees_with_quadrature() {
 
 /// K of one hidden layer of rectifiers (Cho & Saul 2009), the readout's bias included.
 fn relu_kernel(x: &[f64], n: usize) -> Vec<f64> {
-    let network = Architecture::new(1, &[1], 1, Activation::Relu);
-    let (hidden, readout) = (network.hidden_scales[0], network.readout_scale);
+    let network = Composition::fully_connected(1, &[1], 1, Activation::Relu);
+    let (hidden, readout) = (network.hidden_scales()[0], network.readout_scale);
     let d = x.len() / n;
     let inner = |i: usize, j: usize| {
         let products = (0..d).map(|k| x[i * d + k] * x[j * d + k]);
@@ -158,7 +158,7 @@ fn divergences_tend_to_their_limits() {
         seed: 3,
     };
     let limit = limit_of_divergence(&relu_kernel(&x, n), &y, n, sigma).unwrap();
-    let family = |width| Architecture::new(d, &[width], c, Activation::Relu);
+    let family = |width| Composition::fully_connected(d, &[width], c, Activation::Relu);
     let table = divergences_by_width(family, &[16, 64, 256, 1024], problem, draws).unwrap();
     let found: Vec<_> = table.iter().map(|row| row.found).collect();
     for found in &found {
@@ -192,7 +192,8 @@ fn gradients_vanish_at_the_rate_of_the_square_root_of_the_width() {
     };
     for depth in [1, 2] {
         for activation in [Activation::Gelu, Activation::Erf] {
-            let family = |width| Architecture::new(d, &vec![width; depth], 1, activation);
+            let family =
+                |width| Composition::fully_connected(d, &vec![width; depth], 1, activation);
             let table = gradient_gaps_by_width(family, &[64, 256, 1024 / depth], problem, draws);
             let table = table.unwrap();
             let [first, .., last] = &table[..] else {
@@ -216,7 +217,7 @@ fn gradients_vanish_at_the_rate_of_the_square_root_of_the_width() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let network = Architecture::new(1, &[3], 1, Activation::Relu);
+    let network = Composition::fully_connected(1, &[3], 1, Activation::Relu);
     let problem = Problem {
         inputs: &[0.1, 0.2],
         targets: &[0.5, 0.5],

@@ -6,7 +6,7 @@ use reprior::chain::Schedule;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical as CategoricalLikelihood;
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::Regulariser;
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -58,7 +58,7 @@ impl Experiment for Tangent {
             .zip(&noise)
             .map(|(x, e)| (2.0 * x).sin() + NOISE * e)
             .collect();
-        let network = Architecture::new(1, &[cell.count("width")], 1, Activation::Gelu);
+        let network = Composition::fully_connected(1, &[cell.count("width")], 1, Activation::Gelu);
         let test = [-1.0, 0.1, 0.9];
         let model = Model::<f64>::new(network, NOISE, &x, y, &test, InputReduction::Off);
         let model = Arc::new(model.map_err(Failure::failed)?);
@@ -180,7 +180,8 @@ impl Experiment for Categorical {
             .images("cifar10", bench.size.pick(300, 1000, 1000), 0)?;
         let (n, classes) = (images.rows(), images.classes());
         let hidden = [cell.count("width")];
-        let network = Architecture::new(images.columns(), &hidden, classes, Activation::Gelu);
+        let network =
+            Composition::fully_connected(images.columns(), &hidden, classes, Activation::Gelu);
         let mut targets = vec![0.0; n * classes];
         for (row, &label) in labels(&images.train).iter().enumerate() {
             targets[label as usize * n + row] = 1.0;

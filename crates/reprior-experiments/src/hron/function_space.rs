@@ -7,7 +7,7 @@ use reprior::compute::{Purpose, Stream, matrix};
 use reprior::gaussian_process::GaussianProcess;
 use reprior::model::{InputReduction, Model};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
 use reprior::sampler::{SamplerSettings, State};
 
@@ -31,10 +31,10 @@ fn problem() -> ([f64; 5], [f64; 5], Vec<f64>) {
     (x, y, grid)
 }
 
-fn network(width: usize) -> Architecture {
-    let mut network = Architecture::new(1, &[width], 1, Activation::Gelu);
+fn network(width: usize) -> Composition {
+    let mut network = Composition::fully_connected(1, &[width], 1, Activation::Gelu);
     // a bias as large as the slope: functions of one input that are not all lines through the origin
-    network.hidden_scales[0].bias = 1.0;
+    network.hidden_scales_mut()[0].bias = 1.0;
     network
 }
 
@@ -268,7 +268,7 @@ fn posterior(
 
 /// The NNGP's posterior mean and standard deviation.
 fn limit(x: &[f64], y: &[f64], grid: &[f64]) -> Result<(Vec<f64>, Vec<f64>), Failure> {
-    let infinite = InfiniteNetwork::new(&network(1).to_composition()).map_err(Failure::failed)?;
+    let infinite = InfiniteNetwork::new(&network(1)).map_err(Failure::failed)?;
     let (train, test) = (matrix(x, x.len(), 1), matrix(grid, grid.len(), 1));
     let kernel = infinite
         .kernels(train, Kinds::Nngp, 1)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reprior::chain::Schedule;
 use reprior::compute::{Purpose, Stream, symmetric_eigen};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
 
 use super::{COORDINATES, NOISE, coordinates, langevin};
@@ -45,7 +45,7 @@ impl Experiment for Map {
             .zip(&noise)
             .map(|(x, e)| 0.8 * x - 0.2 + NOISE * e)
             .collect();
-        let network = Architecture::new(1, &[], 1, Activation::Gelu);
+        let network = Composition::fully_connected(1, &[], 1, Activation::Gelu);
         let model = Model::<f64>::new(network, NOISE, &x, y, &[], InputReduction::Off);
         let model = Arc::new(model.map_err(Failure::failed)?);
         let mut posterior =

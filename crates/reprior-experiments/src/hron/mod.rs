@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use reprior::chain::Schedule;
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -55,7 +55,8 @@ fn model(
     hidden: &[usize],
     reduction: InputReduction,
 ) -> Result<Arc<Model<f32>>, Failure> {
-    let network = Architecture::new(images.columns(), hidden, images.classes(), Activation::Gelu);
+    let network =
+        Composition::fully_connected(images.columns(), hidden, images.classes(), Activation::Gelu);
     let (x, y) = (&images.inputs, images.targets.clone());
     let model = Model::new(network, NOISE, x, y, &images.midpoints(20), reduction);
     Ok(Arc::new(model.map_err(Failure::failed)?))

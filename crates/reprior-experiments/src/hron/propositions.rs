@@ -5,7 +5,7 @@ use reprior::experiment::{
     PriorDraws, Problem, divergences_by_width, gradient_gaps_by_width, limit_of_divergence,
 };
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 
 use crate::experiment::{listed, results};
 use crate::{
@@ -22,8 +22,8 @@ fn cells(widths: &[usize], draws: usize) -> Vec<Cell> {
         .collect()
 }
 
-fn network(images: &Images, width: usize) -> Architecture {
-    Architecture::new(
+fn network(images: &Images, width: usize) -> Composition {
+    Composition::fully_connected(
         images.columns(),
         &[width],
         images.classes(),
@@ -72,7 +72,7 @@ impl Experiment for Divergence {
         };
         let found = divergences_by_width(|width| network(&images, width), &[width], problem, draws);
         let found = found.map_err(Failure::failed)?[0].found;
-        let infinite = InfiniteNetwork::new(&network(&images, 1).to_composition());
+        let infinite = InfiniteNetwork::new(&network(&images, 1));
         let columns = by_columns(&images.inputs, n);
         let kernels = infinite.map_err(Failure::failed)?.kernels(
             matrix(&columns, n, images.columns()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
 use reprior::compute::{Purpose, Stream, norm_squared};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder, Target};
 use reprior::sampler::SamplerSettings;
 
@@ -51,7 +51,7 @@ impl Experiment for Slices {
             .data
             .images("cifar10", bench.size.pick(32, 256, 256), 0)?;
         let width = cell.count("width");
-        let network = Architecture::new(
+        let network = Composition::fully_connected(
             images.columns(),
             &[width],
             images.classes(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reprior::chain::Schedule;
 use reprior::model::{InputReduction, Model};
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Architecture, LayerScale, Named, Scaling};
+use reprior::network::{Activation, LayerScale, Named, Scaling};
 use reprior::posterior::Regulariser;
 
 use super::{COORDINATES, NOISE, coordinates, langevin, model};
@@ -143,14 +143,7 @@ fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32
     let test = images.midpoints(10);
     let [x, test] = [&images.inputs, &test].map(|inputs| images.by_pixels(inputs));
     let y = images.targets.clone();
-    let model = Model::new(
-        Architecture::of(network),
-        NOISE,
-        &x,
-        y,
-        &test,
-        InputReduction::Auto,
-    );
+    let model = Model::new(network, NOISE, &x, y, &test, InputReduction::Auto);
     Ok(Arc::new(model.map_err(Failure::failed)?))
 }
 

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
-    Diagonal, Identity, Preconditioner, QuasiDiagonal, RmsProp,
+    Elementwise, Identity, Preconditioner, QuasiDiagonal, Regularisation,
 };
 use reprior::stochastic::{
     Averaging, Dynamics, Ensemble, Langevin, LangevinSettings, Objective, PosteriorMean, Prior,
@@ -67,8 +67,8 @@ fn is_baseline(method: &str) -> bool {
 fn preconditioner(method: &str) -> Result<Box<dyn Preconditioner<f32>>, Failure> {
     Ok(match method {
         "sgd" | "dropout" | "identity" => Box::new(Identity),
-        "rmsprop" => Box::new(RmsProp::default()),
-        "diagonal" => Box::new(Diagonal::default()),
+        "rmsprop" => Box::new(Elementwise::rms_prop(Regularisation::default())),
+        "diagonal" => Box::new(Elementwise::diagonal(Regularisation::default())),
         "quasi-diagonal" => Box::new(QuasiDiagonal::default()),
         other => return Err(Failure::Request(format!("unknown method `{other}`"))),
     })
@@ -153,10 +153,10 @@ impl Experiment for Table1 {
         let (classes, hidden) = (split.train.targets.outputs(), cell.count("hidden"));
         let columns = split.train.columns;
         drop(split);
-        let network = Architecture::new(columns, &[hidden; 2], classes, Activation::Relu)
-            .to_composition()
-            .in_standard_parametrisation()
-            .map_err(Failure::failed)?;
+        let network =
+            Composition::fully_connected(columns, &[hidden; 2], classes, Activation::Relu)
+                .in_standard_parametrisation()
+                .map_err(Failure::failed)?;
         let settings = settings(cell, train.rows);
         let threads = train.threads(bench);
         let objective = Objective::new(&network, train.minibatches(classes), threads)

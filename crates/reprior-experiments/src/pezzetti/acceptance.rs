@@ -225,7 +225,10 @@ fn lifted(
     let Some(lift) = lift else {
         return z.to_vec();
     };
-    let (columns, width) = (reduced.design.columns(), reduced.architecture.hidden[0]);
+    let (columns, width) = (
+        reduced.design.columns(),
+        reduced.architecture.hidden_widths()[0],
+    );
     let (inner, readout) = z.split_at(columns * width);
     let mut noise = vec![0.0; lift.residual_columns() * width];
     Stream::new(33, index as u64, Purpose::Recording, 0).fill_normal(&mut noise);

@@ -12,7 +12,7 @@ mod mixing;
 use std::sync::Arc;
 
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::sampler::{Method, SamplerSettings};
 
 use crate::{Bench, Experiment, Failure, Images};
@@ -46,7 +46,7 @@ fn model(
     width: usize,
     reduction: InputReduction,
 ) -> Result<Arc<Model<f32>>, Failure> {
-    let network = Architecture::new(
+    let network = Composition::fully_connected(
         images.columns(),
         &[width],
         images.classes(),

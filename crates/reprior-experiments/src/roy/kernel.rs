@@ -8,7 +8,7 @@ use reprior::laplace::{
     Integrator,
 };
 use reprior::model::likelihood::Gaussian;
-use reprior::network::{Activation, Architecture, Executor};
+use reprior::network::{Activation, Composition, Executor};
 
 use crate::experiment::results;
 use crate::{
@@ -60,7 +60,7 @@ impl Experiment for Kernel {
             Stream::new(1, 0, Purpose::Simulation, index).fill_normal(&mut values);
             values
         };
-        let network = Architecture::new(2, &[WIDTH], 1, Activation::Tanh).to_composition();
+        let network = Composition::fully_connected(2, &[WIDTH], 1, Activation::Tanh);
         let mut executor = Executor::<f64>::new(&network).map_err(Failure::failed)?;
         let weights = normals(executor.parameters(), 1);
         let [train, new] = [2, 3].map(|index| normals(2 * ROWS, index));

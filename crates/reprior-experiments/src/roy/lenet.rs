@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Dataset;
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Composition, LayerScale, Named};
+use reprior::network::{Activation, Composition, LayerScale, Layout, Named};
 use reprior::stochastic::preconditioner::Identity;
-use reprior::stochastic::{
-    Dynamics, Langevin, LangevinSettings, Layout, Objective, Prior, StepSize, Swag,
-};
+use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize, Swag};
 
 use crate::pictures::{Pictures, shape};
 use crate::{Bench, Cell, Failure, Row, Size};

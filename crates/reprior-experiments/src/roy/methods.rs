@@ -9,8 +9,7 @@ use reprior::laplace::{
     HessianStructure, Integrator, Lanczos, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::Categorical;
-use reprior::network::Executor;
-use reprior::stochastic::Layout;
+use reprior::network::{Executor, Layout};
 
 use super::lenet::Trained;
 use crate::pictures::Pictures;

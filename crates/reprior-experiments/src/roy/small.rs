@@ -11,8 +11,7 @@ use reprior::laplace::{
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::{Convolution, Layer, MaxPool, Padding, Shape, Window};
-use reprior::network::{Activation, Composition, Executor, LayerScale};
-use reprior::stochastic::Layout;
+use reprior::network::{Activation, Composition, Executor, LayerScale, Layout};
 
 use super::lenet::Fit;
 use crate::pictures::{Pictures, Scores, shape};

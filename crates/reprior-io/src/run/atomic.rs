@@ -11,7 +11,7 @@ use super::RunError;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SUFFIX: &str = ".tmp";
@@ -55,17 +55,7 @@ pub fn write_with(
 }
 
 fn replace(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
-    let mut temporary_name = OsStr::new(".").to_os_string();
-    temporary_name.push(name);
-    temporary_name.push(format!(
-        ".{}-{}{SUFFIX}",
-        std::process::id(),
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    ));
-    let temporary = path.with_file_name(temporary_name);
+    let temporary = temporary(path)?;
     let written = write_and_sync(&temporary, contents).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // The first error is the one to report.
@@ -73,6 +63,21 @@ fn replace(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     }
     written?;
     sync_folder(path)
+}
+
+/// Where to put what is to be renamed to `path`: beside it.
+pub(crate) fn temporary(path: &Path) -> io::Result<PathBuf> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+    let mut temporary = OsStr::new(".").to_os_string();
+    temporary.push(name);
+    temporary.push(format!(
+        ".{}-{}{SUFFIX}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    ));
+    Ok(path.with_file_name(temporary))
 }
 
 fn write_and_sync(
@@ -109,6 +114,18 @@ pub fn create_folder(path: &Path) -> Result<(), RunError> {
     fs::create_dir_all(path)
         .and_then(|()| sync_folder(path))
         .map_err(RunError::io("create", path))
+}
+
+/// Renames the folder `from` to `to` beside it, where there is nothing or an empty folder.
+pub(crate) fn move_folder(from: &Path, to: &Path) -> Result<(), RunError> {
+    // Not all systems replace an empty folder; one with contents stays.
+    let _ = fs::remove_dir(to);
+    match fs::rename(from, to).and_then(|()| sync_folder(to)) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            Err(RunError::Exists(to.to_path_buf()))
+        }
+        moved => moved.map_err(RunError::io("write", to)),
+    }
 }
 
 /// Deletes the temporary files that a killed process left in `folder` and below it.

@@ -10,17 +10,16 @@
 
 use super::values::{DataType, Values, decode};
 use super::writer::Cursor;
-use super::{RunError, atomic};
-use crate::regular;
+use super::{Files, RunError};
 use flate2::Crc;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::io::ErrorKind;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The name of the folder in a run folder.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
@@ -42,10 +41,11 @@ pub struct Tensor<'a> {
 /// What a checkpoint held.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
+    /// What messages call the file.
     path: PathBuf,
     cursor: Cursor,
     document: Value,
-    file: Vec<u8>,
+    file: Arc<Vec<u8>>,
     tensors: BTreeMap<String, StoredTensor>,
 }
 
@@ -73,24 +73,24 @@ struct Body {
     document: Value,
 }
 
-/// The checkpoint file of a chain in the run folder `run`.
-pub fn path(run: &Path, chain: u64) -> PathBuf {
-    run.join(CHECKPOINT)
-        .join(format!("chain-{chain:03}.safetensors"))
+/// The name of a chain's checkpoint file, relative to the run.
+pub fn name(chain: u64) -> String {
+    format!("{CHECKPOINT}/chain-{chain:03}.safetensors")
 }
 
 pub(crate) fn save(
-    run: &Path,
+    files: &Files,
     chain: u64,
     cursor: &Cursor,
     document: &Value,
     tensors: &[Tensor<'_>],
 ) -> Result<(), RunError> {
-    save_at(&path(run, chain), chain, cursor, document, tensors)
+    save_as(files, &name(chain), chain, cursor, document, tensors)
 }
 
-pub(super) fn save_at(
-    path: &Path,
+pub(super) fn save_as(
+    files: &Files,
+    name: &str,
     chain: u64,
     cursor: &Cursor,
     document: &Value,
@@ -158,7 +158,7 @@ pub(super) fn save_at(
         Metadata::new(Some(document), information.collect()).map_err(|error| unwritable(&error))?;
     let mut metadata = serde_json::to_vec(&metadata).map_err(|error| unwritable(&error))?;
     metadata.resize(metadata.len().next_multiple_of(8), b' ');
-    atomic::write_with(path, |file| {
+    files.write_with(name, |file| {
         file.write_all(&(metadata.len() as u64).to_le_bytes())?;
         file.write_all(&metadata)?;
         for (tensor, _) in &ordered {
@@ -179,32 +179,36 @@ pub(super) fn save_at(
 ///
 /// # Errors
 /// As [`load`]; [`RunError::Io`] when the disk refuses.
-pub fn finish(run: &Path, chain: u64) -> Result<(), RunError> {
-    match load(run, chain)? {
+pub fn finish(run: impl Into<Files>, chain: u64) -> Result<(), RunError> {
+    let files = run.into();
+    match load(&files, chain)? {
         Some(checkpoint) if !checkpoint.is_finished() => {
-            save(run, chain, &checkpoint.cursor, &checkpoint.document, &[])
+            save(&files, chain, &checkpoint.cursor, &checkpoint.document, &[])
         }
         _ => Ok(()),
     }
 }
 
-/// Reads the checkpoint of a chain; `None` where the chain has none yet.
+/// Reads the checkpoint of a chain of a run, of a folder by its path or of [`Files`]; `None` where the chain has none yet.
 ///
 /// Memory: the file.
 ///
 /// # Errors
 /// [`RunError::Damaged`] when the file is truncated, is not a checkpoint, has another version, belongs to another chain
 /// or fails its checksum; [`RunError::Io`] when it cannot be read.
-pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
-    load_at(path(run, chain), chain)
+pub fn load(run: impl Into<Files>, chain: u64) -> Result<Option<Checkpoint>, RunError> {
+    load_from(&run.into(), &name(chain), chain)
 }
 
-pub(super) fn load_at(path: PathBuf, chain: u64) -> Result<Option<Checkpoint>, RunError> {
-    let bytes = match regular::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(RunError::io("read", &path)(error)),
+pub(super) fn load_from(
+    files: &Files,
+    name: &str,
+    chain: u64,
+) -> Result<Option<Checkpoint>, RunError> {
+    let Some(bytes) = files.read(name)? else {
+        return Ok(None);
     };
+    let path = files.place(name);
     let damaged = |reason: String| RunError::damaged(&path, reason);
     let unreadable = |error: &dyn std::fmt::Display| {
         damaged(format!("is not a whole safetensors file: {error}"))

@@ -1,11 +1,8 @@
 //! The chunk of one variable in memory, and its file.
 
-use super::RunError;
 use super::layout::Array;
 use super::values::{DataType, Values};
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::Path;
+use super::{Files, RunError};
 
 /// The chunk of one variable that is being filled.
 #[derive(Debug)]
@@ -17,15 +14,16 @@ pub(crate) struct Chunk {
     draw_bytes: usize,
     /// The bytes of the whole chunk.
     pub(crate) bytes: Vec<u8>,
-    /// Draws of the chain that are on disk.
+    /// Draws of the chain that are written.
     pub(crate) written: u64,
 }
 
 impl Chunk {
-    /// The chunk in which draw number `draws` goes, with the draws before it in that chunk read from disk.
+    /// The chunk in which draw number `draws` goes, with the draws before it in that chunk read.
     pub(crate) fn restore(
+        files: &Files,
         array: &Array,
-        group: &Path,
+        group: &str,
         chain: u64,
         draws: u64,
     ) -> Result<Self, RunError> {
@@ -33,7 +31,7 @@ impl Chunk {
         let size = array.chunk_bytes().unwrap_or(u64::MAX);
         let capacity = array.chunk_shape.get(1).copied().unwrap_or(1);
         for index in 0..draws.div_ceil(capacity) {
-            check_size(&array.chunk_path(group, chain, index), size)?;
+            check_size(files, &array.chunk(group, chain, index), size)?;
         }
         let mut bytes = Vec::new();
         let length = usize::try_from(size).ok();
@@ -49,10 +47,9 @@ impl Chunk {
         let present = (draws % capacity) as usize * draw_bytes;
         let (before, after) = bytes.split_at_mut(present);
         if present > 0 {
-            let path = array.chunk_path(group, chain, draws / capacity);
-            File::open(&path)
-                .and_then(|mut file| file.read_exact(before))
-                .map_err(RunError::io("read", &path))?;
+            let name = array.chunk(group, chain, draws / capacity);
+            let read = files.open(&name)?.read_at(0, before);
+            read.map_err(|error| files.error("read", &name, error))?;
         }
         data_type.fill(after);
         Ok(Self {
@@ -90,20 +87,14 @@ impl Chunk {
 }
 
 /// Refuses a chunk that is missing or has the wrong size.
-pub(crate) fn check_size(path: &Path, expected: u64) -> Result<(), RunError> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() && metadata.len() == expected => Ok(()),
-        Ok(metadata) => Err(RunError::damaged(
-            path,
-            format!(
-                "this chunk of draws has {} bytes instead of {expected}: the run cannot be read or resumed from here",
-                metadata.len()
-            ),
-        )),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(RunError::damaged(
-            path,
-            "this chunk of draws is missing: the run cannot be read or resumed from here",
-        )),
-        Err(error) => Err(RunError::io("read", path)(error)),
-    }
+pub(crate) fn check_size(files: &Files, name: &str, expected: u64) -> Result<(), RunError> {
+    let what = match files.size(name)? {
+        Some(size) if size == expected => return Ok(()),
+        Some(size) => format!("has {size} bytes instead of {expected}"),
+        None => "is missing".to_owned(),
+    };
+    Err(RunError::damaged(
+        &files.place(name),
+        format!("this chunk of draws {what}: the run cannot be read or resumed from here"),
+    ))
 }

@@ -12,7 +12,7 @@ pub enum RunError {
     Io {
         /// What was attempted: `write`, `read`, `create`, `remove`, `lock`.
         action: &'static str,
-        /// The file or folder concerned.
+        /// The file or folder concerned; `NAME in memory` of a run in memory.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
@@ -38,7 +38,7 @@ pub enum RunError {
     /// A file is truncated, damaged, of another version, or missing among its kind.
     #[error("{}: {reason}", .path.display())]
     Damaged {
-        /// The file concerned.
+        /// The file concerned; `NAME in memory` of a run in memory.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

@@ -1,4 +1,4 @@
-//! The run folder: made, opened, locked; its text files.
+//! The run folder: made, opened, locked, saved; its text files.
 //!
 //! ```text
 //! RUN/.lock          held by the process that writes; says that the folder is a run's
@@ -16,13 +16,13 @@
 
 use super::checkpoint::CHECKPOINT;
 use super::laplace::LAPLACE;
+use super::layout::DRAWS;
 use super::lock::{LOCK, Lock, is_marked};
-use super::store::DRAWS;
-use super::{RunError, atomic};
+use super::{Files, RunError, atomic};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 const CONFIG: &str = "config.toml";
 /// The file of a run folder that holds the weights which its chains began at.
@@ -41,11 +41,12 @@ pub(crate) const CONTENTS: [&str; 9] = [
     CONFIG,
 ];
 
-/// A run folder, locked against other writing processes for as long as this lives.
+/// A run folder, locked against other writing processes for as long as this lives; or a run in memory, which nobody else has.
 #[derive(Debug)]
 pub struct RunFolder {
-    path: PathBuf,
-    lock: Lock,
+    files: Files,
+    /// Held for a folder on disk.
+    _lock: Option<Lock>,
 }
 
 /// What a folder holds.
@@ -76,13 +77,23 @@ impl RunFolder {
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, RunError> {
         check_free(path, overwrite)?;
         atomic::create_folder(path)?;
-        let mut folder = Self::lock(path)?;
+        let mut lock = Lock::acquire(path)?;
         // another process may have begun or ended a run here while the lock was waited for
         check_free(path, overwrite)?;
-        folder.lock.mark(path)?;
-        folder.clear()?;
-        atomic::create_folder(&path.join(CHECKPOINT))?;
-        Ok(folder)
+        lock.mark(path)?;
+        let files = Files::from(path);
+        atomic::remove_leftovers(path)?;
+        CONTENTS.iter().try_for_each(|name| files.remove(name))?;
+        Self::locked(files, lock)
+    }
+
+    /// Makes a new run in memory: the same files with the same bytes, of which nothing is on disk until
+    /// [`save_to`](Self::save_to).
+    pub fn in_memory() -> Self {
+        Self {
+            files: Files::in_memory(),
+            _lock: None,
+        }
     }
 
     /// Opens the folder of an interrupted run to go on with it, and removes what a killed process left half written.
@@ -103,37 +114,56 @@ impl RunFolder {
                 return Err(RunError::NotARun(path.to_path_buf()));
             }
         }
-        let folder = Self::lock(path)?;
+        let lock = Lock::acquire(path)?;
         atomic::remove_leftovers(path)?;
-        atomic::create_folder(&path.join(CHECKPOINT))?;
-        Ok(folder)
+        Self::locked(path.into(), lock)
     }
 
-    fn lock(path: &Path) -> Result<Self, RunError> {
-        Ok(Self {
-            path: path.to_path_buf(),
-            lock: Lock::acquire(path)?,
-        })
+    fn locked(files: Files, lock: Lock) -> Result<Self, RunError> {
+        files.create_folder(CHECKPOINT)?;
+        let _lock = Some(lock);
+        Ok(Self { files, _lock })
     }
 
-    fn clear(&self) -> Result<(), RunError> {
-        atomic::remove_leftovers(&self.path)?;
-        for name in CONTENTS {
-            let path = self.path.join(name);
-            let removed = match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path),
-                Ok(_) => fs::remove_file(&path),
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-                Err(error) => Err(error),
-            };
-            removed.map_err(RunError::io("remove", &path))?;
-        }
-        Ok(())
+    /// The run's files.
+    pub fn files(&self) -> &Files {
+        &self.files
     }
 
-    /// The folder's path.
+    /// The folder's path; of a run in memory one at which there is nothing, for messages only.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.files.folder().unwrap_or(Path::new("in memory"))
+    }
+
+    /// Writes all files of the run, those whose names begin with a dot aside, to the folder `path`: whole or not at all, with
+    /// the bytes that they would have if the run had been made there. What is missing above it is made; an empty folder will do.
+    ///
+    /// Of a run in memory the files are those of one moment, from which the copy can go on. A run in a folder must not be
+    /// written meanwhile. A process that is killed leaves a folder `.NAME.PROCESS-COUNT.tmp` beside `path`.
+    ///
+    /// # Errors
+    /// [`RunError::Exists`] when `path` has contents; [`RunError::Io`] naming the path and cause.
+    pub fn save_to(&self, path: &Path) -> Result<(), RunError> {
+        check_free(path, false)?;
+        let temporary = atomic::temporary(path).map_err(RunError::io("write", path))?;
+        let copied =
+            Self::create(&temporary, false).and_then(|copy| self.files.copy_to(&copy.files));
+        let saved = copied.and_then(|()| atomic::move_folder(&temporary, path));
+        if saved.is_err() {
+            // The first error is the one to report.
+            let _ = fs::remove_dir_all(&temporary);
+        }
+        saved
+    }
+
+    /// A copy of the run in memory, as [`save_to`](Self::save_to) makes one on disk.
+    ///
+    /// # Errors
+    /// [`RunError::Io`] when a file cannot be read or does not fit into memory.
+    pub fn to_memory(&self) -> Result<Self, RunError> {
+        let copy = Self::in_memory();
+        self.files.copy_to(&copy.files)?;
+        Ok(copy)
     }
 
     /// Writes the text file `name`, such as `config.toml` or `summary.json`, whole or not at all.
@@ -150,7 +180,7 @@ impl RunFolder {
                 "{name:?} is not the plain name of a file"
             )));
         }
-        atomic::write_changed(&self.path.join(name), text.as_bytes())
+        self.files.write_changed(name, text.as_bytes())
     }
 }
 

@@ -1,19 +1,17 @@
 //! The Laplace approximation of a chain, which predictions for new inputs are made with:
 //! `RUN/laplace/chain-000.safetensors`, one file a chain, in the format of a [`checkpoint`](super::checkpoint).
 
-use super::checkpoint::{load_at, save_at};
+use super::checkpoint::{load_from, save_as};
 use super::writer::Cursor;
-use super::{Checkpoint, RunError, RunFolder, Tensor, atomic};
+use super::{Checkpoint, Files, RunError, RunFolder, Tensor, atomic};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 
 /// The name of the folder in a run folder.
 pub(crate) const LAPLACE: &str = "laplace";
 
-/// The file of a chain in the run folder `run`.
-pub fn path(run: &Path, chain: u64) -> PathBuf {
-    run.join(LAPLACE)
-        .join(format!("chain-{chain:03}.safetensors"))
+/// The name of a chain's file, relative to the run.
+pub fn name(chain: u64) -> String {
+    format!("{LAPLACE}/chain-{chain:03}.safetensors")
 }
 
 /// Writes the approximation of a chain, whole or not at all.
@@ -26,9 +24,12 @@ pub fn save(
     document: &Value,
     tensors: &[Tensor<'_>],
 ) -> Result<(), RunError> {
-    atomic::create_folder(&folder.path().join(LAPLACE))?;
-    let path = path(folder.path(), chain);
-    save_at(&path, chain, &Cursor::default(), document, tensors)
+    let files = folder.files();
+    if let Some(path) = files.folder() {
+        atomic::create_folder(&path.join(LAPLACE))?;
+    }
+    let cursor = Cursor::default();
+    save_as(files, &name(chain), chain, &cursor, document, tensors)
 }
 
 /// Reads the approximation of a chain; `None` where there is no file.
@@ -37,6 +38,6 @@ pub fn save(
 ///
 /// # Errors
 /// As [`checkpoint::load`](super::checkpoint::load).
-pub fn load(run: &Path, chain: u64) -> Result<Option<Checkpoint>, RunError> {
-    load_at(path(run, chain), chain)
+pub fn load(files: &Files, chain: u64) -> Result<Option<Checkpoint>, RunError> {
+    load_from(files, &name(chain), chain)
 }

@@ -23,8 +23,11 @@ use super::schema::{Group, Labels, Schema};
 use super::values::DataType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
 
+/// The name of the store in a run folder.
+pub(crate) const DRAWS: &str = "draws.zarr";
+/// The file that describes all of it.
+pub(crate) const ROOT: &str = "draws.zarr/zarr.json";
 /// The most bytes of a chunk that holds more than one draw.
 const CHUNK_BYTES: u64 = 4 << 20;
 /// The most draws of a chunk.
@@ -240,9 +243,19 @@ impl Array {
         self.dims.iter().position(|dim| dim == "draw")
     }
 
+    /// The array's folder in `group`.
+    pub(crate) fn folder(&self, group: &str) -> String {
+        format!("{DRAWS}/{group}/{}", self.name)
+    }
+
+    /// The file with the array's own metadata.
+    pub(crate) fn document(&self, group: &str) -> String {
+        self.folder(group) + "/zarr.json"
+    }
+
     /// The file of a chunk: of `chain`, number `chunk` along `draw`.
-    pub(crate) fn chunk_path(&self, group: &Path, chain: u64, chunk: u64) -> PathBuf {
-        let mut name = String::from("c");
+    pub(crate) fn chunk(&self, group: &str, chain: u64, chunk: u64) -> String {
+        let mut name = self.folder(group) + "/c";
         for (axis, _) in self.shape.iter().enumerate() {
             let index = match self.dims.get(axis).map(String::as_str) {
                 Some("chain") => chain,
@@ -252,6 +265,6 @@ impl Array {
             name.push('.');
             name.push_str(&index.to_string());
         }
-        group.join(&self.name).join(name)
+        name
     }
 }

@@ -1,6 +1,7 @@
-//! The run folder on disk: draws that stream out, checkpoints, text files.
+//! The run folder: draws that stream out, checkpoints, text files.
 //!
-//! * [`RunFolder`] makes or opens a folder and locks it against other writing processes.
+//! * [`RunFolder`] makes or opens a folder and locks it against other writing processes; or makes a run in memory, with the
+//!   same bytes in the same [`Files`].
 //! * [`DrawStore`] and [`DrawWriter`] write `draws.zarr`, a Zarr v3 hierarchy in ArviZ's groups, which xarray, ArviZ and
 //!   [`DrawReader`] can open at any moment: while the run goes on, after it was killed, when it is finished.
 //! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain; [`laplace`] keeps what a Laplace
@@ -16,7 +17,7 @@
 //! **The promise.** Every file appears whole or not at all ([`atomic`]). A run that is killed at any moment, any number
 //! of times, and each time goes on from its checkpoints, ends with the same bytes in `draws.zarr` as one that was not,
 //! provided that the chains draw the same values again. At each moment a reader finds those draws that all chains have
-//! written. Memory does not grow with the length of the run.
+//! written. Of a run in a folder the memory does not grow with its length.
 //!
 //! ```
 //! use reprior_io::run::*;
@@ -68,7 +69,9 @@ pub mod atomic;
 pub mod checkpoint;
 mod chunk;
 mod error;
+mod files;
 mod folder;
+mod in_memory;
 pub mod laplace;
 mod layout;
 mod lock;
@@ -84,6 +87,7 @@ mod writer;
 
 pub use checkpoint::{Checkpoint, Tensor};
 pub use error::RunError;
+pub use files::Files;
 pub use folder::{RunFolder, WEIGHTS};
 pub use reader::{DrawReader, GroupInfo, Numbers, VariableInfo};
 pub use schema::{Draws, Group, Labels, Schema, Variable};

@@ -1,18 +1,15 @@
 //! Walks through the part of one array that is to be read, chunk by chunk.
 
-use super::RunError;
 use super::chunk::check_size;
 use super::layout::{Array, GroupLayout};
 use super::selection::Runs;
 use super::values::{DataType, Number};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use super::{Files, RunError};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 /// What to read of one array.
 pub(crate) struct Plan<'a> {
-    pub(crate) root: &'a Path,
+    pub(crate) files: &'a Files,
     pub(crate) group: &'a GroupLayout,
     pub(crate) array: &'a Array,
     pub(crate) data_type: DataType,
@@ -42,22 +39,17 @@ impl Plan<'_> {
         self.draws.start / self.chunk_draws..self.draws.end.div_ceil(self.chunk_draws)
     }
 
-    fn path(&self, chain: u64, chunk: u64) -> PathBuf {
-        self.array
-            .chunk_path(&self.root.join(&self.group.name), chain, chunk)
-    }
-
-    pub(crate) fn check(&self, chain: u64, chunk: u64) -> Result<(), RunError> {
-        let path = self.path(chain, chunk);
-        if !self.sampled
-            && fs::metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
-        {
+    /// The name of a chunk's file, which is there and has the right size.
+    pub(crate) fn check(&self, chain: u64, chunk: u64) -> Result<String, RunError> {
+        let name = self.array.chunk(&self.group.name, chain, chunk);
+        if !self.sampled && self.files.size(&name)?.is_none() {
             return Err(RunError::damaged(
-                &path,
+                &self.files.place(&name),
                 format!("the run has not written {:?} yet", self.array.name),
             ));
         }
-        check_size(&path, self.chunk_bytes)
+        check_size(self.files, &name, self.chunk_bytes)?;
+        Ok(name)
     }
 
     /// The error of a piece for which there is no memory.
@@ -76,9 +68,8 @@ impl Plan<'_> {
         let mut values: Vec<T> = Vec::new();
         for chain in self.chains.clone() {
             for chunk in self.chunks() {
-                self.check(chain, chunk)?;
-                let path = self.path(chain, chunk);
-                let mut file = File::open(&path).map_err(RunError::io("read", &path))?;
+                let name = self.check(chain, chunk)?;
+                let mut file = self.files.open(&name)?;
                 let first = chunk * self.chunk_draws;
                 let draws =
                     first.max(self.draws.start)..(first + self.chunk_draws).min(self.draws.end);
@@ -108,9 +99,8 @@ impl Plan<'_> {
                 let mut draw = draws.start;
                 while draw < draws.end {
                     let start = (draw - first) * draw_bytes + (self.runs.start() * size) as u64;
-                    file.seek(SeekFrom::Start(start))
-                        .and_then(|_| file.read_exact(&mut bytes))
-                        .map_err(RunError::io("read", &path))?;
+                    file.read_at(start, &mut bytes)
+                        .map_err(|error| self.files.error("read", &name, error))?;
                     for offset in 0..together {
                         let draw_start = span * offset as usize;
                         let draw_bytes = &bytes[draw_start..draw_start + span];

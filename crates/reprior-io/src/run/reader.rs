@@ -3,21 +3,19 @@
 //! A reader takes the store's description once, when it is opened; it sees the draws that all chains had written then.
 //! Open another one to see later draws.
 
-use super::RunError;
-use super::layout::{Array, Layout, StoredType};
+use super::layout::{Array, Layout, ROOT, StoredType};
 use super::plan::Plan;
 use super::schema::{Labels, Schema};
 use super::selection::Selection;
-use super::store::{DRAWS, read_root};
+use super::store::read_root;
 use super::values::{DataType, Number, decode};
-use crate::regular;
+use super::{Files, RunError};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
 
 /// The draws of a run, open for reading.
 #[derive(Debug, Clone)]
 pub struct DrawReader {
-    root: PathBuf,
+    files: Files,
     layout: Layout,
     visible: Vec<u64>,
 }
@@ -58,15 +56,15 @@ pub struct Numbers<T> {
 }
 
 impl DrawReader {
-    /// Opens the draws of the run folder `run`.
+    /// Opens the draws of a run: of a folder by its path, or of [`Files`].
     ///
     /// # Errors
     /// [`RunError::Io`] when there are none, [`RunError::Damaged`] when this crate did not write them.
-    pub fn open(run: &Path) -> Result<Self, RunError> {
-        let root = run.join(DRAWS);
-        let (layout, visible) = read_root(&root)?;
+    pub fn open(run: impl Into<Files>) -> Result<Self, RunError> {
+        let files = run.into();
+        let (layout, visible) = read_root(&files)?;
         Ok(Self {
-            root,
+            files,
             layout,
             visible,
         })
@@ -82,7 +80,7 @@ impl DrawReader {
     /// [`RunError::Damaged`] naming the variable; [`RunError::Request`] when the schema contradicts itself.
     pub fn check(&self, schema: &Schema) -> Result<(), RunError> {
         let expected = Layout::from_schema(schema)?;
-        let path = self.root.join("zarr.json");
+        let path = self.files.place(ROOT);
         let refuse = |what: String| {
             Err(RunError::damaged(
                 &path,
@@ -170,13 +168,14 @@ impl DrawReader {
         let array = array.ok_or_else(|| {
             RunError::request(format!("the group {group:?} has no dimension {dim:?}"))
         })?;
-        let path = array.chunk_path(&self.root.join(group), 0, 0);
-        let bytes = regular::read(&path).map_err(RunError::io("read", &path))?;
+        let name = array.chunk(group, 0, 0);
+        let bytes = self.files.read_present(&name)?;
+        let damaged = |reason: String| RunError::damaged(&self.files.place(&name), reason);
         let length = self.shape(index, array).first().copied().unwrap_or(0);
         let mut labels = match array.stored {
             StoredType::Text(_) => Labels::Text(
                 decode_text(&bytes)
-                    .ok_or_else(|| RunError::damaged(&path, "is not a whole list of labels"))?,
+                    .ok_or_else(|| damaged("is not a whole list of labels".into()))?,
             ),
             StoredType::Number(DataType::F64) => {
                 let mut labels = Vec::new();
@@ -190,10 +189,10 @@ impl DrawReader {
             }
         };
         if (labels.len() as u64) < length {
-            return Err(RunError::damaged(
-                &path,
-                format!("has {} labels instead of {length}", labels.len()),
-            ));
+            return Err(damaged(format!(
+                "has {} labels instead of {length}",
+                labels.len()
+            )));
         }
         match &mut labels {
             Labels::Integers(labels) => labels.truncate(length as usize),
@@ -283,7 +282,7 @@ impl DrawReader {
         };
         let (chains, draws, runs) = selection.resolve(chains, draws, rest.unwrap_or_default())?;
         Ok(Plan {
-            root: &self.root,
+            files: &self.files,
             group,
             array,
             data_type: array.data_type()?,

@@ -1,17 +1,15 @@
 //! Space on disk: what is free, what a run has still to write, what is freed by overwriting it.
 
-use super::RunError;
-use super::checkpoint;
 use super::folder::CONTENTS;
-use super::layout::{Layout, METADATA_BYTES};
+use super::layout::{Layout, METADATA_BYTES, ROOT};
 use super::schema::Schema;
-use super::store::DRAWS;
+use super::{Files, RunError, checkpoint};
 use std::fs;
 use std::io;
 use std::path::Path;
 
 impl Schema {
-    /// Bytes that the run in the folder `run` has still to write: of draws those whose files are missing, and for each chain
+    /// Bytes that the run in the folder or the [`Files`] `run` has still to write: of draws those whose files are missing, and for each chain
     /// without a checkpoint `checkpoint` bytes. All of them where nothing is there yet, none where the run is complete.
     ///
     /// A file that is replaced stands beside its successor for a moment: that one file is left out of the count.
@@ -20,22 +18,21 @@ impl Schema {
     ///
     /// # Errors
     /// [`RunError::Request`] when the schema contradicts itself or the size exceeds 2⁶⁴ bytes.
-    pub fn bytes_to_write(&self, run: &Path, checkpoint: u64) -> Result<u64, RunError> {
+    pub fn bytes_to_write(&self, run: impl Into<Files>, checkpoint: u64) -> Result<u64, RunError> {
+        let files = run.into();
         let layout = Layout::from_schema(self)?;
         let missing = (0..layout.chains)
-            .filter(|&chain| !checkpoint::path(run, chain).is_file())
+            .filter(|&chain| !files.contains(&checkpoint::name(chain)))
             .count() as u64;
         let checkpoints = missing.saturating_mul(checkpoint);
-        let root = run.join(DRAWS);
         // without this file the store is made afresh
-        if !root.join("zarr.json").is_file() {
+        if !files.contains(ROOT) {
             return Ok(layout.bytes_on_disk()?.saturating_add(checkpoints));
         }
         let mut bytes = checkpoints;
         for group in &layout.groups {
-            let folder = root.join(&group.name);
             for array in group.variables.iter().chain(&group.coordinates) {
-                if !folder.join(&array.name).join("zarr.json").is_file() {
+                if !files.contains(&array.document(&group.name)) {
                     bytes = bytes.saturating_add(METADATA_BYTES);
                 }
                 let chunks =
@@ -50,7 +47,7 @@ impl Schema {
                 let of_each = array.chunk_bytes().unwrap_or(u64::MAX);
                 for chain in 0..chains {
                     let is_missing =
-                        |&chunk: &u64| !array.chunk_path(&folder, chain, chunk).is_file();
+                        |&chunk: &u64| !files.contains(&array.chunk(&group.name, chain, chunk));
                     let missing = (0..draws).filter(is_missing).count() as u64;
                     bytes = bytes.saturating_add(missing.saturating_mul(of_each));
                 }

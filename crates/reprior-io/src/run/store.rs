@@ -1,18 +1,13 @@
-//! The draws of a run on disk: created once, written by one [`DrawWriter`] per chain.
+//! The draws of a run: created once, written by one [`DrawWriter`] per chain.
 
 use super::folder::RunFolder;
-use super::layout::{Layout, StoredType};
+use super::layout::{DRAWS, Layout, ROOT, StoredType};
+use super::metadata::to_bytes;
 use super::schema::{Group, Labels, Schema};
 use super::values::Values;
 use super::writer::{Cursor, DrawWriter};
-use super::{RunError, atomic, metadata};
-use crate::regular;
-use std::fs;
-use std::path::{Path, PathBuf};
+use super::{Files, RunError, metadata};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The name of the store in a run folder.
-pub(crate) const DRAWS: &str = "draws.zarr";
 
 /// The draws of a run, open for writing.
 #[derive(Debug, Clone)]
@@ -23,8 +18,7 @@ pub struct DrawStore {
 /// What all writers of a run share. Its size does not depend on the number of draws.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) run: PathBuf,
-    pub(crate) root: PathBuf,
+    pub(crate) files: Files,
     pub(crate) layout: Layout,
     progress: Mutex<Progress>,
 }
@@ -47,32 +41,32 @@ impl DrawStore {
     /// [`RunError::Io`] when the disk refuses.
     pub fn create(folder: &RunFolder, schema: &Schema) -> Result<Self, RunError> {
         let layout = Layout::from_schema(schema)?;
-        let root = folder.path().join(DRAWS);
-        if root.join("zarr.json").exists() {
-            return Err(RunError::Exists(root));
+        let files = folder.files();
+        if files.size(ROOT)?.is_some() {
+            return Err(RunError::Exists(files.place(DRAWS)));
         }
-        if root.exists() {
-            fs::remove_dir_all(&root).map_err(RunError::io("remove", &root))?;
-        }
-        atomic::create_folder(&root)?;
+        files.remove(DRAWS)?;
+        files.create_folder(DRAWS)?;
         for group in &schema.groups {
             let (_, layout) = layout.group(&group.name)?;
-            let folder = root.join(&group.name);
-            atomic::create_folder(&folder)?;
+            let folder = format!("{DRAWS}/{}", group.name);
+            files.create_folder(&folder)?;
             for array in layout.variables.iter().chain(&layout.coordinates) {
-                atomic::create_folder(&folder.join(&array.name))?;
+                files.create_folder(&array.folder(&group.name))?;
                 let document = metadata::array_document(array, 0);
-                write_document(&folder.join(&array.name), &document)?;
+                files.write(&array.document(&group.name), &to_bytes(&document))?;
             }
             for array in &layout.coordinates {
                 let bytes = coordinate_bytes(schema, group, &array.name, array.shape.first());
-                atomic::write(&array.chunk_path(&folder, 0, 0), &bytes)?;
+                files.write(&array.chunk(&group.name, 0, 0), &bytes)?;
             }
-            write_document(&folder, &metadata::group_document(&layout.attributes))?;
+            let document = metadata::group_document(&layout.attributes);
+            files.write(&(folder + "/zarr.json"), &to_bytes(&document))?;
         }
         let visible = vec![0; layout.groups.len()];
-        write_document(&root, &metadata::root_document(&layout, &visible))?;
-        Ok(Self::new(folder, root, layout, visible))
+        let root = metadata::root_document(&layout, &visible);
+        files.write(ROOT, &to_bytes(&root))?;
+        Ok(Self::new(files, layout, visible))
     }
 
     /// Opens the store of an interrupted run, to go on with it.
@@ -81,9 +75,8 @@ impl DrawStore {
     /// [`RunError::Damaged`] when the metadata are not what this crate writes, [`RunError::Io`] when the store
     /// cannot be read: it is missing where the run was killed before [`create`](Self::create) returned.
     pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
-        let root = folder.path().join(DRAWS);
-        let (layout, visible) = read_root(&root)?;
-        let store = Self::new(folder, root, layout, visible);
+        let (layout, visible) = read_root(folder.files())?;
+        let store = Self::new(folder.files(), layout, visible);
         // A kill in the middle of a change leaves arrays that differ from the root: the root is right.
         let progress = store.shared.progress();
         for group in 0..store.shared.layout.groups.len() {
@@ -93,13 +86,12 @@ impl DrawStore {
         Ok(store)
     }
 
-    fn new(folder: &RunFolder, root: PathBuf, layout: Layout, visible: Vec<u64>) -> Self {
+    fn new(files: &Files, layout: Layout, visible: Vec<u64>) -> Self {
         let chains = layout.chains as usize;
         let written = visible.iter().map(|&draws| vec![draws; chains]).collect();
         Self {
             shared: Arc::new(Shared {
-                run: folder.path().to_path_buf(),
-                root,
+                files: files.clone(),
                 layout,
                 progress: Mutex::new(Progress { written, visible }),
             }),
@@ -178,8 +170,8 @@ impl DrawStore {
                 values.data_type().name()
             )));
         }
-        let folder = self.shared.root.join(&group.name);
-        atomic::write_changed(&array.chunk_path(&folder, 0, 0), &bytes)
+        let name = array.chunk(&group.name, 0, 0);
+        self.shared.files.write_changed(&name, &bytes)
     }
 }
 
@@ -202,7 +194,7 @@ impl Shared {
         progress.visible[group] = all;
         let shown = self.write_lengths(group, &progress).and_then(|()| {
             let root = metadata::root_document(&self.layout, &progress.visible);
-            write_document(&self.root, &root)
+            self.files.write(ROOT, &to_bytes(&root))
         });
         if shown.is_err() {
             progress.visible[group] = before;
@@ -213,31 +205,20 @@ impl Shared {
     /// Brings the arrays' own metadata of `group` in line with the draws to show.
     fn write_lengths(&self, group: usize, progress: &Progress) -> Result<(), RunError> {
         let layout = &self.layout.groups[group];
-        let folder = self.root.join(&layout.name);
         for array in layout.variables.iter().chain(&layout.coordinates) {
             if array.draw_axis().is_some() {
                 let document = metadata::array_document(array, progress.visible[group]);
-                let path = folder.join(&array.name);
-                let bytes = metadata::to_bytes(&document);
-                if fs::read(path.join("zarr.json")).is_ok_and(|present| present == bytes) {
-                    continue;
-                }
-                write_document(&path, &document)?;
+                self.files
+                    .write_changed(&array.document(&layout.name), &to_bytes(&document))?;
             }
         }
         Ok(())
     }
 }
 
-fn write_document(folder: &Path, document: &serde_json::Value) -> Result<(), RunError> {
-    atomic::write(&folder.join("zarr.json"), &metadata::to_bytes(document))
-}
-
-/// Reads the description of the store at `root`.
-pub(crate) fn read_root(root: &Path) -> Result<(Layout, Vec<u64>), RunError> {
-    let path = root.join("zarr.json");
-    let bytes = regular::read(&path).map_err(RunError::io("read", &path))?;
-    metadata::parse_root(&path, &bytes)
+/// Reads the description of a run's draws.
+pub(crate) fn read_root(files: &Files) -> Result<(Layout, Vec<u64>), RunError> {
+    metadata::parse_root(&files.place(ROOT), &files.read_present(ROOT)?)
 }
 
 fn coordinate_bytes(schema: &Schema, group: &Group, dim: &str, length: Option<&u64>) -> Vec<u8> {

@@ -9,11 +9,11 @@
 //! which is the metadata for a reader and the checkpoint for the chain.
 //! [`checkpoint`](DrawWriter::checkpoint) keeps to it.
 
+use super::RunError;
 use super::checkpoint::{self, Tensor};
 use super::chunk::Chunk;
 use super::store::Shared;
 use super::values::Values;
-use super::{RunError, atomic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,11 +74,10 @@ impl DrawWriter {
                     group.name
                 )));
             }
-            let folder = shared.root.join(&group.name);
             let chunks = group
                 .variables
                 .iter()
-                .map(|array| Chunk::restore(array, &folder, chain, draws))
+                .map(|array| Chunk::restore(&shared.files, array, &group.name, chain, draws))
                 .collect::<Result<_, _>>()?;
             groups.push(GroupWriter {
                 index,
@@ -188,7 +187,7 @@ impl DrawWriter {
     ) -> Result<(), RunError> {
         self.flush()?;
         checkpoint::save(
-            &self.shared.run,
+            &self.shared.files,
             self.chain,
             &self.cursor(),
             document,
@@ -212,12 +211,12 @@ impl GroupWriter {
         select: impl Fn(&Chunk, u64) -> bool,
     ) -> Result<(), RunError> {
         let layout = &shared.layout.groups[self.index];
-        let folder = shared.root.join(&layout.name);
         let mut changed = false;
         for (chunk, array) in self.chunks.iter_mut().zip(&layout.variables) {
             if chunk.written < self.draws && select(chunk, self.draws) {
                 let index = (self.draws - 1) / chunk.capacity;
-                atomic::write(&array.chunk_path(&folder, chain, index), &chunk.bytes)?;
+                let name = array.chunk(&layout.name, chain, index);
+                shared.files.write(&name, &chunk.bytes)?;
                 chunk.written = self.draws;
                 changed = true;
             }

@@ -25,14 +25,14 @@ pub(super) struct TensorEntry {
 
 /// A file whose header has been checked against its length.
 #[derive(Debug)]
-pub(super) struct TensorFile {
+pub(super) struct TensorFile<R> {
     path: PathBuf,
-    file: File,
+    file: R,
     /// In no order.
     pub tensors: Vec<TensorEntry>,
 }
 
-impl TensorFile {
+impl TensorFile<File> {
     /// Opens the file and reads its header.
     pub fn open(path: &Path) -> Result<Self, WeightsError> {
         let unreadable = || WeightsError::io(path);
@@ -42,8 +42,16 @@ impl TensorFile {
             let cause = Error::new(ErrorKind::InvalidInput, "it is not a file");
             return Err(unreadable()(cause));
         }
-        let mut file = File::open(path).map_err(unreadable())?;
-        let bytes = file.metadata().map_err(unreadable())?.len();
+        Self::new(File::open(path).map_err(unreadable())?, path)
+    }
+}
+
+impl<R: Read + Seek> TensorFile<R> {
+    /// Reads the header of a file that messages call `path`.
+    pub fn new(mut file: R, path: &Path) -> Result<Self, WeightsError> {
+        let unreadable = || WeightsError::io(path);
+        let bytes = file.seek(SeekFrom::End(0)).map_err(unreadable())?;
+        file.rewind().map_err(unreadable())?;
         let damaged = |reason: &dyn ToString| WeightsError::damaged(path, reason.to_string());
         let mut length = [0; LENGTH_BYTES as usize];
         if bytes < LENGTH_BYTES {

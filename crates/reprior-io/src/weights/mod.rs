@@ -24,6 +24,7 @@ mod modules;
 mod needs;
 mod place;
 
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use reprior::network::Composition;
@@ -32,7 +33,7 @@ use difference::first_difference;
 pub use error::WeightsError;
 use file::TensorFile;
 use modules::{in_order, modules};
-use needs::needs;
+use needs::{Need, needs};
 use place::place;
 
 /// Reads the weights of `network` from a file of PyTorch's.
@@ -49,16 +50,37 @@ pub fn read_sequential(
     network: &Composition,
 ) -> Result<(Composition, Vec<f64>), WeightsError> {
     let needs = needs(network)?;
-    let mut file = TensorFile::open(path)?;
+    read_tensors(TensorFile::open(path)?, path, network, &needs)
+}
+
+/// As [`read_sequential`], of a file that `bytes` gives, such as one in memory; messages call it `path`.
+///
+/// # Errors
+/// As [`read_sequential`].
+pub fn read_sequential_bytes(
+    bytes: impl Read + Seek,
+    path: &Path,
+    network: &Composition,
+) -> Result<(Composition, Vec<f64>), WeightsError> {
+    let needs = needs(network)?;
+    read_tensors(TensorFile::new(bytes, path)?, path, network, &needs)
+}
+
+fn read_tensors(
+    mut file: TensorFile<impl Read + Seek>,
+    path: &Path,
+    network: &Composition,
+    needs: &[Need],
+) -> Result<(Composition, Vec<f64>), WeightsError> {
     let mismatch = |difference: String| WeightsError::Mismatch {
         path: path.display().to_string(),
         difference,
         file: in_order(&file.tensors),
-        network: needs::in_words(&needs),
+        network: needs::in_words(needs),
     };
     let modules = modules(&file.tensors).map_err(mismatch)?;
-    if let Some(difference) = first_difference(&file.tensors, &modules, &needs) {
+    if let Some(difference) = first_difference(&file.tensors, &modules, needs) {
         return Err(mismatch(difference));
     }
-    place(&mut file, &modules, &needs, network)
+    place(&mut file, &modules, needs, network)
 }

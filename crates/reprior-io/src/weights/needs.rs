@@ -1,8 +1,7 @@
 //! What a network's layers need of a file.
 
-use reprior::network::Composition;
 use reprior::network::layer::{Layer, Shape};
-use reprior::stochastic::{Layout, Parameters};
+use reprior::network::{Composition, Layout, ParameterMatrix};
 
 use super::WeightsError;
 use super::error::dimensions;
@@ -29,7 +28,7 @@ pub(super) struct Need {
     /// The image that its input is, flattened.
     pub flattened: Option<Shape>,
     /// Where its parameters are.
-    pub parameters: Parameters,
+    pub parameters: ParameterMatrix,
 }
 
 impl Need {

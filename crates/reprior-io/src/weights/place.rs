@@ -1,5 +1,7 @@
 //! Tensors of a file that fits, to their places among the network's parameters.
 
+use std::io::{Read, Seek};
+
 use reprior::network::Composition;
 use reprior::network::layer::Layer;
 
@@ -16,7 +18,7 @@ const TOO_LARGE: &str = "divided by its layer's prior scale it is too large for 
 /// # Errors
 /// Numbers that are not finite, or variances that are not positive.
 pub(super) fn place(
-    file: &mut TensorFile,
+    file: &mut TensorFile<impl Read + Seek>,
     modules: &[Module],
     needs: &[Need],
     network: &Composition,
@@ -39,7 +41,7 @@ pub(super) fn place(
 
 /// Weights and biases of a dense layer, a convolution or the readout.
 fn combination(
-    file: &mut TensorFile,
+    file: &mut TensorFile<impl Read + Seek>,
     module: &Module,
     need: &Need,
     own: &mut [f64],
@@ -67,7 +69,7 @@ fn combination(
 
 /// γ and β of batch normalisation, 1 and 0 where the file has none.
 fn normalisation(
-    file: &mut TensorFile,
+    file: &mut TensorFile<impl Read + Seek>,
     module: &Module,
     need: &Need,
     own: &mut [f64],
@@ -88,7 +90,7 @@ fn normalisation(
 
 /// Means or variances of each channel; the file has them.
 fn statistics(
-    file: &mut TensorFile,
+    file: &mut TensorFile<impl Read + Seek>,
     module: &Module,
     need: &Need,
     role: Role,
@@ -112,7 +114,7 @@ fn statistics(
 
 /// value/factor.
 fn divided(
-    file: &TensorFile,
+    file: &TensorFile<impl Read + Seek>,
     tensor: usize,
     at: usize,
     value: f64,

@@ -1,7 +1,8 @@
 //! A small run whose draws are a function of chain and draw, so that any reader can check them.
 
 use reprior_io::run::{
-    DataType, DrawReader, DrawWriter, Draws, Group, Labels, Schema, Selection, Values, Variable,
+    DataType, DrawReader, DrawStore, DrawWriter, Draws, Files, Group, Labels, RunFolder, Schema,
+    Selection, Values, Variable,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -105,7 +106,7 @@ pub fn push(writer: &mut DrawWriter, group: &str) {
 }
 
 /// Checks every draw that a reader is shown, and gives back the number of draws of the posterior.
-pub fn check_visible(run: &Path) -> u64 {
+pub fn check_visible(run: impl Into<Files>) -> u64 {
     let reader = DrawReader::open(run).unwrap();
     let mut shown = 0;
     let check = |group: &str, variable: &str, expected: &dyn Fn(u64, u64) -> Vec<f64>| {
@@ -151,6 +152,14 @@ pub fn check_visible(run: &Path) -> u64 {
     shown / reader.chains()
 }
 
+/// Every file of a run that is no lock, by its name, with its bytes.
+pub fn bytes(files: &Files) -> BTreeMap<String, Vec<u8>> {
+    let names = files.names().unwrap().into_iter();
+    names
+        .map(|name| (name.clone(), files.read(&name).unwrap().unwrap().to_vec()))
+        .collect()
+}
+
 /// Every file below `folder`, by its path, with its bytes.
 pub fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
@@ -178,9 +187,13 @@ pub const SAMPLED: [&str; 3] = ["warmup_sample_stats", "posterior", "sample_stat
 
 /// Writes the whole run in one go, and gives back the files of its store.
 pub fn uninterrupted(run: &Path, schema: &Schema) -> BTreeMap<String, Vec<u8>> {
-    use reprior_io::run::{DrawStore, RunFolder};
-    let folder = RunFolder::create(run, false).unwrap();
-    let store = DrawStore::create(&folder, schema).unwrap();
+    write_whole(&RunFolder::create(run, false).unwrap(), schema);
+    tree(&run.join("draws.zarr"))
+}
+
+/// Writes all draws of a new run in one go.
+pub fn write_whole(folder: &RunFolder, schema: &Schema) {
+    let store = DrawStore::create(folder, schema).unwrap();
     for chain in 0..schema.chains {
         let mut writer = store.writer(chain).unwrap();
         for group in &schema.groups {
@@ -190,5 +203,4 @@ pub fn uninterrupted(run: &Path, schema: &Schema) -> BTreeMap<String, Vec<u8>> {
         }
         writer.flush().unwrap();
     }
-    tree(&run.join("draws.zarr"))
 }

@@ -34,7 +34,7 @@ fn one_line(error: impl ToString, part: &str) {
 fn checkpoints_that_are_not_whole_are_refused() {
     let temporary = tempfile::tempdir().unwrap();
     let run = stopped(temporary.path());
-    let path = checkpoint::path(&run, 0);
+    let path = run.join(checkpoint::name(0));
     let whole = fs::read(&path).unwrap();
     let load = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
@@ -76,7 +76,7 @@ fn checkpoints_that_are_not_whole_are_refused() {
         checkpoint.f64("momentum", &[2]).unwrap_err(),
         "has no tensor \"momentum\"",
     );
-    fs::copy(&path, checkpoint::path(&run, 1)).unwrap();
+    fs::copy(&path, run.join(checkpoint::name(1))).unwrap();
     one_line(checkpoint::load(&run, 1).unwrap_err(), "belongs to chain 0");
 }
 
@@ -90,7 +90,7 @@ proptest! {
         for folder in ["checkpoint", "draws.zarr"] {
             fs::create_dir(run.join(folder)).unwrap();
         }
-        fs::write(checkpoint::path(run, 0), &garbage).unwrap();
+        fs::write(run.join(checkpoint::name(0)), &garbage).unwrap();
         fs::write(run.join("draws.zarr/zarr.json"), &garbage).unwrap();
         one_line(checkpoint::load(run, 0).unwrap_err(), "chain-000.safetensors: ");
         one_line(DrawReader::open(run).unwrap_err(), "zarr.json: ");

@@ -6,5 +6,6 @@ mod common;
 mod damage;
 mod folder;
 mod killed;
+mod memory;
 mod resume;
 mod round_trip;

@@ -1,5 +1,6 @@
 //! Networks, files of their weights, and what PyTorch makes of them.
 
+use std::io::Cursor;
 use std::path::PathBuf;
 
 use reprior::compute::{matrix, matrix_mut};
@@ -7,7 +8,7 @@ use reprior::network::layer::{
     AveragePool, BatchNorm, Convolution, Dense, Layer, MaxPool, Padding, Shape, Window,
 };
 use reprior::network::{Activation, Composition, Executor, LayerScale};
-use reprior_io::weights::{WeightsError, read_sequential};
+use reprior_io::weights::{WeightsError, read_sequential, read_sequential_bytes};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use tempfile::TempDir;
 
@@ -94,9 +95,13 @@ impl Files {
     }
 }
 
+/// Reads a file with such bytes, from disk and from memory, which are one.
 pub fn read(bytes: &[u8], network: &Composition) -> Result<(Composition, Vec<f64>), WeightsError> {
     let (_files, path) = Files::of(bytes);
-    read_sequential(&path, network)
+    let from_disk = read_sequential(&path, network);
+    let from_memory = read_sequential_bytes(Cursor::new(bytes), &path, network);
+    assert_eq!(format!("{from_disk:?}"), format!("{from_memory:?}"));
+    from_disk
 }
 
 /// Outputs for the two inputs, row by row.

@@ -8,7 +8,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::PAGE_VARIABLES;
 use crate::sections::{self, Section};
-use crate::{ReportError, Run, Verdict};
+use reprior_run::Verdict;
+
+use crate::{ReportError, Run};
 
 /// The page of one run, or of several side by side: at least one.
 ///

@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 
 use super::{item, name};
-use crate::summary::named;
-use crate::verdict::{Level, Verdict};
-use crate::words::{duration, number};
-use crate::{Nature, Run};
+use reprior_run::Nature;
+use reprior_run::words::{duration, number};
+use reprior_run::{Level, Metrics, Verdict};
+
+use crate::Run;
 
 fn sign(level: Level) -> Markup {
     html! {
@@ -96,12 +97,12 @@ fn metrics(run: &Run) -> Markup {
     ];
     let others: Vec<_> = others
         .into_iter()
-        .filter_map(|(name, found)| Some((name, named(found?))))
+        .filter_map(|(name, found)| Some((name, found?.named())))
         .collect();
     let mut columns = vec!["test rows".to_owned(), "draws".to_owned()];
     columns.extend(others.iter().map(|(name, _)| (*name).to_owned()));
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for (name, value) in named(metrics) {
+    for (name, value) in metrics.named() {
         let mut row = vec![name.to_owned(), number(value)];
         for (_, found) in &others {
             let same = found.iter().find(|(other, _)| *other == name);
@@ -198,6 +199,13 @@ fn plural(count: usize, word: &str) -> String {
     }
 }
 
+/// One metric; NaN where there is none.
+fn metric(metrics: Option<&Metrics>, name: &str) -> f64 {
+    let mut all = metrics.into_iter().flat_map(Metrics::named);
+    let found = all.find(|(own, _)| *own == name);
+    found.map_or(f64::NAN, |(_, value)| value)
+}
+
 /// One row per run.
 pub(super) fn comparison(runs: &[Run], verdicts: &[&Verdict]) -> Markup {
     let columns = [
@@ -227,11 +235,11 @@ pub(super) fn comparison(runs: &[Run], verdicts: &[&Verdict]) -> Markup {
                             td { (summary.method) }
                             td { (summary.coordinates) }
                             td { (number(summary.rhat_max)) }
-                            td { (number(summary.ess_of("prediction").map_or(f64::NAN, |ess| ess.mean))) }
+                            td { (number(summary.ess.prediction.as_ref().map_or(f64::NAN, |ess| ess.mean))) }
                             td { (number(summary.acceptance_rate)) }
-                            td { (number(summary.metric("nll"))) }
-                            td { (number(summary.metric("rmse"))) }
-                            td { (number(summary.metric("accuracy"))) }
+                            td { (number(metric(summary.metrics.as_ref(), "negative log-likelihood"))) }
+                            td { (number(metric(summary.metrics.as_ref(), "rmse"))) }
+                            td { (number(metric(summary.metrics.as_ref(), "accuracy"))) }
                             td { (duration(summary.seconds)) }
                         }
                     }

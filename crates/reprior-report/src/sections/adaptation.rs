@@ -5,7 +5,9 @@ use reprior_io::run::{DrawReader, Selection};
 use super::{Item, Section, chain_name, missing};
 use crate::chart::{Axis, Chart, Mark};
 use crate::read::{self, Series};
-use crate::{Nature, ReportError, Run};
+use reprior_run::Nature;
+
+use crate::{ReportError, Run};
 
 pub(super) fn section(run: &Run, reader: &DrawReader) -> Result<Section, ReportError> {
     let mut items = Vec::new();

@@ -6,8 +6,10 @@ use std::path::Path;
 use reprior_io::run::DrawReader;
 
 use super::{Item, Section};
-use crate::words::{bytes, duration, number};
-use crate::{Nature, Run};
+use reprior_run::Nature;
+use reprior_run::words::{bytes, duration, number};
+
+use crate::Run;
 
 pub(super) fn section(run: &Run) -> Section {
     let summary = &run.summary;
@@ -47,13 +49,13 @@ pub(super) fn section(run: &Run) -> Section {
         rows,
     }];
     let blocks = [
-        ("predictions", "prediction"),
-        ("weights (random projections)", "weights"),
+        ("predictions", &summary.ess.prediction),
+        ("weights (random projections)", &summary.ess.weights),
     ];
     let rows: Vec<Vec<String>> = blocks
         .iter()
         .filter_map(|(name, block)| {
-            let ess = summary.ess_of(block)?;
+            let ess = block.as_ref()?;
             let mut row = vec![(*name).to_owned(), ess.variables.to_string()];
             row.extend([ess.mean, ess.min, ess.per_draw, ess.per_step].map(number));
             row.push(ess.per_gradient.map_or_else(|| "-".to_owned(), number));

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::classes::most_probable;
 use super::{Item, Picture, missing};
-use crate::words::number;
 use crate::{Images, Run};
+use reprior_run::words::number;
 
 /// Images that are shown.
 const SHOWN: usize = 12;

@@ -162,7 +162,7 @@ fn predictions(run: &Run) -> Section {
 fn without_chains(run: &Run) -> Section {
     let method = &run.summary.method;
     let why = match run.nature {
-        crate::Nature::ClosedForm => format!("{method} is a closed form and draws nothing"),
+        reprior_run::Nature::ClosedForm => format!("{method} is a closed form and draws nothing"),
         _ => format!("the draws of {method} are no chain's: one does not follow from another"),
     };
     Section {

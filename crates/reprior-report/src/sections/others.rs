@@ -4,8 +4,8 @@ use reprior::metrics::Detection;
 
 use super::{Item, Section, missing};
 use crate::chart::{Axis, Chart, Mark};
-use crate::words::number;
 use crate::{Predictions, Run};
+use reprior_run::words::number;
 
 const BINS: usize = 25;
 

@@ -19,7 +19,7 @@ use super::width::table;
 use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem};
 use crate::compute::{Cholesky, norm_squared};
 use crate::model::Model;
-use crate::network::Architecture;
+use crate::network::Composition;
 use crate::posterior::{EvaluationError, FeatureMap, Readout, Space};
 
 /// KL divergences of one model, in nats.
@@ -40,7 +40,7 @@ pub struct Divergences {
 /// # Errors
 /// [`ExperimentError`] says what does not fit together.
 pub fn divergences_by_width(
-    family: impl Fn(usize) -> Architecture,
+    family: impl Fn(usize) -> Composition,
     widths: &[usize],
     problem: Problem<'_>,
     draws: PriorDraws,

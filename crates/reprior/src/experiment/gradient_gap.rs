@@ -10,7 +10,7 @@ use super::width::table;
 use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem};
 use crate::compute::norm_squared;
 use crate::model::Model;
-use crate::network::Architecture;
+use crate::network::Composition;
 use crate::posterior::{Coordinates, NetworkPosterior, Target};
 
 /// The gap at one width.
@@ -27,7 +27,7 @@ pub struct GradientGaps {
 /// # Errors
 /// [`ExperimentError`] says what does not fit together.
 pub fn gradient_gaps_by_width(
-    family: impl Fn(usize) -> Architecture,
+    family: impl Fn(usize) -> Composition,
     widths: &[usize],
     problem: Problem<'_>,
     draws: PriorDraws,

@@ -15,10 +15,10 @@ use crate::laplace::{
     HessianStructure, Integrator, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use crate::model::likelihood::{Categorical, Gaussian, Likelihood};
-use crate::network::{Activation, Architecture, Composition, Executor};
+use crate::network::{Activation, Composition, Executor, Layout};
 use crate::stochastic::preconditioner::Identity;
 use crate::stochastic::{
-    Dynamics, Labels, Langevin, LangevinSettings, Layout, MinibatchData, Objective, Prior, StepSize,
+    Dynamics, Labels, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
 };
 
 use super::ExperimentError;
@@ -280,7 +280,7 @@ fn standard(
     widths: &[usize],
     outputs: usize,
 ) -> Result<Composition, ExperimentError> {
-    let network = Architecture::new(inputs, widths, outputs, Activation::Tanh).to_composition();
+    let network = Composition::fully_connected(inputs, widths, outputs, Activation::Tanh);
     network.in_standard_parametrisation().map_err(failed)
 }
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::compute::{Purpose, Stream};
 use crate::model::{InputReduction, Model, ModelError};
-use crate::network::Architecture;
+use crate::network::Composition;
 use crate::posterior::EvaluationError;
 
 /// Regression data with a Gaussian likelihood of known noise.
@@ -25,7 +25,7 @@ impl Problem<'_> {
     ///
     /// # Errors
     /// What does not fit together or is out of range.
-    pub fn model(&self, network: Architecture) -> Result<Arc<Model<f64>>, ModelError> {
+    pub fn model(&self, network: Composition) -> Result<Arc<Model<f64>>, ModelError> {
         let (noise, targets) = (self.noise, self.targets.to_vec());
         let model = Model::new(
             network,

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 
 use super::Laplace;
 use crate::compute::{Real, add_scaled, dot, matrix};
-use crate::network::Executor;
-use crate::stochastic::{Layout, MinibatchData, Prior, row_loss};
+use crate::network::{Executor, Layout};
+use crate::stochastic::{MinibatchData, Prior, row_loss};
 
 /// Pairs that are kept.
 const PAIRS: usize = 10;

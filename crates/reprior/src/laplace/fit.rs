@@ -11,8 +11,8 @@ use super::{
 };
 use crate::compute::{Matrix, Purpose, Real, Stream, matrix};
 use crate::model::likelihood::Curvature;
-use crate::network::{Composition, Executor};
-use crate::stochastic::{Layout, MinibatchData, Prior};
+use crate::network::{Composition, Executor, Layout};
+use crate::stochastic::{MinibatchData, Prior};
 
 /// Nats from the mode at which the ascent to it is over.
 const CLOSE: f64 = 1e-3;

@@ -9,7 +9,7 @@ use super::structure::{
 };
 use super::{GaussNewton, LaplaceError};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply, symmetric_eigen};
-use crate::stochastic::Layout;
+use crate::network::Layout;
 
 /// Kronecker factors with a prior.
 #[derive(Debug, Clone)]

@@ -12,8 +12,7 @@ use super::structure::{
 };
 use super::{HessianStructure, LaplaceData, LaplaceError, Spectrum};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
-use crate::network::Executor;
-use crate::stochastic::Layout;
+use crate::network::{Executor, Layout};
 
 /// Rows whose features are held at a time.
 const ROWS: usize = 1024;

@@ -17,9 +17,8 @@ use super::{
 };
 use crate::compute::{EigenFailed, Matrix, Real, Stream, dot, matrix_mut};
 use crate::model::likelihood::Likelihood;
-use crate::network::Executor;
 use crate::network::layer::ShapeError;
-use crate::stochastic::Layout;
+use crate::network::{Executor, Layout};
 
 /// Why there is no approximation.
 #[derive(Debug, Clone, PartialEq, Error)]

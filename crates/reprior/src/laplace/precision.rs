@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{HessianStructure, Laplace, LaplaceError};
 use crate::compute::{Matrix, Real};
-use crate::network::Executor;
-use crate::stochastic::{Layout, MinibatchData, Parameters, Prior};
+use crate::network::{Executor, Layout, ParameterMatrix};
+use crate::stochastic::{MinibatchData, Prior};
 
 /// Precisions of the prior N(0, P^(−1)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -274,7 +274,7 @@ pub(super) fn curvature_of_priors<R: Real>(
 }
 
 /// Appends the precisions of one layer's weights and biases.
-fn extend(all: &mut Vec<f64>, layer: &Parameters, [weight, bias]: [f64; 2]) {
+fn extend(all: &mut Vec<f64>, layer: &ParameterMatrix, [weight, bias]: [f64; 2]) {
     for _ in 0..layer.units {
         all.extend(std::iter::repeat_n(weight, layer.fan_in()));
         all.extend(std::iter::repeat_n(bias, layer.rows - layer.fan_in()));

@@ -17,8 +17,7 @@ use super::last_layer::Features;
 use super::low_rank::LowRank;
 use super::{LaplaceError, LeftOut, Subset};
 use crate::compute::{Matrix, MatrixMut, Real, matrix};
-use crate::network::{Executor, Spread};
-use crate::stochastic::Layout;
+use crate::network::{Executor, Layout, Spread};
 
 /// A curvature with a prior: the precision of a Gaussian around weights.
 pub(super) trait Structure<R: Real>: Debug + Send + Sync {

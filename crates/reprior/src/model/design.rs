@@ -6,13 +6,15 @@
 //! it: B*·W = (B*Qᵀ)·V + R*·ε with R*R*ᵀ = B*(I − QᵀQ)B*ᵀ. One factorisation of the stacked rows [B; B*] gives L,
 //! B*Qᵀ and R* at once, the last without any subtraction. 2·d₀·(n + n*)² operations, once.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{
     Matrix, MatrixMut, Packed, Real, Shape, lower_trapezoidal_factor, matrix, multiply,
     multiply_packed,
 };
-use crate::network::Architecture;
+use crate::network::{Composition, Inputs};
 
 /// Whether the first layer's inputs are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,28 +53,29 @@ pub struct TestDesign<R> {
 }
 
 /// Rows of B for row-major inputs, row-major.
-fn extended(architecture: &Architecture, inputs: &[f64]) -> Vec<f64> {
-    if architecture.composition.is_some() {
+fn extended(architecture: &Composition, inputs: &[f64]) -> Vec<f64> {
+    let columns = architecture.inputs();
+    let Some(hidden) = architecture.as_fully_connected() else {
         return inputs.to_vec(); // scales and biases are its layers'
-    }
-    let (factor, bias) = match architecture.hidden_scales.first() {
-        Some(scale) => (scale.factor(architecture.inputs), scale.bias),
+    };
+    let (factor, constant) = match hidden.first() {
+        Some(first) => {
+            let bias = first.scale.bias;
+            (
+                first.scale.factor(columns),
+                Some(bias).filter(|&bias| bias > 0.0),
+            )
+        }
         // a linear model: the readout's own product has the factor, see `Readout`
-        None => (
-            1.0,
-            architecture.readout_scale.constant(architecture.inputs),
-        ),
+        None => (1.0, Some(architecture.readout_scale.constant(columns))),
     };
     let row = |row: &[f64]| {
         row.iter()
             .map(move |x| x * factor)
-            .chain([bias])
+            .chain(constant)
             .collect::<Vec<_>>()
     };
-    inputs
-        .chunks_exact(architecture.inputs)
-        .flat_map(row)
-        .collect()
+    inputs.chunks_exact(columns).flat_map(row).collect()
 }
 
 /// Column-major copy of part of a matrix given by its entries.
@@ -90,22 +93,23 @@ fn column_major<R: Real>(
 
 /// Training and test designs for standardised row-major inputs.
 pub(super) fn designs<R: Real>(
-    architecture: &Architecture,
+    architecture: &Composition,
     inputs: &[f64],
     test_inputs: &[f64],
     reduction: InputReduction,
 ) -> (Design<R>, TestDesign<R>) {
-    let whole_columns = architecture.whole_columns();
+    let whole_columns = architecture.design_columns();
+    let is_fully_connected = architecture.as_fully_connected().is_some();
     let (rows, test_rows) = (
-        inputs.len() / architecture.inputs,
-        test_inputs.len() / architecture.inputs,
+        inputs.len() / architecture.inputs(),
+        test_inputs.len() / architecture.inputs(),
     );
     let mut b = extended(architecture, inputs);
     let is_reduced = match reduction {
         InputReduction::Auto => rows < whole_columns,
         InputReduction::On => true,
         InputReduction::Off => false,
-    } && !architecture.hidden.is_empty();
+    } && !architecture.hidden_widths().is_empty();
     if !is_reduced {
         let test = extended(architecture, test_inputs);
         let values = column_major(rows, whole_columns, |i, j| b[i * whole_columns + j]);
@@ -116,7 +120,7 @@ pub(super) fn designs<R: Real>(
                 [rows, whole_columns],
                 whole_columns,
                 is_reduced,
-                architecture.composition.is_none(),
+                is_fully_connected,
             ),
             TestDesign {
                 known,
@@ -134,7 +138,7 @@ pub(super) fn designs<R: Real>(
 /// The network's own first-layer weights W (d₀ + 1 rows) as if they were "test inputs": the rows of the identity.
 /// `None` where inputs are not reduced and the chain's weights are the network's.
 pub fn whole_weights<R: Real>(
-    architecture: &Architecture,
+    architecture: &Composition,
     design: &Design<R>,
     inputs: &[f64],
 ) -> Option<TestDesign<R>> {
@@ -229,15 +233,52 @@ impl<R: Real> Design<R> {
     pub fn matrix(&self) -> Matrix<'_, R> {
         matrix(&self.values, self.rows, self.columns)
     }
+}
 
-    /// out (n × width) ← L·V. n·r·width operations if reduced (half of a full product), twice that if not.
-    pub fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>) {
+impl<R: Real> Inputs<R> for Design<R> {
+    fn matrix(&self) -> Matrix<'_, R> {
+        matrix(&self.values, self.rows, self.columns)
+    }
+
+    /// L·V: n·r·width operations if reduced (half of a full product), twice that if not.
+    fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, _: Range<usize>) {
         multiply_packed(out, false, &self.packed, weights);
     }
 
-    /// gradient (r × width) ← Lᵀ·δ.
-    pub fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>) {
+    /// Lᵀ·δ.
+    fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>) {
         multiply_packed(gradient, false, &self.packed_transposed, cotangent);
+    }
+}
+
+/// Test inputs with noise (residual columns × width) for the weights that the training data do not touch.
+pub(crate) struct TestInputs<'a, R> {
+    /// The inputs.
+    pub design: &'a TestDesign<R>,
+    /// Column-major.
+    pub noise: &'a [R],
+}
+
+impl<R: Real> Inputs<R> for TestInputs<'_, R> {
+    fn matrix(&self) -> Matrix<'_, R> {
+        self.design.known()
+    }
+
+    fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, units: Range<usize>) {
+        let rows = self.design.residual_columns;
+        let noise = &self.noise[rows * units.start..rows * units.end];
+        let noise = matrix(noise, rows, units.len());
+        self.design.forward(out, weights, noise);
+    }
+
+    fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>) {
+        multiply(
+            gradient,
+            false,
+            1.0,
+            self.design.known().transpose(),
+            cotangent,
+        );
     }
 }
 
@@ -277,7 +318,7 @@ mod tests {
     #[test]
     fn reduced_designs_keep_the_prior_covariance() {
         for (n, t, d) in [(4, 3, 10), (4, 20, 10), (9, 3, 5), (1, 1, 1), (3, 0, 6)] {
-            let architecture = Architecture::new(d, &[2], 1, Activation::Gelu);
+            let architecture = Composition::fully_connected(d, &[2], 1, Activation::Gelu);
             let mut inputs = vec![0.0; n * d];
             let mut test = vec![0.0; t * d];
             let mut stream = Stream::new(2, 0, Purpose::Initial, 0);
@@ -325,7 +366,7 @@ mod tests {
     #[test]
     fn whole_weights_reproduce_the_pre_activations() {
         let (n, d) = (3, 6);
-        let architecture = Architecture::new(d, &[2], 1, Activation::Gelu);
+        let architecture = Composition::fully_connected(d, &[2], 1, Activation::Gelu);
         let mut inputs = vec![0.0; n * d];
         Stream::new(4, 0, Purpose::Initial, 0).fill_normal(&mut inputs);
         inputs.copy_within(0..d, d);

@@ -3,7 +3,6 @@
 //! [`Dataset`]s in their own units become a [`Model`]: standardised, with the inputs reduced to what the training
 //! data can see ([`Design`]), and the targets coded as the [`likelihood`] wants them.
 
-mod composed;
 mod dataset;
 mod design;
 pub mod likelihood;
@@ -17,11 +16,12 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::compute::Real;
-use crate::network::{Architecture, ArchitectureError};
+use crate::network::{Composition, NetworkError};
 
 use likelihood::{Gaussian, Likelihood};
 
 pub use dataset::{Dataset, InputKind, InputValues, Split, Targets};
+pub(crate) use design::TestInputs;
 pub use design::{Design, InputReduction, TestDesign, whole_weights};
 pub use noise::{Noise, NoisePrior};
 pub use standardisation::{Affine, InputScaling, PixelScaling, Standardisation};
@@ -31,7 +31,7 @@ pub use standardisation::{Affine, InputScaling, PixelScaling, Standardisation};
 /// Prior: N(0, 1) on every parameter (NTK parametrisation).
 pub struct Model<R> {
     /// The network.
-    pub architecture: Architecture,
+    pub architecture: Composition,
     /// How targets depend on outputs; Gaussian unless set by [`with_likelihood`](Self::with_likelihood).
     pub likelihood: Arc<dyn Likelihood>,
     /// Scales σ of the likelihood, in units of the standardised targets; unused by a likelihood without.
@@ -85,7 +85,7 @@ pub enum ModelError {
     },
     /// The network itself.
     #[error(transparent)]
-    Architecture(#[from] ArchitectureError),
+    Composition(#[from] NetworkError),
 }
 
 impl<R: Real> Model<R> {
@@ -95,7 +95,7 @@ impl<R: Real> Model<R> {
     /// # Errors
     /// [`ModelError`] names what is out of range.
     pub fn new(
-        architecture: Architecture,
+        architecture: Composition,
         noise: impl Into<Noise>,
         inputs: &[f64],
         targets: Vec<f64>,
@@ -107,7 +107,7 @@ impl<R: Real> Model<R> {
         if let Some(value) = noise.wrong_value() {
             return Err(ModelError::Noise(value));
         }
-        let (columns, outputs) = (architecture.inputs, architecture.outputs);
+        let (columns, outputs) = (architecture.inputs(), architecture.outputs);
         if let Noise::Known(scales) = &noise
             && scales.len() != 1
             && scales.len() != outputs
@@ -133,7 +133,9 @@ impl<R: Real> Model<R> {
         }
         let (design, test_design) = design::designs(&architecture, inputs, test_inputs, reduction);
         Ok(Self {
-            inner: architecture.inner_parameters(design.columns()),
+            inner: architecture
+                .with_design_columns(design.columns())
+                .inner_parameters(),
             architecture,
             likelihood: Arc::new(Gaussian),
             noise,
@@ -168,6 +170,13 @@ impl<R: Real> Model<R> {
         self
     }
 
+    /// The network as it meets the model's [design](Self::design): its inputs are the first columns there, and its parameters a
+    /// position in `standard` coordinates with the noise known: inner weights (the first layer's reduced where inputs are), then
+    /// the readout.
+    pub fn reduced_network(&self) -> Composition {
+        self.architecture.with_design_columns(self.design.columns())
+    }
+
     /// Coordinates of a position that noise scales take.
     pub fn noise_coordinates(&self) -> usize {
         self.noise.coordinates(self.architecture.outputs)
@@ -192,7 +201,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_by_name() {
         let make = |noise: f64, inputs: usize, targets: usize, test: usize| {
-            let architecture = Architecture::new(3, &[2], 2, Activation::Gelu);
+            let architecture = Composition::fully_connected(3, &[2], 2, Activation::Gelu);
             let (x, y, x_test) = (vec![0.5; inputs], vec![0.5; targets], vec![0.5; test]);
             Model::<f64>::new(architecture, noise, &x, y, &x_test, InputReduction::Auto).err()
         };

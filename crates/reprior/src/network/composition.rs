@@ -1,9 +1,38 @@
-//! Networks of any layers: what lies between the input and the readout, and the readout's scales.
+//! What a network is: its layers between the input and the readout, and the readout's scales. All else follows from these: how
+//! many parameters there are and where ([`Layout`]), whether it is [fully connected](Composition::as_fully_connected).
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::layer::{Branch, Convolution, Dense, Layer, Shape, ShapeError, output_shape};
-use super::{ArchitectureError, LayerScale};
+use super::{LayerScale, Layout};
+
+/// The widest layer: numbers of bytes of matrices with two such sides still fit in 64 bits.
+const MAX_WIDTH: usize = 1 << 27;
+
+/// A network that is not possible.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum NetworkError {
+    /// A size of zero.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// A layer so wide that its matrices could not be counted.
+    #[error("a layer of width {0} is too wide: at most {MAX_WIDTH}")]
+    TooWide(usize),
+    /// A layer does not fit the one below.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// σ_w ≤ 0, σ_b < 0 or not finite.
+    #[error("{name} is {value}: {allowed}")]
+    Range {
+        /// Which scale.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What may be given.
+        allowed: &'static str,
+    },
+}
 
 /// A network: layers one after the other, then a dense readout on the flattened output of the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,39 +65,70 @@ impl Composition {
         Ok(shapes)
     }
 
-    /// All parameters, the readout's (d_L + 1)·C included.
+    /// Checks sizes and scales.
     ///
     /// # Errors
-    /// The first layer that does not fit.
-    pub fn parameters(&self) -> Result<usize, ShapeError> {
+    /// [`NetworkError`] names what is out of range.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        if self.inputs() == 0 {
+            return Err(NetworkError::Zero("the number of inputs"));
+        }
+        if self.outputs == 0 {
+            return Err(NetworkError::Zero("the number of outputs"));
+        }
         let shapes = self.shapes()?;
-        let of_layer = |(layer, &shape): (&Layer, &Shape)| -> usize {
-            let matrices = layer.parameter_shapes(shape);
-            matrices.iter().map(|[rows, columns]| rows * columns).sum()
-        };
-        let inner: usize = self.layers.iter().zip(&shapes).map(of_layer).sum();
-        Ok(inner + (shapes[self.layers.len()].features() + 1) * self.outputs)
+        let widths = shapes[1..].iter().map(|shape| shape.channels);
+        if let Some(width) = widths.filter(|&width| width > MAX_WIDTH).max() {
+            return Err(NetworkError::TooWide(width));
+        }
+        let mut scales = self.hidden_scales().into_iter();
+        scales.try_for_each(|scale| scale.check())?;
+        self.readout_scale.check()
+    }
+
+    /// Scales of the layers below the readout that have any, in the order of their parameters.
+    pub fn hidden_scales(&self) -> Vec<LayerScale> {
+        let mut network = self.clone();
+        let scales = network.hidden_scales_mut();
+        scales.into_iter().map(|scale| *scale).collect()
+    }
+
+    /// [`hidden_scales`](Self::hidden_scales), to be changed.
+    pub fn hidden_scales_mut(&mut self) -> Vec<&mut LayerScale> {
+        let mut scales = Vec::new();
+        push_scales(&mut self.layers, &mut scales);
+        scales
+    }
+
+    /// Numbers d₀ of one input.
+    pub fn inputs(&self) -> usize {
+        self.input.features()
     }
 
     /// Features d_L that the readout reads; 0 if the layers do not fit.
-    pub(crate) fn features(&self) -> usize {
+    pub fn features(&self) -> usize {
         let shapes = self.shapes().unwrap_or_default();
         shapes.last().map_or(0, Shape::features)
     }
 
-    /// Rows and columns of the parameter matrices below the readout, in order; none if the layers do not fit.
-    pub(super) fn parameter_shapes(&self) -> Vec<(usize, usize)> {
-        let matrices = self.parameter_matrices().into_iter();
-        matrices.map(|matrix| (matrix.rows, matrix.units)).collect()
+    /// Readout parameters of one output, p = d_L + 1.
+    pub fn readout_rows(&self) -> usize {
+        self.features() + 1
     }
 
-    /// The parameter matrices below the readout, in the order of the parameter vector; none if the layers do not fit.
-    pub fn parameter_matrices(&self) -> Vec<ParameterMatrix> {
-        let mut matrices = Vec::new();
-        if let Ok(shapes) = self.shapes() {
-            parameter_matrices(&self.layers, &shapes, "", &mut matrices);
-        }
-        matrices
+    /// Readout parameters, p·C.
+    pub fn readout_parameters(&self) -> usize {
+        self.readout_rows() * self.outputs
+    }
+
+    /// Parameters below the readout.
+    pub fn inner_parameters(&self) -> usize {
+        self.parameters() - self.readout_parameters()
+    }
+
+    /// All parameters, the readout's included.
+    pub fn parameters(&self) -> usize {
+        Layout::new(self).len()
     }
 
     /// The same network in the standard parametrisation, z = h·W + b: all σ_w = √fan-in, and σ_b = 1 where there is a bias. A
@@ -92,67 +152,10 @@ impl Composition {
         let shapes = self.shapes().unwrap_or_default();
         operations(&self.layers, &shapes)
     }
-
-    /// Whether all prior scales are in range.
-    pub(super) fn check_scales(&self) -> Result<(), ArchitectureError> {
-        check_scales(&self.layers)
-    }
-}
-
-/// A layer's parameters: a matrix with a row for each input that a unit combines, and one more for its bias if it has one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ParameterMatrix {
-    /// The layer's number from 0; in a parallel layer that of the parallel layer, the branch and the layer there, with dots.
-    pub name: String,
-    /// Fan-in, and one if there is a bias.
-    pub rows: usize,
-    /// Units, or channels.
-    pub units: usize,
-    /// Whether the last row is a bias.
-    pub has_bias: bool,
-    /// What the network multiplies weights and biases by: σ_w/√fan-in and σ_b.
-    pub factors: [f64; 2],
-}
-
-fn parameter_matrices(
-    layers: &[Layer],
-    shapes: &[Shape],
-    prefix: &str,
-    matrices: &mut Vec<ParameterMatrix>,
-) {
-    for (index, (layer, &input)) in layers.iter().zip(shapes).enumerate() {
-        let name = format!("{prefix}{index}");
-        let scale = match layer {
-            Layer::Dense(layer) => Some(layer.scale),
-            Layer::Convolution(layer) => Some(layer.scale),
-            Layer::Parallel(layer) => {
-                for (branch, index) in layer.branches.iter().zip(0..) {
-                    let shapes = branch_shapes(branch, input);
-                    let prefix = format!("{name}.{index}.");
-                    parameter_matrices(&branch.layers, &shapes, &prefix, matrices);
-                }
-                continue;
-            }
-            _ => None,
-        };
-        for [rows, units] in layer.parameter_shapes(input) {
-            // β after γ
-            let has_bias = scale.is_none_or(|scale| scale.bias > 0.0);
-            matrices.push(ParameterMatrix {
-                name: name.clone(),
-                rows,
-                units,
-                has_bias,
-                factors: scale.map_or([1.0; 2], |scale| {
-                    [scale.factor(rows - usize::from(has_bias)), scale.bias]
-                }),
-            });
-        }
-    }
 }
 
 /// The input's shape and that after each layer of a branch that fits.
-fn branch_shapes(branch: &Branch, input: Shape) -> Vec<Shape> {
+pub(super) fn branch_shapes(branch: &Branch, input: Shape) -> Vec<Shape> {
     let mut shapes = vec![input];
     for layer in &branch.layers {
         let next = output_shape(layer, shapes[shapes.len() - 1], "");
@@ -161,20 +164,18 @@ fn branch_shapes(branch: &Branch, input: Shape) -> Vec<Shape> {
     shapes
 }
 
-fn check_scales(layers: &[Layer]) -> Result<(), ArchitectureError> {
+fn push_scales<'a>(layers: &'a mut [Layer], scales: &mut Vec<&'a mut LayerScale>) {
     for layer in layers {
         match layer {
-            Layer::Dense(layer) => layer.scale.check()?,
-            Layer::Convolution(layer) => layer.scale.check()?,
+            Layer::Dense(layer) => scales.push(&mut layer.scale),
+            Layer::Convolution(layer) => scales.push(&mut layer.scale),
             Layer::Parallel(layer) => {
-                for branch in &layer.branches {
-                    check_scales(&branch.layers)?;
-                }
+                let branches = layer.branches.iter_mut();
+                branches.for_each(|branch| push_scales(&mut branch.layers, scales));
             }
             _ => {}
         }
     }
-    Ok(())
 }
 
 /// Factors of 1 in front of all weights and biases of layers whose inputs have the given shapes.
@@ -226,6 +227,7 @@ fn operations(layers: &[Layer], shapes: &[Shape]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::Activation;
     use crate::network::layer::{Parallel, Window};
 
     #[test]
@@ -267,5 +269,38 @@ mod tests {
             "layer 2 (parallel) does not fit its input of 2×2×8 (height × width × channels): \
              branch 2 gives 2×2×9, those before it 2×2×8"
         );
+    }
+
+    #[test]
+    fn counts_the_parameters_of_the_wide_network_papers() {
+        // CIFAR-10, one hidden layer of width d: D = 3073 d + 10 (d + 1)
+        for (width, count) in [(512, 1_578_506), (1024, 3_157_002), (4096, 12_627_978)] {
+            let network = Composition::fully_connected(3072, &[width], 10, Activation::Gelu);
+            assert_eq!(network.parameters(), count);
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_possible() {
+        let network = |inputs, hidden: &[usize]| {
+            Composition::fully_connected(inputs, hidden, 1, Activation::Relu)
+        };
+        let good = network(3, &[4, 5]);
+        assert_eq!(good.check(), Ok(()));
+        assert!(network(0, &[4, 5]).check().is_err());
+        assert!(network(3, &[4, 0]).check().is_err());
+        for width in [MAX_WIDTH + 1, usize::MAX] {
+            let refused = network(3, &[4, width]).check();
+            assert_eq!(refused, Err(NetworkError::TooWide(width)));
+        }
+        for (weight, bias) in [(0.0, 0.1), (1.0, f64::NAN)] {
+            let scale = LayerScale { weight, bias };
+            let mut wrong = good.clone();
+            wrong.readout_scale = scale;
+            assert!(wrong.check().is_err());
+            let mut wrong = good.clone();
+            *wrong.hidden_scales_mut()[1] = scale;
+            assert!(wrong.check().is_err());
+        }
     }
 }

@@ -9,27 +9,27 @@ pub(crate) fn covariance_of_gradients<R: Real, O: Operation<R> + ?Sized>(
     at: Point<'_, R>,
     cotangents: Cotangents<'_, R>,
     spread: Spread<'_, R>,
-    split: &mut Vec<R>,
+    scratch: &mut Vec<R>,
     out: &mut [R],
 ) {
     let ((rows, _), height, count) = (operation.rows(), panel_rows::<R>(), cotangents.count());
     let length = operation.parameters() * height;
     let units = operation.parameters() / rows.max(1);
-    split.clear();
-    split.resize((2 * count + 1) * length, R::ZERO);
-    let (gradients, rest) = split.split_at_mut(count * length);
-    let (scaled, turned) = rest.split_at_mut(count * length);
+    scratch.clear();
+    scratch.resize((2 * count + 1) * length, R::ZERO);
+    let (gradients, rest) = scratch.split_at_mut(count * length);
+    let (scaled, rotated) = rest.split_at_mut(count * length);
     for (cotangent, own) in cotangents.iter().zip(gradients.chunks_exact_mut(length)) {
         operation.vjp_weights(at, cotangent, true, own);
         if let Some([inputs, outputs]) = spread.rotations {
             let inputs = matrix(inputs, rows, rows);
             let unit = rows * height;
-            for (from, to) in own.chunks_exact(unit).zip(turned.chunks_exact_mut(unit)) {
+            for (from, to) in own.chunks_exact(unit).zip(rotated.chunks_exact_mut(unit)) {
                 let (from, to) = (matrix(from, height, rows), matrix_mut(to, height, rows));
                 multiply(to, false, 1.0, from, inputs);
             }
             let out = matrix_mut(own, unit, units);
-            let from = matrix(turned, unit, units);
+            let from = matrix(rotated, unit, units);
             multiply(out, false, 1.0, from, matrix(outputs, units, units));
         }
     }

@@ -358,7 +358,7 @@ mod tests {
 
     fn parameters(network: &Composition) -> usize {
         let count = Executor::<f32>::new(network).unwrap().parameters();
-        assert_eq!(count, network.parameters().unwrap());
+        assert_eq!(count, network.parameters());
         count
     }
 

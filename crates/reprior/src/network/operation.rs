@@ -7,7 +7,6 @@
 
 use std::fmt::Debug;
 
-use super::covariance::covariance_of_gradients;
 use crate::compute::{Real, panel_rows};
 
 /// A layer at the point where it is differentiated. What it did not ask to be kept is empty.
@@ -15,8 +14,8 @@ use crate::compute::{Real, panel_rows};
 pub(crate) struct Point<'a, R> {
     pub panels: usize,
     pub weights: &'a [R],
-    /// What [`Operation::turn`] made of the weights.
-    pub turned: &'a [R],
+    /// What [`Operation::transpose`] made of the weights.
+    pub transposed: &'a [R],
     pub input: &'a [R],
     pub output: &'a [R],
     /// Derivatives that [`Operation::forward_keeping`] left.
@@ -29,8 +28,8 @@ pub(crate) struct Point<'a, R> {
 #[derive(Clone, Copy)]
 pub(crate) struct Direction<'a, R> {
     pub weights: Option<&'a [R]>,
-    /// What [`Operation::turn`] made of the weights' direction; empty if not needed.
-    pub turned: &'a [R],
+    /// What [`Operation::transpose`] made of the weights' direction; empty if not needed.
+    pub transposed: &'a [R],
     pub input: Option<&'a [R]>,
 }
 
@@ -58,7 +57,7 @@ pub(crate) struct MomentSums<'a, R> {
     /// Of each parameter's with that of its unit's bias; empty if not wanted, left alone where there is no bias.
     pub cross: &'a mut [R],
     /// Work space.
-    pub split: &'a mut Vec<R>,
+    pub scratch: &'a mut Vec<R>,
 }
 
 /// Several cotangents of the same value.
@@ -103,7 +102,7 @@ impl<R> Point<'_, R> {
         Self {
             panels: 1,
             weights: self.weights,
-            turned: self.turned,
+            transposed: self.transposed,
             input: &self.input[part(self.input)],
             output: &self.output[part(self.output)],
             derivative: &self.derivative[part(self.derivative)],
@@ -119,10 +118,11 @@ impl<R: Real> MomentSums<'_, R> {
         let length = cotangent.len() / at.panels;
         for panel in 0..at.panels {
             let cotangent = &cotangent[panel * length..(panel + 1) * length];
-            self.split.clear();
-            self.split.resize(operation.parameters() * height, R::ZERO);
-            operation.vjp_weights(at.panel(panel), cotangent, true, self.split);
-            for (unit, gradients) in self.split.chunks_exact(rows * height).enumerate() {
+            self.scratch.clear();
+            self.scratch
+                .resize(operation.parameters() * height, R::ZERO);
+            operation.vjp_weights(at.panel(panel), cotangent, true, self.scratch);
+            for (unit, gradients) in self.scratch.chunks_exact(rows * height).enumerate() {
                 let own = unit * rows..(unit + 1) * rows;
                 let bias = &gradients[(rows - 1) * height..];
                 let gradients = || gradients.chunks_exact(height);
@@ -151,12 +151,12 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
     }
 
     /// Numbers of the parameters in the order that vjps need them in.
-    fn turned(&self) -> usize {
+    fn transposed_len(&self) -> usize {
         0
     }
 
     /// Writes those.
-    fn turn(&self, _weights: &[R], _turned: &mut [R]) {}
+    fn transpose(&self, _weights: &[R], _transposed: &mut [R]) {}
 
     fn keeps(&self) -> Keeps;
 
@@ -171,13 +171,13 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
     /// `out` ← the cotangent of the input.
     fn vjp_input(&self, at: Point<'_, R>, cotangent: &[R], accumulate: bool, out: &mut [R]);
 
-    /// `gradient` ← `gradient` + the cotangent of the parameters; if `is_split` not summed over the samples of the one panel
+    /// `gradient` ← `gradient` + the cotangent of the parameters; if `is_per_sample` not summed over the samples of the one panel
     /// that there is then: each number is a row of samples.
     fn vjp_weights(
         &self,
         _at: Point<'_, R>,
         _cotangent: &[R],
-        _is_split: bool,
+        _is_per_sample: bool,
         _gradient: &mut [R],
     ) {
     }
@@ -221,10 +221,10 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         &self,
         at: Point<'_, R>,
         cotangents: Cotangents<'_, R>,
-        split: &mut Vec<R>,
+        scratch: &mut Vec<R>,
         squares: &mut [R],
     ) {
-        squares_one_by_one(self, at, cotangents, split, squares);
+        squares_one_by_one(self, at, cotangents, scratch, squares);
     }
 
     /// Adds what the layer's parameters, independent in the coordinates of `spread`, contribute to the covariance of the
@@ -232,13 +232,12 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
     /// of samples, of which those of the lower half are added to.
     fn covariance(
         &self,
-        at: Point<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        spread: Spread<'_, R>,
-        split: &mut Vec<R>,
-        out: &mut [R],
+        _at: Point<'_, R>,
+        _cotangents: Cotangents<'_, R>,
+        _spread: Spread<'_, R>,
+        _scratch: &mut Vec<R>,
+        _out: &mut [R],
     ) {
-        covariance_of_gradients(self, at, cotangents, spread, split, out);
     }
 
     /// Adds products of single samples' gradients.
@@ -256,13 +255,13 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         self.vjp_input(at, cotangent.tangent, accumulate, out);
     }
 
-    /// `gradient` ← `gradient` + the tangent of [`vjp_weights`](Self::vjp_weights), `is_split` or not as there.
+    /// `gradient` ← `gradient` + the tangent of [`vjp_weights`](Self::vjp_weights), `is_per_sample` or not as there.
     fn vjp_weights_tangent(
         &self,
         _at: Point<'_, R>,
         _along: Direction<'_, R>,
         _cotangent: Cotangent<'_, R>,
-        _is_split: bool,
+        _is_per_sample: bool,
         _gradient: &mut [R],
     ) {
     }
@@ -273,14 +272,14 @@ pub(crate) fn squares_one_by_one<R: Real, O: Operation<R> + ?Sized>(
     operation: &O,
     at: Point<'_, R>,
     cotangents: Cotangents<'_, R>,
-    split: &mut Vec<R>,
+    scratch: &mut Vec<R>,
     squares: &mut [R],
 ) {
     for cotangent in cotangents.iter() {
         let moments = MomentSums {
             squares: &mut *squares,
             cross: &mut [],
-            split: &mut *split,
+            scratch: &mut *scratch,
         };
         operation.moments(at, cotangent, moments);
     }

@@ -54,8 +54,7 @@ impl<R: Real> Projection<R> {
     /// `count` directions for the weights of `model`, a function of `seed` alone.
     pub fn new(model: &Model<R>, count: usize, seed: u64) -> Self {
         let architecture = &model.architecture;
-        let mut shapes = architecture.layer_shapes(model.design.columns());
-        shapes.push((architecture.readout_rows(), architecture.outputs));
+        let shapes = model.reduced_network().layer_shapes();
         let widest = shapes.iter().map(|(_, units)| *units).max().unwrap_or(0);
         let mut layers = Vec::with_capacity(shapes.len());
         let (mut unseen_root, mut unseen_rank, mut unseen_dimension) = (Vec::new(), 0, 0);
@@ -165,10 +164,10 @@ impl<R: Real> Projection<R> {
 
     /// Bytes of the directions.
     pub fn bytes(model: &Model<R>, count: usize) -> usize {
-        let architecture = &model.architecture;
-        let shapes = architecture.layer_shapes(model.design.columns());
-        let rows: usize = shapes.iter().map(|(rows, units)| rows + units).sum();
-        (rows + architecture.readout_rows()) * count * R::BYTES
+        let shapes = model.reduced_network().layer_shapes();
+        let numbers = |&(rows, units): &(usize, usize)| rows + units;
+        let readout = model.architecture.outputs;
+        (shapes.iter().map(numbers).sum::<usize>() - readout) * count * R::BYTES
     }
 }
 

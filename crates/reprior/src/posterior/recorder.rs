@@ -48,7 +48,7 @@ impl<R: Real> Recorder<R> {
     pub fn new(model: Arc<Model<R>>, projection: Projection<R>) -> Self {
         let architecture = &model.architecture;
         let rows = model.test_design.rows();
-        let first = architecture.hidden.first().copied().unwrap_or(0);
+        let first = architecture.hidden_widths().first().copied().unwrap_or(0);
         let parameters = model.inner_parameters() + architecture.readout_parameters();
         Self {
             test: FeatureMap::for_rows(&model, rows),

@@ -46,23 +46,6 @@ impl<R: Real> MinibatchData<R> {
     }
 }
 
-/// The sum of −log p over the rows `batch`, whose outputs `outputs` (row-major) become the derivatives in them.
-pub(super) fn losses<R: Real>(
-    data: &MinibatchData<R>,
-    count: usize,
-    batch: &[u32],
-    outputs: &mut [R],
-) -> f64 {
-    let mut cotangent = vec![R::ZERO; count];
-    let mut total = 0.0;
-    for (f, &row) in outputs.chunks_exact_mut(count).zip(batch) {
-        let at = row as usize * count;
-        total += row_loss(data, &data.targets[at..at + count], f, &mut cotangent);
-        f.copy_from_slice(&cotangent);
-    }
-    total
-}
-
 /// The derivatives of −log p in the outputs `outputs` (row-major), in place of these, for targets drawn given them.
 pub(super) fn simulate<R: Real>(
     data: &MinibatchData<R>,

@@ -1,7 +1,7 @@
 //! Draws of Monte-Carlo dropout (Gal & Ghahramani 2016): a position with hidden units left out, for all inputs alike.
 
-use super::Layout;
 use crate::compute::{Real, Stream};
+use crate::network::Layout;
 
 /// Leaves each input of every layer but the first out with probability `rate` in [0, 1), and multiplies the others' weights by
 /// 1/(1 − rate), as dropout in training does. Of fully connected networks, where a layer's inputs are the units below.
@@ -34,11 +34,11 @@ pub fn leave_units_out<R: Real>(
 mod tests {
     use super::*;
     use crate::compute::Purpose;
-    use crate::network::{Activation, Architecture};
+    use crate::network::{Activation, Composition};
 
     #[test]
     fn a_unit_is_left_out_of_all_units_above_it_and_means_are_kept() {
-        let network = Architecture::new(3, &[50, 40], 2, Activation::Relu).to_composition();
+        let network = Composition::fully_connected(3, &[50, 40], 2, Activation::Relu);
         let layout = Layout::new(&network);
         let mut stream = Stream::new(1, 0, Purpose::Recording, 0);
         let (mut left_out, mut total) = (0, 0);

@@ -122,11 +122,11 @@ mod tests {
     use super::*;
     use crate::compute::{Purpose, Stream};
     use crate::model::likelihood::Categorical;
-    use crate::network::{Activation, Architecture};
+    use crate::network::{Activation, Composition};
 
     #[test]
     fn the_mean_is_that_of_probabilities() {
-        let network = Architecture::new(3, &[4], 2, Activation::Relu).to_composition();
+        let network = Composition::fully_connected(3, &[4], 2, Activation::Relu);
         let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
         let mut normals = |count: usize| {
             let mut values = vec![0.0; count];

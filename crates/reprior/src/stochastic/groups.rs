@@ -5,11 +5,11 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::dense::UnitSums;
-use super::preconditioner::{Batch, Block, Preconditioner, Scope, Statistics};
+use super::preconditioner::{Batch, Block, Preconditioner, Scope};
 use super::prior::Pull;
-use super::{LangevinError, LangevinState, Layout, Objective};
+use super::{LangevinError, LangevinState};
 use crate::compute::{Purpose, Real, Stream, Team, all_finite, dot_in_lanes, norm_squared, simd};
+use crate::network::{Evaluation, GradientStatistics, Layout, UnitSums};
 
 /// Parameters of a group of units, about.
 const GROUP: usize = 1 << 15;
@@ -66,7 +66,8 @@ impl Step {
 
 /// What is the same for every group in an update.
 pub(super) struct Shared<'a, R> {
-    pub objective: &'a Objective<R>,
+    pub evaluation: Evaluation<'a, R>,
+    pub layout: &'a Layout,
     pub preconditioner: &'a dyn Preconditioner<R>,
     /// The prior's, layer by layer.
     pub pulls: Vec<Pull>,
@@ -113,8 +114,8 @@ pub(super) fn groups<R: Real>(
     let mut outer = 0;
     let mut push = |parameters: Range<usize>, layer: usize, units: Range<usize>, block: Block| {
         let numbers = match statistics {
-            Statistics::Outer => block.rows * block.rows,
-            Statistics::Kronecker => block.rows * block.rows + block.units * block.units,
+            GradientStatistics::Outer => block.rows * block.rows,
+            GradientStatistics::Kronecker => block.rows * block.rows + block.units * block.units,
             _ => 0,
         };
         groups.push(Group {
@@ -274,11 +275,11 @@ impl<R: Real> Shared<'_, R> {
         let length = group.parameters.len();
         let statistics = self.preconditioner.statistics();
         let has = |is_wanted: bool| if is_wanted { length } else { 0 };
-        let has_cross = statistics == Statistics::SquaresAndCross;
+        let has_cross = statistics == GradientStatistics::SquaresAndCross;
         let lengths = [
             length,
             has(self.noise > 0.0),
-            has(has_cross || statistics == Statistics::Squares),
+            has(has_cross || statistics == GradientStatistics::Squares),
             has(has_cross),
             group.outer.len(),
         ];
@@ -295,8 +296,8 @@ impl<R: Real> Shared<'_, R> {
             cross,
         };
         let scale = 1.0 / self.batch as f64;
-        self.objective.scaled_sums(scale, range, own, sums);
-        let sums = &self.objective.outer()[group.outer.clone()];
+        self.evaluation.scaled_sums(scale, own, range, sums);
+        let sums = &self.evaluation.outer()[group.outer.clone()];
         for (mean, &sum) in outer.iter_mut().zip(sums) {
             *mean = R::from_f64(scale) * sum;
         }
@@ -316,7 +317,7 @@ impl<R: Real> Shared<'_, R> {
     /// Adds −(1/N)∇ log prior to the gradient of the parameters from number `first` on. Returns ⟨θ − mean, g⟩ after that.
     fn add_prior(&self, first: usize, position: &[R], gradient: &mut [R]) -> f64 {
         let (mut at, mut virial) = (0, 0.0);
-        for (layer, pull) in self.objective.layout().layers.iter().zip(&self.pulls) {
+        for (layer, pull) in self.layout.layers.iter().zip(&self.pulls) {
             if layer.range.end <= first + at || at == position.len() {
                 continue;
             }
@@ -411,7 +412,7 @@ impl<R: Real> Shared<'_, R> {
     fn out_of_range(&self, first: usize, position: &[R]) -> LangevinError {
         let at = position.iter().position(|x| !x.to_f64().is_finite());
         let at = first + at.unwrap_or(0);
-        let layers = &self.objective.layout().layers;
+        let layers = &self.layout.layers;
         let layer = layers.iter().find(|layer| layer.range.contains(&at));
         LangevinError::Position {
             layer: layer.map_or_else(String::new, |layer| layer.name.clone()),

@@ -15,17 +15,18 @@
 //! as h → 0: v is what an update leaves, half of which has lost the momentum's part a. Hence the factor 1 − z/2, without which θ
 //! would be too cold by it.
 
-use super::dense::Dropout;
 use super::groups::{Group, Shared, Step, groups, update_groups};
-use super::preconditioner::{Preconditioner, Statistics};
+use super::preconditioner::Preconditioner;
 use super::{
     Batches, Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Objective, Update,
 };
 use crate::compute::{Purpose, Real, Stream, Team};
+use crate::network::{Dropout, GradientStatistics, Layout};
 
 /// A chain of stochastic-gradient Langevin dynamics.
 #[derive(Debug)]
 pub struct Langevin<R> {
+    layout: Layout,
     objective: Objective<R>,
     preconditioner: Box<dyn Preconditioner<R>>,
     settings: LangevinSettings,
@@ -81,9 +82,8 @@ impl<R: Real> Langevin<R> {
     ) -> Result<Self, LangevinError> {
         settings.check(&*preconditioner, objective.layout())?;
         if settings.dropout > 0.0 {
-            let needs = preconditioner.statistics();
-            let is_dense = !matches!(needs, Statistics::Outer | Statistics::Kronecker);
-            if !(objective.is_fully_connected() && is_dense) {
+            let is_elementwise = preconditioner.statistics().are_elementwise();
+            if !(objective.is_fully_connected() && is_elementwise) {
                 let text = "dropout is for fully connected networks, and not with the preconditioners full and kfac";
                 return Err(LangevinError::Setting(text.to_owned()));
             }
@@ -120,6 +120,7 @@ impl<R: Real> Langevin<R> {
             ),
             scratch: (0..threads).map(|_| Vec::new()).collect(),
             team,
+            layout: objective.layout().clone(),
             objective,
             preconditioner,
             settings,
@@ -165,7 +166,8 @@ impl<R: Real> Langevin<R> {
         let rows = self.objective.rows();
         let statistics = self.preconditioner.statistics();
         let mut stream = Stream::new(seed, chain, Purpose::Simulation, update);
-        let is_simulated = settings.labels == Labels::Model && statistics != Statistics::None;
+        let is_simulated =
+            settings.labels == Labels::Model && statistics != GradientStatistics::None;
         let simulation = is_simulated.then_some(&mut stream);
         let dropout = (settings.dropout > 0.0).then_some(Dropout {
             rate: settings.dropout,
@@ -175,14 +177,18 @@ impl<R: Real> Langevin<R> {
         });
         let batch = self.batches.rows(update);
         let (position, count) = (&self.state.position, batch.len());
-        let loss = self.objective.evaluate(
+        let layers = self.layout.layers.iter().enumerate();
+        let pulls = layers.map(|(index, layer)| settings.prior(index).pull_of(position, layer));
+        let pulls = pulls.collect();
+        let evaluation = self.objective.evaluate(
             &mut self.team,
             position,
             batch,
             statistics,
             simulation,
             dropout,
-        ) / count as f64;
+        );
+        let loss = evaluation.loss / count as f64;
         if !loss.is_finite() {
             return Err(LangevinError::Loss {
                 loss,
@@ -204,11 +210,10 @@ impl<R: Real> Langevin<R> {
                 epsilon,
             } => (Step::adam(first, second, epsilon, update + 1), 0.0),
         };
-        let layers = self.objective.layout().layers.iter().enumerate();
-        let pulls = layers.map(|(index, layer)| settings.prior(index).pull_of(position, layer));
         let shared = Shared {
-            pulls: pulls.collect(),
-            objective: &self.objective,
+            pulls,
+            evaluation,
+            layout: &self.layout,
             preconditioner: &*self.preconditioner,
             batch: count,
             rows,

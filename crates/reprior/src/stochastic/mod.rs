@@ -12,12 +12,10 @@
 mod average;
 mod batches;
 mod data;
-mod dense;
 mod dropout;
 mod ensemble;
 mod groups;
 mod langevin;
-mod layout;
 mod objective;
 pub mod preconditioner;
 mod prior;
@@ -33,7 +31,7 @@ pub(crate) use data::row_loss;
 pub use dropout::leave_units_out;
 pub use ensemble::Ensemble;
 pub use langevin::Langevin;
-pub use layout::{Layout, Parameters};
+
 pub use objective::{Objective, ObjectiveError};
 pub use prior::Prior;
 pub use settings::{Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Update};

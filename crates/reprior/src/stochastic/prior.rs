@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Parameters;
 use crate::compute::Real;
+use crate::network::ParameterMatrix;
 
 /// The prior of each layer's weights and biases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -103,7 +103,7 @@ impl Prior {
     }
 
     /// ∇ log p of one layer of `position`.
-    pub(super) fn pull_of<R: Real>(&self, position: &[R], layer: &Parameters) -> Pull {
+    pub(super) fn pull_of<R: Real>(&self, position: &[R], layer: &ParameterMatrix) -> Pull {
         if !self.needs_spread() {
             return self.pull(Spread::default());
         }

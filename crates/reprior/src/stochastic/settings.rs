@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::preconditioner::{Block, Decay, Preconditioner, Scope};
-use super::{Layout, Prior, StepSize};
+use super::{Prior, StepSize};
 use crate::compute::{NotPositiveDefinite, Real};
+use crate::network::Layout;
 
 /// What the matrices of a preconditioner may take: those of 7,000 parameters together in single precision.
 const MOST_BYTES: f64 = 2e9;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use reprior::compute::{Matrix, Purpose, Stream};
 use reprior::model::Model;
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{FeatureMap, NetworkPosterior, Projection};
 
 use crate::case::Case;
@@ -61,7 +61,8 @@ pub struct Probe {
 
 impl Probe {
     pub fn new(case: &Case, inputs: &[f64], test: &[f64]) -> Self {
-        let architecture = Architecture::new(INPUTS, case.hidden, OUTPUTS, Activation::Gelu);
+        let architecture =
+            Composition::fully_connected(INPUTS, case.hidden, OUTPUTS, Activation::Gelu);
         let targets = vec![0.0; inputs.len() / INPUTS * OUTPUTS];
         let (noise, reduction) = (case.noise.clone(), case.reduction);
         let model = Model::new(architecture, noise, inputs, targets, test, reduction);

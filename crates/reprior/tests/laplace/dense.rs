@@ -7,8 +7,7 @@ use reprior::laplace::{
     SymmetricOperator,
 };
 use reprior::model::likelihood::{Categorical, Gaussian};
-use reprior::network::{Composition, Executor};
-use reprior::stochastic::Layout;
+use reprior::network::{Composition, Executor, Layout};
 
 use crate::{
     apply, close, dense_network, gauss_newton, image_network, jacobians, normals, stream, times,

@@ -8,8 +8,8 @@ use reprior::laplace::{
     LogPrior, PrecisionPer, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Bernoulli, Gaussian, Likelihood};
-use reprior::network::{Composition, Executor};
-use reprior::stochastic::{Layout, MinibatchData, Prior};
+use reprior::network::{Composition, Executor, Layout};
+use reprior::stochastic::{MinibatchData, Prior};
 
 use crate::{apply, close, dense_network, normals, stream, times};
 

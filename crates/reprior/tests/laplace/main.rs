@@ -23,7 +23,7 @@ fn stream() -> Stream {
 }
 
 fn dense_network(inputs: usize, widths: &[usize], outputs: usize) -> Composition {
-    reprior::network::Architecture::new(inputs, widths, outputs, Activation::Tanh).to_composition()
+    Composition::fully_connected(inputs, widths, outputs, Activation::Tanh)
 }
 
 /// A convolution, normalisation, maxima and two dense layers: 119 parameters on 5 × 5 images.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, EvaluationError, NetworkPosterior, Target};
 use reprior::sampler::{Hmc, HmcInfinite, Info, Langevin, Mala, Pcn, Pcnl, Rwm, Sampler, State};
 
@@ -42,7 +42,7 @@ impl Spy {
         let mut stream = Stream::new(5, 0, Purpose::Initial, 0);
         stream.fill_normal(&mut x);
         stream.fill_normal(&mut y);
-        let architecture = Architecture::new(inputs, hidden, outputs, Activation::Gelu);
+        let architecture = Composition::fully_connected(inputs, hidden, outputs, Activation::Gelu);
         let model = Model::new(architecture, 0.5, &x, y, &[], InputReduction::Auto).unwrap();
         Self {
             target: NetworkPosterior::new(Arc::new(model), coordinates, None),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reprior::chain::{Collect, Schedule};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{
     Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder, Space, Target,
 };
@@ -343,7 +343,7 @@ fn a_linear_model_is_bayesian_linear_regression() {
     let mut stream = Stream::new(6, 0, Purpose::Initial, 0);
     stream.fill_normal(&mut x);
     stream.fill_normal(&mut y);
-    let architecture = Architecture::new(d, &[], 1, Activation::Identity);
+    let architecture = Composition::fully_connected(d, &[], 1, Activation::Identity);
     let model =
         Arc::new(Model::new(architecture, 0.5, &x, y, &x[..d], InputReduction::Auto).unwrap());
     // the marginal coordinates have nothing left to sample: their prediction is the closed form

@@ -18,7 +18,7 @@ use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -112,7 +112,7 @@ impl Target for Line {
 fn one_point_model(hidden: &[usize], activation: Activation, inputs: usize) -> Arc<Model<f64>> {
     let mut x = vec![0.0; inputs];
     Stream::new(5, 0, Purpose::Initial, 0).fill_normal(&mut x);
-    let architecture = Architecture::new(inputs, hidden, 1, activation);
+    let architecture = Composition::fully_connected(inputs, hidden, 1, activation);
     let model = Model::new(architecture, 0.3, &x, vec![1.2], &x, InputReduction::Auto).unwrap();
     Arc::new(model)
 }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::model::likelihood::Likelihood;
-use reprior::network::{Activation, Architecture, Composition};
+use reprior::network::{Activation, Composition};
 use reprior::stochastic::preconditioner::{
-    Diagonal, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation, RmsProp,
+    Elementwise, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation,
 };
 use reprior::stochastic::{
     Dynamics, Labels, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
@@ -28,8 +28,8 @@ fn normals(count: usize, index: u64) -> Vec<f64> {
 
 /// Fully connected, in the standard parametrisation.
 fn network(inputs: usize, hidden: &[usize], outputs: usize) -> Composition {
-    let architecture = Architecture::new(inputs, hidden, outputs, Activation::Tanh);
-    let network = architecture.to_composition();
+    let architecture = Composition::fully_connected(inputs, hidden, outputs, Activation::Tanh);
+    let network = architecture;
     network.in_standard_parametrisation().unwrap()
 }
 
@@ -74,8 +74,8 @@ fn preconditioners<R: Real>(epsilon: f64) -> Vec<Box<dyn Preconditioner<R>>> {
     };
     vec![
         Box::new(Identity),
-        Box::new(RmsProp { regularisation }),
-        Box::new(Diagonal { regularisation }),
+        Box::new(Elementwise::rms_prop(regularisation)),
+        Box::new(Elementwise::diagonal(regularisation)),
         Box::new(QuasiDiagonal { regularisation }),
         Box::new(Full {
             regularisation,

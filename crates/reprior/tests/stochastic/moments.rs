@@ -4,8 +4,7 @@ use reprior::compute::{matrix, matrix_mut};
 use reprior::network::layer::{
     Branch, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
 };
-use reprior::network::{Activation, Composition, Executor, LayerScale, Moments};
-use reprior::stochastic::Layout;
+use reprior::network::{Activation, Composition, Executor, LayerScale, Layout, Moments};
 
 use crate::normals;
 

@@ -205,7 +205,7 @@ fn dense_networks_go_another_way_to_the_same_positions() {
     let whole = normals(rows * d, 1);
     let mut y = vec![0.0; rows * 3];
     (0..rows).for_each(|row| y[row * 3 + usize::from(whole[row * d] > 0.0)] = 1.0);
-    let start = normals(plain.parameters().unwrap(), 2);
+    let start = normals(plain.parameters(), 2);
     // few inputs other than zero are multiplied in yet another way
     let sparse: Vec<f64> = whole.iter().map(|x| x.max(0.7) - 0.7).collect();
     for (x, labels) in [
@@ -244,7 +244,7 @@ fn dropout_keeps_means_and_is_the_same_on_any_number_of_threads() {
     let (d, units, rows) = (3, 40, 8);
     let network = network(d, &[units], 1);
     let (x, y) = (normals(rows * d, 1), vec![0.0; rows]);
-    let start = normals(network.parameters().unwrap(), 2);
+    let start = normals(network.parameters(), 2);
     let rate = 0.3;
     let run = |threads: usize, updates: usize| {
         let settings = LangevinSettings {
@@ -288,7 +288,7 @@ fn adam_moves_as_its_formulas_say() {
     let (d, rows) = (3, 9);
     let network = network(d, &[2], 1);
     let (x, y) = (normals(rows * d, 1), normals(rows, 2));
-    let dim = network.parameters().unwrap();
+    let dim = network.parameters();
     let make = |dynamics, step_size, start: &[f64]| {
         let settings = LangevinSettings {
             dynamics,

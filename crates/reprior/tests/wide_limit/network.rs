@@ -8,7 +8,7 @@ use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Snapshot, Stat
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Architecture};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, EvaluationError, NetworkPosterior, Projection, Recorder};
 use reprior::sampler::{Method, SamplerSettings, State};
 
@@ -72,7 +72,7 @@ pub fn sampled(
     problem: &Problem,
     limit: &Kinds<Quantity>,
 ) -> Kinds<Estimate> {
-    let architecture = Architecture::new(INPUTS, &[width], OUTPUTS, Activation::Gelu);
+    let architecture = Composition::fully_connected(INPUTS, &[width], OUTPUTS, Activation::Gelu);
     let (train, test) = problem.inputs.split_at(TRAIN * INPUTS);
     let targets = problem.targets.clone();
     let model = Model::new(

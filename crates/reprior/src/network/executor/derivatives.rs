@@ -1,7 +1,8 @@
 //! The executor's derivatives: each is a pass over all blocks, forward and (but for jvp) back.
 
+use super::pass::{Pass, Reverse};
 use super::workspace::{Along, Order, Sums, Weights};
-use super::{Curvature, Executor, Loss, Moments, add_up, blocks, run, turn};
+use super::{Curvature, Executor, Loss, Moments};
 use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut};
 
 impl<R: Real> Executor<R> {
@@ -14,34 +15,24 @@ impl<R: Real> Executor<R> {
         input_direction: Option<Matrix<'_, R>>,
         out: MatrixMut<'_, R>,
     ) {
-        let (rows, block) = (inputs.nrows(), self.block_rows());
-        self.check(weights, inputs);
+        let rows = inputs.nrows();
         assert!(direction.is_none_or(|direction| direction.len() == weights.len()));
         let fits = |other: Matrix<'_, R>| (other.nrows(), other.ncols()) == (rows, inputs.ncols());
         assert!(input_direction.is_none_or(fits));
         assert_eq!([out.nrows(), out.ncols()], [rows, self.outputs_count()]);
-        let (program, value) = (&self.program, self.program.outputs);
-        let along = Along {
-            weights: direction.map(Weights::plain),
-            inputs: input_direction,
+        let pass = Pass {
+            along: Some(Along {
+                weights: direction.map(Weights::plain),
+                inputs: input_direction,
+            }),
+            ..self.plain_pass(weights, inputs)
         };
-        let (weights, sizes) = (Weights::plain(weights), [rows, block, 0]);
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            Some(out),
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let own = rows.clone();
-                    let (along, order) = (Some(along), Order::First);
-                    space.differentiate(program, value, weights, inputs, along, order, own);
-                    if let Some(out) = part.rows_of_out(&rows) {
-                        space.copy_tangents(program, order, out);
-                    }
-                }
-            },
-        );
+        self.run(pass, Some(out), |mut block| {
+            block.differentiate(Order::First);
+            if let Some(out) = block.out {
+                block.space.copy_tangents(block.program, Order::First, out);
+            }
+        });
     }
 
     /// `gradient` ← Jᵀ·`cotangent` for the cotangents (n × C) of the outputs, and `input_gradient` (n × inputs) ← the
@@ -54,10 +45,9 @@ impl<R: Real> Executor<R> {
         gradient: &mut [R],
         input_gradient: Option<MatrixMut<'_, R>>,
     ) {
-        self.check(weights, inputs);
-        assert_eq!(gradient.len(), weights.len());
-        let value = self.program.outputs;
-        self.pull_back(weights, inputs, value, cotangent, gradient, input_gradient);
+        assert_eq!(gradient.len(), self.parameters());
+        let pass = self.plain_pass(weights, inputs);
+        self.pull_back(pass, cotangent, gradient, input_gradient);
     }
 
     /// As [`vjp`](Self::vjp), for the cotangents (n × d_L) of the features: `gradient` has no entries for the readout. Of
@@ -70,57 +60,48 @@ impl<R: Real> Executor<R> {
         gradient: &mut [R],
         input_gradient: Option<MatrixMut<'_, R>>,
     ) {
-        let readout = self.readout_parameters();
-        assert!([0, readout].contains(&(self.parameters() - weights.len())));
-        assert_eq!(inputs.ncols(), self.inputs_count());
-        assert_eq!(gradient.len(), self.parameters() - readout);
-        let value = self.program.features;
-        self.pull_back(weights, inputs, value, cotangent, gradient, input_gradient);
+        let inner = self.parameters() - self.readout_parameters();
+        assert_eq!(gradient.len(), inner);
+        let pass = Pass {
+            value: self.program.features,
+            ..self.plain_pass(weights, inputs)
+        };
+        self.pull_back(pass, cotangent, gradient, input_gradient);
     }
 
     fn pull_back(
         &mut self,
-        weights: &[R],
-        inputs: Matrix<'_, R>,
-        from: usize,
+        pass: Pass<'_, R>,
         cotangent: Matrix<'_, R>,
         gradient: &mut [R],
         input_gradient: Option<MatrixMut<'_, R>>,
     ) {
-        let (rows, block) = (inputs.nrows(), self.block_rows());
-        assert_eq!(
-            [cotangent.nrows(), cotangent.ncols()],
-            [rows, self.program.values[from]]
-        );
-        if let Some(out) = &input_gradient {
-            assert_eq!([out.nrows(), out.ncols()], [rows, inputs.ncols()]);
-        }
+        let (rows, columns) = (pass.inputs.nrows(), self.program.values[pass.value]);
+        assert_eq!([cotangent.nrows(), cotangent.ncols()], [rows, columns]);
         let to_inputs = input_gradient.is_some();
-        turn(&self.program, weights, to_inputs, &mut self.turned);
-        let program = &self.program;
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
+        if let Some(out) = &input_gradient {
+            assert_eq!(out.ncols(), pass.inputs.ncols());
+        }
+        let reverse = match to_inputs {
+            true => Reverse::ToInputs,
+            false => Reverse::ToParameters,
         };
-        let (sizes, out) = ([rows, block, gradient.len()], input_gradient);
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            out,
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let (own, order) = (rows.clone(), Order::First);
-                    space.differentiate(program, from, weights, inputs, None, order, own);
-                    space.load_cotangents(program, from, cotangent, order);
-                    space.reverse(program, weights, from, Sums::plain(part.sums), to_inputs);
-                    if let Some(out) = part.rows_of_out(&rows) {
-                        space.copy_input_cotangents(program, out);
-                    }
-                }
-            },
-        );
-        add_up(gradient, &self.sums, 0, sizes);
+        let sums = gradient.len();
+        let pass = Pass {
+            reverse,
+            sums,
+            ..pass
+        };
+        let found = self.run(pass, input_gradient, |mut block| {
+            block.differentiate(Order::First);
+            block.load_cotangents(cotangent, Order::First);
+            let sums = std::mem::take(&mut block.sums);
+            block.reverse(Sums::plain(sums), to_inputs);
+            if let Some(out) = block.out {
+                block.space.copy_input_cotangents(block.program, out);
+            }
+        });
+        found.add_up(gradient, 0);
     }
 
     /// The sum over all samples of `loss`, and `gradient` ← its derivative in the parameters.
@@ -146,66 +127,42 @@ impl<R: Real> Executor<R> {
         gradient: &mut [R],
         moments: Moments<'_, R>,
     ) -> f64 {
-        self.check(weights, inputs);
-        let parameters = weights.len();
+        let parameters = self.parameters();
         assert_eq!(gradient.len(), parameters);
-        let Moments {
-            squares,
-            cross,
-            kronecker,
-        } = moments;
-        let wanted = [squares.len(), cross.len(), kronecker.len()];
+        let totals = [moments.squares, moments.cross, moments.kronecker];
+        let wanted = totals.each_ref().map(|total| total.len());
         let lengths = [parameters, parameters, self.program.kronecker];
         for (wanted, length) in wanted.into_iter().zip(lengths) {
             assert!(wanted == 0 || wanted == length);
         }
         assert!(wanted[0] > 0 || wanted[1] == 0);
-        let (rows, block) = (inputs.nrows(), self.block_rows());
-        turn(&self.program, weights, false, &mut self.turned);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
+        let pass = Pass {
+            reverse: Reverse::ToParameters,
+            sums: parameters + wanted.iter().sum::<usize>(),
+            ..self.plain_pass(weights, inputs)
         };
-        let sizes = [rows, block, parameters + wanted.iter().sum::<usize>()];
-        let total = run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            None,
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let order = Order::First;
-                    space.differentiate(program, value, weights, inputs, None, order, rows);
-                    let total = &mut *part.value;
-                    space.visit_outputs(
-                        program,
-                        false,
-                        order,
-                        &mut |sample, y, _, cotangent, _| {
-                            *total += loss(sample, y, cotangent);
-                        },
-                    );
-                    let (gradient, rest) = part.sums.split_at_mut(parameters);
-                    let (squares, rest) = rest.split_at_mut(wanted[0]);
-                    let (cross, kronecker) = rest.split_at_mut(wanted[1]);
-                    let sums = Sums {
-                        squares,
-                        cross,
-                        kronecker,
-                        ..Sums::plain(gradient)
-                    };
-                    space.reverse(program, weights, value, sums, false);
-                }
-            },
-        );
-        add_up(gradient, &self.sums, 0, sizes);
+        let found = self.run(pass, None, |mut block| {
+            block.differentiate(Order::First);
+            block.add_loss(loss);
+            let sums = std::mem::take(&mut block.sums);
+            let (gradient, rest) = sums.split_at_mut(parameters);
+            let (squares, rest) = rest.split_at_mut(wanted[0]);
+            let (cross, kronecker) = rest.split_at_mut(wanted[1]);
+            let sums = Sums {
+                squares,
+                cross,
+                kronecker,
+                ..Sums::plain(gradient)
+            };
+            block.reverse(sums, false);
+        });
+        found.add_up(gradient, 0);
         let mut from = parameters;
-        for total in [squares, cross, kronecker] {
-            add_up(total, &self.sums, from, sizes);
+        for total in totals {
+            found.add_up(total, from);
             from += total.len();
         }
-        total
+        found.total
     }
 
     /// `out` ← Jᵀ·H·J·`direction`, summed over all samples, with the H of each that `curvature` multiplies by: the
@@ -233,42 +190,30 @@ impl<R: Real> Executor<R> {
         direction: &[R],
         out: &mut [R],
     ) {
-        self.check(weights, inputs);
         assert_eq!([direction.len(), out.len()], [weights.len(); 2]);
-        let (rows, block) = (inputs.nrows(), self.block_rows());
-        assert_eq!(
-            [cotangent.nrows(), cotangent.ncols()],
-            [rows, self.outputs_count()]
-        );
-        turn(&self.program, weights, false, &mut self.turned);
-        turn(&self.program, direction, false, &mut self.turned_direction);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
+        self.check_cotangent(cotangent, inputs);
+        let pass = Pass {
+            along: Some(Along::weights(direction)),
+            reverse: Reverse::ToParameters,
+            sums: out.len(),
+            ..self.plain_pass(weights, inputs)
         };
-        let along = Along {
-            weights: Some(Weights {
-                values: direction,
-                turned: &self.turned_direction,
-            }),
-            inputs: None,
-        };
-        let sizes = [rows, block, out.len()];
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            None,
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let order = Order::Second;
-                    space.differentiate(program, value, weights, inputs, Some(along), order, rows);
-                    space.load_cotangents(program, value, cotangent, order);
-                    space.reverse_tangent(program, weights, along, false, part.sums);
-                }
-            },
-        );
-        add_up(out, &self.sums, 0, sizes);
+        let found = self.run(pass, None, |mut block| {
+            block.differentiate(Order::Second);
+            block.load_cotangents(cotangent, Order::Second);
+            let (program, weights) = (block.program, block.weights);
+            if let Some(along) = block.along {
+                block
+                    .space
+                    .reverse_tangent(program, weights, along, false, block.sums);
+            }
+        });
+        found.add_up(out, 0);
+    }
+
+    /// The cotangents of the outputs at these inputs are n × C.
+    pub(super) fn check_cotangent(&self, cotangent: Matrix<'_, R>, inputs: Matrix<'_, R>) {
+        let expected = [inputs.nrows(), self.outputs_count()];
+        assert_eq!([cotangent.nrows(), cotangent.ncols()], expected);
     }
 }

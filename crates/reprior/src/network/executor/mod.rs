@@ -16,6 +16,9 @@
 //! Lengths that do not agree are panics.
 
 mod derivatives;
+mod features;
+mod minibatch;
+mod pass;
 mod program;
 mod samples;
 mod sets;
@@ -26,15 +29,16 @@ mod slots;
 mod tests;
 mod workspace;
 
-use std::ops::Range;
-
 use super::Composition;
 use super::layer::ShapeError;
-use crate::compute::{Matrix, MatrixMut, Real, add_scaled, panel_rows};
+use crate::compute::{Matrix, MatrixMut, Real, panel_rows};
+use pass::Pass;
 use program::Program;
-use shares::{blocks, distribute, shares, split_rows};
 use workspace::Workspace;
 
+pub(crate) use features::{Features, Inputs, scale_by};
+pub use minibatch::GradientStatistics;
+pub(crate) use minibatch::{Dropout, Evaluation, Gradients, Minibatch, UnitSums};
 pub use several::{Factor, Factors};
 
 /// The most panels of a block: beyond that, weights are used often enough for each time that they are read.
@@ -67,27 +71,10 @@ pub struct Executor<R> {
     panels: usize,
     /// One for each thread.
     workspaces: Vec<Workspace<R>>,
-    turned: Vec<R>,
-    turned_direction: Vec<R>,
+    transposed: Vec<R>,
+    transposed_direction: Vec<R>,
     /// Sums of each share.
     sums: Vec<Vec<R>>,
-}
-
-/// A share's rows, its part of a result and its sums.
-struct Part<'a, R> {
-    rows: Range<usize>,
-    out: Option<MatrixMut<'a, R>>,
-    sums: &'a mut Vec<R>,
-    value: &'a mut f64,
-}
-
-impl<R: Real> Part<'_, R> {
-    /// The rows of `out` that are `rows` of the data.
-    fn rows_of_out(&mut self, rows: &Range<usize>) -> Option<MatrixMut<'_, R>> {
-        let first = rows.start - self.rows.start;
-        let out = self.out.as_mut()?;
-        Some(out.as_mut().subrows_mut(first, rows.len()))
-    }
 }
 
 impl<R: Real> Executor<R> {
@@ -104,8 +91,8 @@ impl<R: Real> Executor<R> {
             program,
             panels: panels.clamp(1, MOST_PANELS),
             workspaces: vec![Workspace::new(0)],
-            turned: Vec::new(),
-            turned_direction: Vec::new(),
+            transposed: Vec::new(),
+            transposed_direction: Vec::new(),
             sums: Vec::new(),
         }
         .with_threads(1))
@@ -160,127 +147,34 @@ impl<R: Real> Executor<R> {
     pub fn bytes(&self) -> usize {
         let spaces: usize = self.workspaces.iter().map(Workspace::total).sum();
         let sums: usize = self.sums.iter().map(Vec::len).sum();
-        (spaces + sums + self.turned.len() + self.turned_direction.len()) * R::BYTES
+        (spaces + sums + self.transposed.len() + self.transposed_direction.len()) * R::BYTES
     }
 
     /// `out` (n × d_L) ← the features below the readout. Of `weights` the readout's may be left out.
     pub fn features(&mut self, weights: &[R], inputs: Matrix<'_, R>, out: MatrixMut<'_, R>) {
-        let steps = self.program.steps.len() - 1;
-        let missing = self.program.steps[steps].weights.len();
-        assert!([0, missing].contains(&(self.parameters() - weights.len())));
-        self.run_forward(weights, inputs, steps, self.program.features, out);
+        let pass = Pass {
+            value: self.program.features,
+            ..self.plain_pass(weights, inputs)
+        };
+        self.run_forward(pass, out);
     }
 
     /// `out` (n × C) ← the outputs.
     pub fn outputs(&mut self, weights: &[R], inputs: Matrix<'_, R>, out: MatrixMut<'_, R>) {
-        assert_eq!(weights.len(), self.parameters());
-        let (steps, value) = (self.program.steps.len(), self.program.outputs);
-        self.run_forward(weights, inputs, steps, value, out);
+        let pass = self.plain_pass(weights, inputs);
+        self.run_forward(pass, out);
     }
 
-    fn run_forward(
-        &mut self,
-        weights: &[R],
-        inputs: Matrix<'_, R>,
-        steps: usize,
-        value: usize,
-        out: MatrixMut<'_, R>,
-    ) {
-        let (rows, block) = (inputs.nrows(), self.block_rows());
-        assert_eq!(inputs.ncols(), self.inputs_count());
-        assert_eq!(
-            [out.nrows(), out.ncols()],
-            [rows, self.program.values[value]]
-        );
-        let program = &self.program;
-        let sizes = [rows, block, 0];
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            Some(out),
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    space.forward(program, steps, weights, inputs, rows.clone());
-                    if let Some(out) = part.rows_of_out(&rows) {
-                        space.copy_forward(program, value, out);
-                    }
-                }
-            },
-        );
-    }
-
-    fn check(&self, weights: &[R], inputs: Matrix<'_, R>) {
-        assert_eq!(weights.len(), self.parameters());
-        assert_eq!(inputs.ncols(), self.inputs_count());
-    }
-}
-
-/// Shares `rows` rows among the workspaces: `work` is done once for each share. Returns the shares' values, added up in order.
-/// `length` numbers of sums for each share begin at zero; they are added up in order by [`add_up`].
-fn run<R: Real>(
-    workspaces: &mut [Workspace<R>],
-    sums: &mut Vec<Vec<R>>,
-    [rows, block, length]: [usize; 3],
-    out: Option<MatrixMut<'_, R>>,
-    work: impl Fn(&mut Workspace<R>, &mut Part<'_, R>) + Sync,
-) -> f64 {
-    let shares = shares(rows, block, length);
-    if sums.len() < shares.len() {
-        sums.resize_with(shares.len(), Vec::new);
-    }
-    let mut values = vec![0.0; shares.len()];
-    let mut outs = out.map(|out| split_rows(out, &shares).into_iter());
-    let parts = shares.iter().zip(sums).zip(&mut values);
-    let parts = parts.map(|((rows, sums), value)| Part {
-        rows: rows.clone(),
-        out: outs.as_mut().and_then(Iterator::next),
-        sums,
-        value,
-    });
-    distribute(
-        workspaces,
-        parts.collect(),
-        |space, mut part: Part<'_, R>| {
-            part.sums.clear();
-            part.sums.resize(length, R::ZERO);
-            work(space, &mut part);
-        },
-    );
-    values.iter().sum()
-}
-
-/// total ← the sums of all shares of a [`run`] with the same sizes, from number `from` of these on.
-fn add_up<R: Real>(
-    total: &mut [R],
-    sums: &[Vec<R>],
-    from: usize,
-    [rows, block, length]: [usize; 3],
-) {
-    let count = shares(rows, block, length).len();
-    if total.is_empty() {
-        return;
-    }
-    let own = from..from + total.len();
-    match sums[..count].split_first() {
-        Some((first, others)) => {
-            total.copy_from_slice(&first[own.clone()]);
-            for other in others {
-                add_scaled(total, 1.0, &other[own.clone()]);
+    fn run_forward(&mut self, pass: Pass<'_, R>, out: MatrixMut<'_, R>) {
+        assert_eq!(out.ncols(), self.program.values[pass.value]);
+        self.run(pass, Some(out), |block| {
+            let (program, value, rows) = (block.program, block.value, block.rows);
+            block
+                .space
+                .forward(program, value, pass.weights, pass.inputs, rows);
+            if let Some(out) = block.out {
+                block.space.copy_forward(program, value, out);
             }
-        }
-        None => total.fill(R::ZERO),
-    }
-}
-
-/// Writes the turned weights of every step whose input has a cotangent.
-fn turn<R: Real>(program: &Program<R>, weights: &[R], to_inputs: bool, turned: &mut Vec<R>) {
-    turned.resize(program.turned, R::ZERO);
-    let steps = program.steps.iter();
-    for step in steps.filter(|step| step.input > 0 || to_inputs) {
-        // the readout's may be missing
-        if let Some(own) = weights.get(step.weights.clone()) {
-            step.operation.turn(own, &mut turned[step.turned.clone()]);
-        }
+        });
     }
 }

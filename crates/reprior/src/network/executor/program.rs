@@ -24,8 +24,8 @@ pub(super) struct Step<R> {
     pub output: usize,
     /// Its own among all parameters.
     pub weights: Range<usize>,
-    /// Its own among all turned weights.
-    pub turned: Range<usize>,
+    /// Its own among all transposed weights.
+    pub transposed: Range<usize>,
     /// Its own among all matrices of Kronecker-factored curvature.
     pub kronecker: Range<usize>,
     /// Where derivatives are kept: a thing of [`Memory::values`], and whether the input's own buffer is that.
@@ -44,7 +44,7 @@ pub(super) struct Program<R> {
     pub features: usize,
     pub outputs: usize,
     pub parameters: usize,
-    pub turned: usize,
+    pub transposed: usize,
     pub kronecker: usize,
     /// With nothing kept, for forward passes alone.
     pub forward: Slots,
@@ -71,7 +71,7 @@ struct Builder<R> {
     steps: Vec<Step<R>>,
     values: Vec<usize>,
     parameters: usize,
-    turned: usize,
+    transposed: usize,
     kronecker: usize,
 }
 
@@ -84,7 +84,7 @@ impl<R: Real> Program<R> {
             steps: Vec::new(),
             values: vec![network.input.features()],
             parameters: 0,
-            turned: 0,
+            transposed: 0,
             kronecker: 0,
         };
         let mut features = 0;
@@ -110,15 +110,16 @@ impl<R: Real> Builder<R> {
 
     fn step(&mut self, operation: impl Operation<R> + 'static, input: usize, output: usize) {
         let weights = self.parameters..self.parameters + operation.parameters();
-        let turned = self.turned..self.turned + operation.turned();
+        let transposed = self.transposed..self.transposed + operation.transposed_len();
         let kronecker = self.kronecker..self.kronecker + operation.kronecker_len();
-        (self.parameters, self.turned, self.kronecker) = (weights.end, turned.end, kronecker.end);
+        (self.parameters, self.transposed, self.kronecker) =
+            (weights.end, transposed.end, kronecker.end);
         self.steps.push(Step {
             operation: Box::new(operation),
             input,
             output,
             weights,
-            turned,
+            transposed,
             kronecker,
             derivative: None,
             adds_cotangent: false,
@@ -253,7 +254,7 @@ impl<R: Real> Builder<R> {
             features,
             outputs,
             parameters: self.parameters,
-            turned: self.turned,
+            transposed: self.transposed,
             kronecker: self.kronecker,
             steps: self.steps,
             values: self.values,

@@ -2,9 +2,10 @@
 //!
 //! Gradients of single samples are kept for one panel at a time.
 
-use super::workspace::{Along, Order, Weights};
-use super::{Executor, blocks, run, turn};
-use crate::compute::{Matrix, MatrixMut, Real, panel_rows};
+use super::Executor;
+use super::pass::{Pass, Reverse};
+use super::workspace::{Along, Order};
+use crate::compute::{Matrix, MatrixMut, Real};
 
 impl<R: Real> Executor<R> {
     /// `out` (n × parameters) ← the vjp of each sample by itself: row i is J_iᵀ·c_i for row c_i of `cotangent` (n × C). With
@@ -16,36 +17,20 @@ impl<R: Real> Executor<R> {
         cotangent: Matrix<'_, R>,
         out: MatrixMut<'_, R>,
     ) {
-        self.check(weights, inputs);
-        let (rows, block) = (inputs.nrows(), panel_rows::<R>());
-        assert_eq!(
-            [cotangent.nrows(), cotangent.ncols()],
-            [rows, self.outputs_count()]
-        );
-        assert_eq!([out.nrows(), out.ncols()], [rows, weights.len()]);
-        turn(&self.program, weights, false, &mut self.turned);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
+        self.check_cotangent(cotangent, inputs);
+        assert_eq!(out.ncols(), weights.len());
+        let pass = Pass {
+            reverse: Reverse::ToParameters,
+            ..self.pass_of_panels(weights, inputs)
         };
-        let sizes = [rows, block, 0];
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            Some(out),
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let (own, order) = (rows.clone(), Order::First);
-                    space.differentiate(program, value, weights, inputs, None, order, own);
-                    space.load_cotangents(program, value, cotangent, order);
-                    if let Some(out) = part.rows_of_out(&rows) {
-                        space.reverse_split(program, weights, out);
-                    }
-                }
-            },
-        );
+        self.run(pass, Some(out), |mut block| {
+            block.differentiate(Order::First);
+            block.load_cotangents(cotangent, Order::First);
+            let (program, weights) = (block.program, block.weights);
+            if let Some(out) = block.out {
+                block.space.reverse_per_sample(program, weights, out);
+            }
+        });
     }
 
     /// `out` (n × parameters) ← the [Hessian product](Self::hessian_product) of each sample by itself: row i is H_i·`direction`
@@ -59,44 +44,22 @@ impl<R: Real> Executor<R> {
         direction: &[R],
         out: MatrixMut<'_, R>,
     ) {
-        self.check(weights, inputs);
-        assert_eq!(direction.len(), weights.len());
-        let (rows, block) = (inputs.nrows(), panel_rows::<R>());
-        assert_eq!(
-            [cotangent.nrows(), cotangent.ncols()],
-            [rows, self.outputs_count()]
-        );
-        assert_eq!([out.nrows(), out.ncols()], [rows, weights.len()]);
-        turn(&self.program, weights, false, &mut self.turned);
-        turn(&self.program, direction, false, &mut self.turned_direction);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
+        self.check_cotangent(cotangent, inputs);
+        assert_eq!([direction.len(), out.ncols()], [weights.len(); 2]);
+        let pass = Pass {
+            along: Some(Along::weights(direction)),
+            reverse: Reverse::ToParameters,
+            ..self.pass_of_panels(weights, inputs)
         };
-        let along = Along {
-            weights: Some(Weights {
-                values: direction,
-                turned: &self.turned_direction,
-            }),
-            inputs: None,
-        };
-        let sizes = [rows, block, 0];
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            Some(out),
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let (own, order) = (rows.clone(), Order::Second);
-                    space.differentiate(program, value, weights, inputs, Some(along), order, own);
-                    space.load_cotangents(program, value, cotangent, order);
-                    if let Some(out) = part.rows_of_out(&rows) {
-                        space.reverse_tangent_split(program, weights, along, out);
-                    }
-                }
-            },
-        );
+        self.run(pass, Some(out), |mut block| {
+            block.differentiate(Order::Second);
+            block.load_cotangents(cotangent, Order::Second);
+            let (program, weights) = (block.program, block.weights);
+            if let (Some(out), Some(along)) = (block.out, block.along) {
+                block
+                    .space
+                    .reverse_tangent_per_sample(program, weights, along, out);
+            }
+        });
     }
 }

@@ -59,7 +59,7 @@ impl<R: Real> Workspace<R> {
         let has_parameters = |step: &&Step<R>| !step.weights.is_empty();
         let mut layer = program.steps.iter().filter(has_parameters).count();
         let mut sets = take(&mut self.sets);
-        let mut split = take(&mut self.split);
+        let mut scratch = take(&mut self.scratch);
         for step in program.steps.iter().rev() {
             let [input, output] = [step.input, step.output].map(|v| self.length(program.values[v]));
             if !step.weights.is_empty() {
@@ -70,7 +70,7 @@ impl<R: Real> Workspace<R> {
                     length: output,
                 };
                 let point = self.point(program, step, weights, usize::MAX);
-                visit(step, layer, point, cotangents, &mut split);
+                visit(step, layer, point, cotangents, &mut scratch);
             }
             if step.input == 0 {
                 continue;
@@ -87,6 +87,6 @@ impl<R: Real> Workspace<R> {
                 swap(&mut self.cotangents, set);
             }
         }
-        (self.sets, self.split) = (sets, split);
+        (self.sets, self.scratch) = (sets, scratch);
     }
 }

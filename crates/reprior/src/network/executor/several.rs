@@ -4,9 +4,10 @@
 //! Cost, in units of a forward pass: 2 for a jvp, 3.5 for a Gauss-Newton product, about 1 for a cotangent down to the inputs of
 //! the first layer. Memory: the sums of all directions for each share of the rows.
 
-use super::workspace::{Order, Sums, Weights};
-use super::{Curvature, Executor, add_up, blocks, run, turn};
-use crate::compute::{Matrix, MatrixMut, Real, panel_rows};
+use super::pass::{Pass, Reverse};
+use super::workspace::{Order, Sums};
+use super::{Curvature, Executor};
+use crate::compute::{Matrix, MatrixMut, Real};
 use crate::network::operation::Spread;
 
 /// Writes one of a sample's s_c: (sample, outputs, c, s_c).
@@ -29,32 +30,22 @@ impl<R: Real> Executor<R> {
         directions: Matrix<'_, R>,
         out: MatrixMut<'_, R>,
     ) {
-        let (rows, block) = (inputs.nrows(), self.block_rows());
         let (count, outputs) = (directions.ncols(), self.outputs_count());
-        self.check(weights, inputs);
         assert_eq!(directions.nrows(), weights.len());
-        assert_eq!([out.nrows(), out.ncols()], [rows, outputs * count]);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights::plain(weights);
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            [rows, block, 0],
-            Some(out),
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let (own, order) = (rows.clone(), Order::First);
-                    space.differentiate(program, value, weights, inputs, None, order, own);
-                    for index in 0..count {
-                        space.carry(program, weights, column(directions, index));
-                        if let Some(out) = part.rows_of_out(&rows) {
-                            let out = out.subcols_mut(index * outputs, outputs);
-                            space.copy_tangents(program, order, out);
-                        }
-                    }
+        assert_eq!(out.ncols(), outputs * count);
+        let pass = self.plain_pass(weights, inputs);
+        self.run(pass, Some(out), |mut block| {
+            block.differentiate(Order::First);
+            let (program, weights) = (block.program, block.weights);
+            for index in 0..count {
+                let direction = column(directions, index);
+                block.space.carry(program, weights, direction);
+                if let Some(out) = &mut block.out {
+                    let out = out.as_mut().subcols_mut(index * outputs, outputs);
+                    block.space.copy_tangents(program, Order::First, out);
                 }
-            },
-        );
+            }
+        });
     }
 
     /// `out` (parameters × k) ← the [Gauss-Newton product](Self::gauss_newton_product) with each column of `directions`
@@ -67,47 +58,33 @@ impl<R: Real> Executor<R> {
         directions: Matrix<'_, R>,
         mut out: MatrixMut<'_, R>,
     ) {
-        self.check(weights, inputs);
         let (parameters, count) = (weights.len(), directions.ncols());
         assert_eq!([directions.nrows(), out.nrows()], [parameters; 2]);
         assert_eq!(out.ncols(), count);
-        let (rows, block) = (inputs.nrows(), self.block_rows());
-        turn(&self.program, weights, false, &mut self.turned);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
+        let pass = Pass {
+            reverse: Reverse::ToParameters,
+            sums: parameters * count,
+            ..self.plain_pass(weights, inputs)
         };
-        let sizes = [rows, block, parameters * count];
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            None,
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let order = Order::First;
-                    space.differentiate(program, value, weights, inputs, None, order, rows);
-                    let sums = part.sums.chunks_exact_mut(parameters);
-                    for (index, sums) in sums.enumerate() {
-                        space.carry(program, weights, column(directions, index));
-                        space.visit_outputs(
-                            program,
-                            true,
-                            order,
-                            &mut |sample, y, tangent, out, _| {
-                                out.copy_from_slice(tangent);
-                                curvature(sample, y, out);
-                            },
-                        );
-                        space.reverse(program, weights, value, Sums::plain(sums), false);
-                    }
-                }
-            },
-        );
+        let found = self.run(pass, None, |mut block| {
+            block.differentiate(Order::First);
+            let (program, weights) = (block.program, block.weights);
+            let sums = std::mem::take(&mut block.sums);
+            for (index, sums) in sums.chunks_exact_mut(parameters).enumerate() {
+                let direction = column(directions, index);
+                block.space.carry(program, weights, direction);
+                let mut visit = |sample, y: &[R], tangent: &[R], out: &mut [R], _: &mut [R]| {
+                    out.copy_from_slice(tangent);
+                    curvature(sample, y, out);
+                };
+                let order = Order::First;
+                block.space.visit_outputs(program, true, order, &mut visit);
+                block.reverse(Sums::plain(sums), false);
+            }
+        });
         for (index, out) in out.as_mut().col_iter_mut().enumerate() {
             if let Some(out) = out.try_as_col_major_mut() {
-                add_up(out.as_slice_mut(), &self.sums, index * parameters, sizes);
+                found.add_up(out.as_slice_mut(), index * parameters);
             }
         }
     }
@@ -123,48 +100,37 @@ impl<R: Real> Executor<R> {
         squares: &mut [R],
         kronecker: &mut [R],
     ) {
-        self.check(weights, inputs);
         let lengths = [squares.len(), kronecker.len()];
         for (length, whole) in lengths.iter().zip([weights.len(), self.program.kronecker]) {
             assert!(*length == 0 || *length == whole);
         }
-        let (rows, block) = (inputs.nrows(), self.block_rows());
-        turn(&self.program, weights, false, &mut self.turned);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
+        let pass = Pass {
+            reverse: Reverse::ToParameters,
+            sums: lengths[0] + lengths[1],
+            ..self.plain_pass(weights, inputs)
         };
-        let sizes = [rows, block, lengths[0] + lengths[1]];
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            sizes,
-            None,
-            |space, part| {
-                for rows in blocks(part.rows.clone(), block) {
-                    let (order, samples) = (Order::First, rows.len());
-                    space.differentiate(program, value, weights, inputs, None, order, rows);
-                    space.load_sets(program, factors.count, factors.write);
-                    let (squares, kronecker) = part.sums.split_at_mut(lengths[0]);
-                    space.reverse_sets(program, weights, |step, _, point, cotangents, split| {
-                        if let Some(squares) = squares.get_mut(step.weights.clone()) {
-                            let operation = &step.operation;
-                            operation.squares(point, cotangents, split, squares);
+        let found = self.run(pass, None, |mut block| {
+            block.differentiate(Order::First);
+            let (program, weights, samples) = (block.program, block.weights, block.rows.len());
+            block.space.load_sets(program, factors.count, factors.write);
+            let (squares, kronecker) = block.sums.split_at_mut(lengths[0]);
+            block
+                .space
+                .reverse_sets(program, weights, |step, _, point, cotangents, scratch| {
+                    let operation = &step.operation;
+                    if let Some(squares) = squares.get_mut(step.weights.clone()) {
+                        operation.squares(point, cotangents, scratch, squares);
+                    }
+                    if let Some(own) = kronecker.get_mut(step.kronecker.clone()) {
+                        operation.kronecker_inputs(point, samples, scratch, own);
+                        for cotangent in cotangents.iter() {
+                            operation.kronecker_outputs(point, cotangent, scratch, own);
                         }
-                        if let Some(own) = kronecker.get_mut(step.kronecker.clone()) {
-                            step.operation.kronecker_inputs(point, samples, split, own);
-                            for cotangent in cotangents.iter() {
-                                let operation = &step.operation;
-                                operation.kronecker_outputs(point, cotangent, split, own);
-                            }
-                        }
-                    });
-                }
-            },
-        );
-        add_up(squares, &self.sums, 0, sizes);
-        add_up(kronecker, &self.sums, lengths[0], sizes);
+                    }
+                });
+        });
+        found.add_up(squares, 0);
+        found.add_up(kronecker, lengths[0]);
     }
 
     /// `out` (n × C²) ← JΣJᵀ of each sample, C × C column-major, for parameters of covariance Σ that are independent from layer
@@ -179,52 +145,45 @@ impl<R: Real> Executor<R> {
         spreads: &[Spread<'_, R>],
         out: MatrixMut<'_, R>,
     ) {
-        self.check(weights, inputs);
-        let (rows, block, outputs) = (inputs.nrows(), panel_rows::<R>(), self.outputs_count());
-        assert_eq!([out.nrows(), out.ncols()], [rows, outputs * outputs]);
-        turn(&self.program, weights, false, &mut self.turned);
-        let (program, value) = (&self.program, self.program.outputs);
-        let weights = Weights {
-            values: weights,
-            turned: &self.turned,
-        };
+        let outputs = self.outputs_count();
+        assert_eq!(out.ncols(), outputs * outputs);
         let unit = |_: usize, _: &[R], which: usize, cotangent: &mut [R]| {
             cotangent.fill(R::ZERO);
             cotangent[which] = R::ONE;
         };
-        run(
-            &mut self.workspaces,
-            &mut self.sums,
-            [rows, block, 0],
-            Some(out),
-            |space, part| {
-                let mut sums = vec![R::ZERO; outputs * outputs * block];
-                for rows in blocks(part.rows.clone(), block) {
-                    let (own, order) = (rows.clone(), Order::First);
-                    space.differentiate(program, value, weights, inputs, None, order, own);
-                    space.load_sets(program, outputs, &unit);
-                    sums.fill(R::ZERO);
-                    space.reverse_sets(program, weights, |step, layer, at, cotangents, split| {
-                        let spread = spreads[layer];
-                        let operation = &step.operation;
-                        operation.covariance(at, cotangents, spread, split, &mut sums);
-                    });
-                    if let Some(mut out) = part.rows_of_out(&rows) {
-                        for column in 0..outputs {
-                            for row in 0..outputs {
-                                // only the lower half was made
-                                let from = column.min(row) * outputs + column.max(row);
-                                let from = &sums[from * block..][..rows.len()];
-                                let to = out.as_mut().col_mut(column * outputs + row);
-                                for (to, &value) in to.iter_mut().zip(from) {
-                                    *to = value;
-                                }
-                            }
+        let pass = Pass {
+            reverse: Reverse::ToParameters,
+            ..self.pass_of_panels(weights, inputs)
+        };
+        let height = pass.block;
+        self.run(pass, Some(out), |mut block| {
+            block.differentiate(Order::First);
+            let (program, weights) = (block.program, block.weights);
+            block.space.load_sets(program, outputs, &unit);
+            let mut sums = std::mem::take(&mut block.space.products);
+            sums.clear();
+            sums.resize(outputs * outputs * height, R::ZERO);
+            block
+                .space
+                .reverse_sets(program, weights, |step, layer, at, cotangents, scratch| {
+                    let (spread, operation) = (spreads[layer], &step.operation);
+                    operation.covariance(at, cotangents, spread, scratch, &mut sums);
+                });
+            for column in 0..outputs {
+                for row in 0..outputs {
+                    // only the lower half was made
+                    let from = column.min(row) * outputs + column.max(row);
+                    let from = &sums[from * height..][..block.rows.len()];
+                    if let Some(out) = &mut block.out {
+                        let to = out.as_mut().col_mut(column * outputs + row);
+                        for (to, &value) in to.iter_mut().zip(from) {
+                            *to = value;
                         }
                     }
                 }
-            },
-        );
+            }
+            block.space.products = sums;
+        });
     }
 }
 

@@ -14,23 +14,6 @@ fn noise<R: Real>(count: usize, index: u64) -> Vec<R> {
     values
 }
 
-/// H = I/σ².
-fn gaussian_curvature(sigma: f64) -> impl Fn(usize, &[f64], &mut [f64]) + Sync {
-    move |_, _, tangent| tangent.iter_mut().for_each(|value| *value /= sigma * sigma)
-}
-
-/// H = diag(p) − p·pᵀ with p = softmax(outputs).
-fn categorical_curvature() -> impl Fn(usize, &[f64], &mut [f64]) + Sync {
-    |_, outputs, tangent| {
-        let total: f64 = outputs.iter().map(|y| y.exp()).sum();
-        let p: Vec<f64> = outputs.iter().map(|y| y.exp() / total).collect();
-        let mean = dot(&p, tangent);
-        for (value, p) in tangent.iter_mut().zip(p) {
-            *value = p * (*value - mean);
-        }
-    }
-}
-
 /// Layers at random; with `is_smooth` only such as have derivatives everywhere.
 struct Choice {
     stream: Stream,
@@ -776,4 +759,33 @@ fn inputs_may_have_rows_one_after_the_other() {
         view,
     );
     assert_eq!(out, case.outputs(&case.weights, &case.inputs));
+}
+
+/// Gaussian with standard deviation `sigma`: H = I/σ².
+fn gaussian_curvature<R: Real>(sigma: f64) -> impl Fn(usize, &[R], &mut [R]) + Sync {
+    let precision = R::from_f64(1.0 / (sigma * sigma));
+    move |_, _, tangent| {
+        for value in tangent {
+            *value = precision * *value;
+        }
+    }
+}
+
+/// Categorical with logits as outputs: H = diag(p) − p·pᵀ with p = softmax(outputs).
+fn categorical_curvature<R: Real>() -> impl Fn(usize, &[R], &mut [R]) + Sync {
+    |_, outputs, tangent| {
+        let logits = || outputs.iter().map(|y| y.to_f64());
+        let largest = logits().fold(f64::NEG_INFINITY, f64::max);
+        let (mut total, mut mean) = (0.0, 0.0);
+        for (logit, value) in logits().zip(&*tangent) {
+            let weight = (logit - largest).exp();
+            total += weight;
+            mean += weight * value.to_f64();
+        }
+        mean /= total;
+        for (logit, value) in logits().zip(tangent) {
+            let p = (logit - largest).exp() / total;
+            *value = R::from_f64(p * (value.to_f64() - mean));
+        }
+    }
 }

@@ -8,12 +8,12 @@ use super::slots::Slots;
 use crate::compute::{Matrix, MatrixMut, Real, panel_rows};
 use crate::network::operation::{Cotangent, Direction, MomentSums, Point};
 
-/// Parameters with what [`Operation::turn`](crate::network::operation::Operation::turn) made of them.
+/// Parameters with what [`Operation::transpose`](crate::network::operation::Operation::transpose) made of them.
 #[derive(Clone, Copy)]
 pub(super) struct Weights<'a, R> {
     pub values: &'a [R],
     /// Empty if there is no vjp to come.
-    pub turned: &'a [R],
+    pub transposed: &'a [R],
 }
 
 impl<'a, R> Weights<'a, R> {
@@ -21,7 +21,7 @@ impl<'a, R> Weights<'a, R> {
     pub fn plain(values: &'a [R]) -> Self {
         Self {
             values,
-            turned: &[],
+            transposed: &[],
         }
     }
 }
@@ -31,6 +31,16 @@ impl<'a, R> Weights<'a, R> {
 pub(super) struct Along<'a, R> {
     pub weights: Option<Weights<'a, R>>,
     pub inputs: Option<Matrix<'a, R>>,
+}
+
+impl<'a, R> Along<'a, R> {
+    /// Of the parameters alone.
+    pub fn weights(direction: &'a [R]) -> Self {
+        Self {
+            weights: Some(Weights::plain(direction)),
+            inputs: None,
+        }
+    }
 }
 
 /// What a pass is to keep for later ones.
@@ -44,9 +54,9 @@ pub(super) enum Order {
 
 /// Where the reverse pass adds what it finds.
 pub(super) struct Sums<'a, R> {
-    /// The gradient; if `is_split` not summed over the samples of the one panel that there is then.
+    /// The gradient; if `is_per_sample` not summed over the samples of the one panel that there is then.
     pub gradient: &'a mut [R],
-    pub is_split: bool,
+    pub is_per_sample: bool,
     /// Products of single samples' gradients, see [`MomentSums`]; empty if not wanted.
     pub squares: &'a mut [R],
     pub cross: &'a mut [R],
@@ -59,7 +69,7 @@ impl<'a, R> Sums<'a, R> {
     pub fn plain(gradient: &'a mut [R]) -> Self {
         Self {
             gradient,
-            is_split: false,
+            is_per_sample: false,
             squares: &mut [],
             cross: &mut [],
             kronecker: &mut [],
@@ -83,8 +93,10 @@ pub(super) struct Workspace<R> {
     pub(super) sets: Vec<Vec<Vec<R>>>,
     /// One sample's outputs, their tangents, cotangents and these one's tangents.
     pub(super) sample: [Vec<R>; 4],
-    /// A panel's gradients, sample by sample.
-    pub(super) split: Vec<R>,
+    /// Work space: mostly a panel's gradients, sample by sample.
+    pub(super) scratch: Vec<R>,
+    /// Products of all pairs of a panel's gradients.
+    pub(super) products: Vec<R>,
 }
 
 /// What is done with one sample once its outputs are known: its number, outputs, their tangents, and where to write cotangents
@@ -114,7 +126,7 @@ impl<R: Real> Workspace<R> {
             .chain(self.sets.iter().flatten())
             .map(Vec::len)
             .sum::<usize>()
-            + self.split.len()
+            + self.scratch.len()
     }
 
     /// Numbers of `features` features of the block.
@@ -132,11 +144,11 @@ impl<R: Real> Workspace<R> {
         self.capacity * panel_rows::<R>()
     }
 
-    /// Runs the first `steps` steps, keeping nothing; what they left is read by [`copy_forward`](Self::copy_forward).
+    /// Runs the steps up to `value`, the features or the outputs, keeping nothing; what they left is read by [`copy_forward`](Self::copy_forward).
     pub fn forward(
         &mut self,
         program: &Program<R>,
-        steps: usize,
+        value: usize,
         weights: &[R],
         inputs: Matrix<'_, R>,
         rows: Range<usize>,
@@ -148,7 +160,7 @@ impl<R: Real> Workspace<R> {
         let length = self.length(program.values[0]);
         let rows = self.rows.clone();
         load(&mut self.forward[slots.of[0]][..length], inputs, rows);
-        for step in &program.steps[..steps] {
+        for step in steps_below(program, value) {
             let [input, output] = [step.input, step.output].map(|v| self.length(program.values[v]));
             let mut out = take(&mut self.forward[slots.of[step.output]]);
             let from = &self.forward[slots.of[step.input]][..input];
@@ -213,10 +225,7 @@ impl<R: Real> Workspace<R> {
     pub fn carry(&mut self, program: &Program<R>, weights: Weights<'_, R>, direction: &[R]) {
         let (slots, numbers) = (&program.memory.tangents, self.numbers());
         make(&mut self.tangents, &slots.lengths, numbers);
-        let along = Along {
-            weights: Some(Weights::plain(direction)),
-            inputs: None,
-        };
+        let along = Along::weights(direction);
         for step in &program.steps {
             self.step_tangent(program, step, weights, along, slots, usize::MAX);
         }
@@ -294,7 +303,10 @@ impl<R: Real> Workspace<R> {
         Point {
             panels: self.panels,
             weights: &weights.values[step.weights.clone()],
-            turned: weights.turned.get(step.turned.clone()).unwrap_or(&[]),
+            transposed: weights
+                .transposed
+                .get(step.transposed.clone())
+                .unwrap_or(&[]),
             input: view(step.input, input),
             output: view(step.output, output),
             derivative: step.derivative.map_or(&[], |(thing, _)| view(thing, input)),
@@ -315,8 +327,11 @@ impl<R: Real> Workspace<R> {
             weights: along
                 .weights
                 .map(|weights| &weights.values[step.weights.clone()]),
-            turned: along.weights.map_or(&[], |weights| {
-                weights.turned.get(step.turned.clone()).unwrap_or(&[])
+            transposed: along.weights.map_or(&[], |weights| {
+                weights
+                    .transposed
+                    .get(step.transposed.clone())
+                    .unwrap_or(&[])
             }),
             input: has_input.then(|| &self.tangents[slots.of[step.input]][..length]),
         }
@@ -411,39 +426,39 @@ impl<R: Real> Workspace<R> {
         let slots = &program.memory.cotangents;
         let Sums {
             gradient,
-            is_split,
+            is_per_sample,
             squares,
             cross,
             kronecker,
         } = sums;
-        let copies = if is_split { panel_rows::<R>() } else { 1 };
+        let copies = if is_per_sample { panel_rows::<R>() } else { 1 };
         for step in steps_below(program, from).iter().rev() {
             let [input, output] = [step.input, step.output].map(|v| self.length(program.values[v]));
             let own = step.weights.start * copies..step.weights.end * copies;
             let point = self.point(program, step, weights, usize::MAX);
             let cotangent = &self.cotangents[slots.of[step.output]][..output];
             step.operation
-                .vjp_weights(point, cotangent, is_split, &mut gradient[own]);
+                .vjp_weights(point, cotangent, is_per_sample, &mut gradient[own]);
             if let Some(squares) = squares.get_mut(step.weights.clone()) {
-                let mut split = take(&mut self.split);
+                let mut scratch = take(&mut self.scratch);
                 let point = self.point(program, step, weights, usize::MAX);
                 let cotangent = &self.cotangents[slots.of[step.output]][..output];
                 let moments = MomentSums {
                     squares,
                     cross: cross.get_mut(step.weights.clone()).unwrap_or(&mut []),
-                    split: &mut split,
+                    scratch: &mut scratch,
                 };
                 step.operation.moments(point, cotangent, moments);
-                self.split = split;
+                self.scratch = scratch;
             }
             if let Some(sums) = kronecker.get_mut(step.kronecker.clone()) {
-                let mut split = take(&mut self.split);
+                let mut scratch = take(&mut self.scratch);
                 let point = self.point(program, step, weights, usize::MAX);
                 let cotangent = &self.cotangents[slots.of[step.output]][..output];
                 let (samples, operation) = (self.rows.len(), &step.operation);
-                operation.kronecker_inputs(point, samples, &mut split, sums);
-                operation.kronecker_outputs(point, cotangent, &mut split, sums);
-                self.split = split;
+                operation.kronecker_inputs(point, samples, &mut scratch, sums);
+                operation.kronecker_outputs(point, cotangent, &mut scratch, sums);
+                self.scratch = scratch;
             }
             if step.input > 0 || to_inputs {
                 let mut out = take(&mut self.cotangents[slots.of[step.input]]);
@@ -458,17 +473,17 @@ impl<R: Real> Workspace<R> {
     }
 
     /// The reverse pass from the outputs with tangents, after a pass of second order: adds the tangent of the gradient to
-    /// `gradient`; if `is_split` not summed over the samples of the one panel that there is then.
+    /// `gradient`; if `is_per_sample` not summed over the samples of the one panel that there is then.
     pub fn reverse_tangent(
         &mut self,
         program: &Program<R>,
         weights: Weights<'_, R>,
         along: Along<'_, R>,
-        is_split: bool,
+        is_per_sample: bool,
         gradient: &mut [R],
     ) {
         let slots = &program.memory.cotangents;
-        let copies = if is_split { panel_rows::<R>() } else { 1 };
+        let copies = if is_per_sample { panel_rows::<R>() } else { 1 };
         let tangents = tangent_slots(program, Order::Second);
         let mut derivatives = program.memory.second.len();
         for step in program.steps.iter().rev() {
@@ -485,7 +500,7 @@ impl<R: Real> Workspace<R> {
             };
             let (operation, adds) = (&step.operation, step.adds_cotangent);
             let own = &mut gradient[step.weights.start * copies..step.weights.end * copies];
-            operation.vjp_weights_tangent(point, direction, cotangent, is_split, own);
+            operation.vjp_weights_tangent(point, direction, cotangent, is_per_sample, own);
             if step.input > 0 {
                 operation.vjp_input(point, cotangent.value, adds, &mut out[..input]);
                 let out = &mut out_tangent[..input];
@@ -504,43 +519,43 @@ impl<R: Real> Workspace<R> {
     }
 
     /// As [`reverse`](Self::reverse) from the outputs of one panel, each sample's gradient to a row of `out`.
-    pub fn reverse_split(
+    pub fn reverse_per_sample(
         &mut self,
         program: &Program<R>,
         weights: Weights<'_, R>,
         out: MatrixMut<'_, R>,
     ) {
-        let mut split = take(&mut self.split);
-        split.clear();
-        split.resize(program.parameters * panel_rows::<R>(), R::ZERO);
+        let mut scratch = take(&mut self.scratch);
+        scratch.clear();
+        scratch.resize(program.parameters * panel_rows::<R>(), R::ZERO);
         self.reverse(
             program,
             weights,
             program.outputs,
             Sums {
-                is_split: true,
-                ..Sums::plain(&mut split)
+                is_per_sample: true,
+                ..Sums::plain(&mut scratch)
             },
             false,
         );
-        store(out, &split);
-        self.split = split;
+        store(out, &scratch);
+        self.scratch = scratch;
     }
 
     /// As [`reverse_tangent`](Self::reverse_tangent) of one panel, each sample's to a row of `out`.
-    pub fn reverse_tangent_split(
+    pub fn reverse_tangent_per_sample(
         &mut self,
         program: &Program<R>,
         weights: Weights<'_, R>,
         along: Along<'_, R>,
         out: MatrixMut<'_, R>,
     ) {
-        let mut split = take(&mut self.split);
-        split.clear();
-        split.resize(program.parameters * panel_rows::<R>(), R::ZERO);
-        self.reverse_tangent(program, weights, along, true, &mut split);
-        store(out, &split);
-        self.split = split;
+        let mut scratch = take(&mut self.scratch);
+        scratch.clear();
+        scratch.resize(program.parameters * panel_rows::<R>(), R::ZERO);
+        self.reverse_tangent(program, weights, along, true, &mut scratch);
+        store(out, &scratch);
+        self.scratch = scratch;
     }
 }
 

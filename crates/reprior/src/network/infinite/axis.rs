@@ -5,53 +5,12 @@
 //! at hand of one axis are a sorted list; on two axes they are the products of two lists.
 //!
 //! Convolutions, means of windows and flattening are linear in covariances and act on rows and columns one after the other.
-//! A layer says, displacement by displacement and position by position, which covariances of its input make one of its
-//! output ([`Term`]s); what follows one another in memory is merged into runs. Convolutions of stride 1 keep the
+//! A [layer](AxisTerms) says, displacement by displacement and position by position, which covariances of its input make one of its
+//! output; what follows one another in memory is merged into runs. Convolutions of stride 1 keep the
 //! displacement: they are box filters along the diagonals of the covariance matrix (Arora et al. 2019, section 4.3).
 
+use super::super::layer::AxisTerms;
 use crate::compute::simd;
-
-/// weight × the input's covariance at (displacement, position).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::network) struct Term {
-    pub displacement: usize,
-    pub position: usize,
-    pub weight: f64,
-}
-
-impl Term {
-    /// The pair of `position` in one image and `other` in the other, along an axis of `length` pixels.
-    pub fn pair(length: usize, position: usize, other: usize, weight: f64) -> Self {
-        Self {
-            displacement: (other + length - position) % length,
-            position,
-            weight,
-        }
-    }
-}
-
-/// One axis of a linear layer.
-pub(in crate::network) trait AxisTerms {
-    /// Pixels of the output along `axis`, of `length` in the input.
-    fn output_length(&self, axis: usize, length: usize) -> usize;
-
-    /// What makes the output's covariance of pixels `position` and `position + displacement` (modulo the output's length).
-    fn terms(&self, axis: usize, length: usize, displacement: usize, position: usize) -> Vec<Term>;
-
-    /// Displacements of the input that those of the output need, sorted.
-    fn needed(&self, axis: usize, length: usize, outputs: &[usize]) -> Vec<usize> {
-        let positions = self.output_length(axis, length);
-        let mut is_needed = vec![false; length];
-        for &displacement in outputs {
-            for position in 0..positions {
-                for term in self.terms(axis, length, displacement, position) {
-                    is_needed[term.displacement] = true;
-                }
-            }
-        }
-        (0..length).filter(|&at| is_needed[at]).collect()
-    }
-}
 
 /// `length` covariances at consecutive positions, added with one weight to those of the output.
 #[derive(Debug, Clone, Copy)]

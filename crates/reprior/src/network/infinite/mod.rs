@@ -4,7 +4,7 @@
 //! All layers are in the NTK parametrisation, so that Θ is the limit of J·Jᵀ over every weight and bias, readout included,
 //! for one output; different outputs are independent. Sources: Neal 1996; Lee et al. 2018 (dense); Jacot, Gabriel & Hongler
 //! 2018 (NTK); Novak et al. 2019 and Arora et al. 2019 (convolutions and pooling). Each layer's map is at the end of its own
-//! file in [`layer`](super::layer).
+//! file in [`layer`](super::layer); the recursion through all layers is in `ntk_recursion`.
 //!
 //! **Order of work.** First every image by itself, for the variances that activations need; then pairs of images, a few at a
 //! time. Below the last pooling displacements between pixels (see `axis`) are independent of one another: they are led
@@ -19,11 +19,10 @@
 mod axis;
 mod check;
 mod gram;
+mod ntk_recursion;
 mod pairs;
 mod plan;
-mod planes;
 mod samples;
-pub(in crate::network) mod tanh;
 mod workers;
 
 use thiserror::Error;
@@ -31,7 +30,6 @@ use thiserror::Error;
 use super::Composition;
 use super::layer::{Dense, Layer, Shape, ShapeError};
 use crate::compute::{Matrix, mirror_lower};
-pub(in crate::network) use axis::{AxisTerms, Term};
 use plan::{Displacements, Linear, Step};
 use samples::Samples;
 

@@ -2,8 +2,8 @@
 
 use super::InfiniteNetwork;
 use super::Kernels;
+use super::ntk_recursion::{Planes, Pool, Variances, add_linear, run};
 use super::plan::Displacements;
-use super::planes::{Planes, Pool, Variances, add_linear, run};
 use super::samples::{Block, Samples};
 use super::workers::for_each;
 use crate::compute::simd;

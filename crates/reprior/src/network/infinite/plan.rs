@@ -5,8 +5,8 @@
 //! flattened without pooling so costs pixels, not pixels², per pair of images.
 
 use super::super::Activation;
-use super::super::layer::{Flattened, GlobalMean, Layer, Shape, output_shape};
-use super::axis::{AxisMap, AxisTerms, Term};
+use super::super::layer::{AxisTerms, Flattened, GlobalMean, Layer, Shape, Term, output_shape};
+use super::axis::AxisMap;
 
 /// Sorted displacements of rows and of columns; a pair of pixels has one of each.
 pub(super) type Displacements = [Vec<usize>; 2];

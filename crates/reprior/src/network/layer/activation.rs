@@ -12,16 +12,16 @@
 //! | erf (Williams 1997, equation 11) | (2/π)·atan2(2k, e), e = √((1 + 2q)(1 + 2q') − 4k²) | 4/(πe) |
 //! | gelu (Tsuchida et al. 2021), p = (1 + q)(1 + q'), g = √(p − k²) | \[(k² + qq'g²)/(pg) + k·atan2(k, g)\]/2π + k/4 | \[k(3 + q + q' + k²/g²)/(pg) + atan2(k, g)\]/2π + 1/4 |
 //! | sin | e^{−(q + q')/2} sinh k | e^{−(q + q')/2} cosh k |
-//! | tanh | a mixture of error functions, see `network::infinite::tanh` | |
+//! | tanh | a mixture of error functions, see `tanh_moments` | |
 //!
 //! Differences of products are taken without cancellation, so that images that are equal get the exact value of their
 //! variance, and those that nearly are one as accurate as k itself allows.
 
 use std::f64::consts::{PI, TAU};
 
+use super::tanh_moments;
 use crate::compute::{Real, difference_of_products, right_angle, simd, upper_angle};
 use crate::network::Activation;
-use crate::network::infinite::tanh;
 use crate::network::operation::{Cotangent, Direction, Keeps, Operation, Point, no_tangent};
 
 /// An activation as an operation.
@@ -136,7 +136,7 @@ pub(in crate::network) fn map_covariances(
         Activation::Erf => each!(erf),
         Activation::Gelu => each!(gelu),
         Activation::Sin => each!(sin),
-        Activation::Tanh => each!(tanh::moments),
+        Activation::Tanh => each!(tanh_moments::moments),
     }
 }
 

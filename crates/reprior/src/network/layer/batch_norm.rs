@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Shape;
 use crate::compute::{Real, panel_rows, simd};
+use crate::network::covariance::covariance_of_gradients;
 use crate::network::operation::{
-    Cotangent, Direction, Keeps, MomentSums, Operation, Point, no_tangent,
+    Cotangent, Cotangents, Direction, Keeps, MomentSums, Operation, Point, Spread, no_tangent,
 };
 
 /// Frozen statistics of each channel.
@@ -101,11 +102,11 @@ impl<R: Real> Normalise<R> {
         input: &[R],
         cotangent: &[R],
         [has_mean, has_shift]: [bool; 2],
-        is_split: bool,
+        is_per_sample: bool,
         gradient: &mut [R],
     ) {
         let (channels, height) = (self.mean.len(), panel_rows::<R>());
-        let copies = if is_split { height } else { 1 };
+        let copies = if is_per_sample { height } else { 1 };
         simd(
             #[inline(always)]
             || {
@@ -133,7 +134,7 @@ impl<R: Real> Normalise<R> {
                     }
                     let (scale, shift) = gradient.split_at_mut(copies);
                     for sample in 0..height {
-                        let to = if is_split { sample } else { 0 };
+                        let to = if is_per_sample { sample } else { 0 };
                         scale[to] += slope * products[sample];
                         if has_shift {
                             shift[to] += sums[sample];
@@ -192,8 +193,25 @@ impl<R: Real> Operation<R> for Normalise<R> {
         });
     }
 
-    fn vjp_weights(&self, at: Point<'_, R>, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
-        self.to_weights(at.input, cotangent, [true, true], is_split, gradient);
+    fn vjp_weights(
+        &self,
+        at: Point<'_, R>,
+        cotangent: &[R],
+        is_per_sample: bool,
+        gradient: &mut [R],
+    ) {
+        self.to_weights(at.input, cotangent, [true, true], is_per_sample, gradient);
+    }
+
+    fn covariance(
+        &self,
+        at: Point<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        spread: Spread<'_, R>,
+        scratch: &mut Vec<R>,
+        out: &mut [R],
+    ) {
+        covariance_of_gradients(self, at, cotangents, spread, scratch, out);
     }
 
     fn moments(&self, at: Point<'_, R>, cotangent: &[R], moments: MomentSums<'_, R>) {
@@ -221,17 +239,23 @@ impl<R: Real> Operation<R> for Normalise<R> {
         at: Point<'_, R>,
         along: Direction<'_, R>,
         cotangent: Cotangent<'_, R>,
-        is_split: bool,
+        is_per_sample: bool,
         gradient: &mut [R],
     ) {
         if let Some(tangent) = along.input {
-            self.to_weights(tangent, cotangent.value, [false, false], is_split, gradient);
+            self.to_weights(
+                tangent,
+                cotangent.value,
+                [false, false],
+                is_per_sample,
+                gradient,
+            );
         }
         self.to_weights(
             at.input,
             cotangent.tangent,
             [true, true],
-            is_split,
+            is_per_sample,
             gradient,
         );
     }

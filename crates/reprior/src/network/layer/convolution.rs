@@ -5,11 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::axis::{AxisTerms, Term};
 use super::linear::Linear;
 use super::{Padding, Shape, Window};
 use crate::compute::Real;
 use crate::network::LayerScale;
-use crate::network::infinite::{AxisTerms, Term};
 
 /// A convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! An image as one vector: a change of name, features stay where they are.
 
 use super::Shape;
-use crate::network::infinite::{AxisTerms, Term};
+use super::axis::{AxisTerms, Term};
 
 pub(super) fn output_shape(input: Shape) -> Shape {
     Shape::vector(input.features())

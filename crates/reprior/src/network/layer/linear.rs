@@ -1,6 +1,6 @@
 //! Windows times weights plus a bias: what convolutions and dense layers do, z = factor·Σ h·W + σ_b·b.
 //!
-//! Forward and to the input the kernel is the same, with the weights turned: a window's runs of features meet columns of
+//! Forward and to the input the kernel is the same, with the weights transposed: a window's runs of features meet columns of
 //! weights. 2·positions·(numbers of the window)·units operations for each sample forward, as many to the input and to the
 //! weights.
 
@@ -68,8 +68,8 @@ impl<R: Real> Linear<R> {
         for position in 0..positions {
             for tap in (0..taps).rev() {
                 if let Some(pixel) = source(position, tap) {
-                    let turned = taps - 1 - tap;
-                    meeting[pixel].push(run(position * units, turned * units, units));
+                    let transposed = taps - 1 - tap;
+                    meeting[pixel].push(run(position * units, transposed * units, units));
                 }
             }
         }
@@ -105,13 +105,13 @@ impl<R: Real> Linear<R> {
     fn to_input(
         &self,
         panels: usize,
-        turned: &[R],
+        transposed: &[R],
         cotangent: &[R],
         accumulate: bool,
         out: &mut [R],
     ) {
         let columns = Columns {
-            values: turned,
+            values: transposed,
             rows: self.taps * self.channels[1],
             columns: self.channels[0],
             factor: self.factor,
@@ -125,7 +125,7 @@ impl<R: Real> Linear<R> {
         panels: usize,
         input: &[R],
         cotangent: &[R],
-        is_split: bool,
+        is_per_sample: bool,
         gradient: &mut [R],
     ) {
         let sizes = Outer {
@@ -135,12 +135,12 @@ impl<R: Real> Linear<R> {
             rows: self.rows(),
             factor: self.factor,
         };
-        if self.is_flat && !is_split {
+        if self.is_flat && !is_per_sample {
             outer_product(gradient, input, cotangent, sizes);
         } else {
             correlate(
                 gradient,
-                is_split,
+                is_per_sample,
                 &self.correlation,
                 input,
                 cotangent,
@@ -175,12 +175,12 @@ impl<R: Real> Linear<R> {
         }
     }
 
-    fn to_bias(&self, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
-        self.add_sums(self.bias, cotangent, is_split, gradient);
+    fn to_bias(&self, cotangent: &[R], is_per_sample: bool, gradient: &mut [R]) {
+        self.add_sums(self.bias, cotangent, is_per_sample, gradient);
     }
 
-    /// Adds `factor` times sums for each unit, over positions and, unless `is_split`, samples, to the rows of biases.
-    fn add_sums(&self, factor: R, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
+    /// Adds `factor` times sums for each unit, over positions and, unless `is_per_sample`, samples, to the rows of biases.
+    fn add_sums(&self, factor: R, cotangent: &[R], is_per_sample: bool, gradient: &mut [R]) {
         if !self.has_bias {
             return;
         }
@@ -199,7 +199,7 @@ impl<R: Real> Linear<R> {
                         }
                     }
                     let entry = (unit + 1) * rows - 1;
-                    if is_split {
+                    if is_per_sample {
                         let to = &mut gradient[entry * height..(entry + 1) * height];
                         for (to, &sum) in to.iter_mut().zip(&*sums) {
                             *to += factor * sum;
@@ -222,12 +222,12 @@ impl<R: Real> Operation<R> for Linear<R> {
         (self.rows(), self.has_bias)
     }
 
-    fn turned(&self) -> usize {
+    fn transposed_len(&self) -> usize {
         self.taps * self.channels[0] * self.channels[1]
     }
 
     /// A column for each channel of the input: taps from the last to the first, the weights to all units of each.
-    fn turn(&self, weights: &[R], turned: &mut [R]) {
+    fn transpose(&self, weights: &[R], transposed: &mut [R]) {
         const TILE: usize = 16;
         let ([channels, units], rows) = (self.channels, self.rows());
         let length = self.taps * units;
@@ -242,7 +242,7 @@ impl<R: Real> Operation<R> for Linear<R> {
                         let at = channel * length + to + first_unit;
                         let column = weights[first_unit * rows + from + channel..].iter();
                         let column = column.step_by(rows);
-                        for (to, &weight) in turned[at..at + count].iter_mut().zip(column) {
+                        for (to, &weight) in transposed[at..at + count].iter_mut().zip(column) {
                             *to = weight;
                         }
                     }
@@ -279,12 +279,18 @@ impl<R: Real> Operation<R> for Linear<R> {
     }
 
     fn vjp_input(&self, at: Point<'_, R>, cotangent: &[R], accumulate: bool, out: &mut [R]) {
-        self.to_input(at.panels, at.turned, cotangent, accumulate, out);
+        self.to_input(at.panels, at.transposed, cotangent, accumulate, out);
     }
 
-    fn vjp_weights(&self, at: Point<'_, R>, cotangent: &[R], is_split: bool, gradient: &mut [R]) {
-        self.to_weights(at.panels, at.input, cotangent, is_split, gradient);
-        self.to_bias(cotangent, is_split, gradient);
+    fn vjp_weights(
+        &self,
+        at: Point<'_, R>,
+        cotangent: &[R],
+        is_per_sample: bool,
+        gradient: &mut [R],
+    ) {
+        self.to_weights(at.panels, at.input, cotangent, is_per_sample, gradient);
+        self.to_bias(cotangent, is_per_sample, gradient);
     }
 
     /// Of a dense layer g = factor·h·δ for a weight and σ_b·δ for a bias: two products with δ².
@@ -295,12 +301,12 @@ impl<R: Real> Operation<R> for Linear<R> {
         let MomentSums {
             squares,
             cross,
-            split,
+            scratch,
         } = moments;
-        split.clear();
-        split.extend(cotangent.iter().map(|&delta| delta * delta));
-        split.extend(at.input.iter().map(|&h| h * h));
-        let (cotangents, inputs) = split.split_at(cotangent.len());
+        scratch.clear();
+        scratch.extend(cotangent.iter().map(|&delta| delta * delta));
+        scratch.extend(at.input.iter().map(|&h| h * h));
+        let (cotangents, inputs) = scratch.split_at(cotangent.len());
         let sizes = |factor| Outer {
             panels: at.panels,
             left: self.channels[0],
@@ -325,7 +331,7 @@ impl<R: Real> Operation<R> for Linear<R> {
         &self,
         at: Point<'_, R>,
         samples: usize,
-        split: &mut Vec<R>,
+        scratch: &mut Vec<R>,
         sums: &mut [R],
     ) {
         let (rows, height) = (self.rows(), panel_rows::<R>());
@@ -335,12 +341,12 @@ impl<R: Real> Operation<R> for Linear<R> {
             let input = &at.input[panel * features..][..features];
             for first in (0..positions).step_by(POSITIONS) {
                 let count = POSITIONS.min(positions - first);
-                split.clear();
-                split.resize(rows * count * height, R::ZERO);
+                scratch.clear();
+                scratch.resize(rows * count * height, R::ZERO);
                 for position in 0..count {
-                    self.combine(input, first + position, own, [position, count], split);
+                    self.combine(input, first + position, own, [position, count], scratch);
                 }
-                let combined = matrix(split, count * height, rows);
+                let combined = matrix(scratch, count * height, rows);
                 let out = matrix_mut(&mut sums[..rows * rows], rows, rows);
                 multiply(out, true, 1.0, combined.transpose(), combined);
             }
@@ -351,7 +357,7 @@ impl<R: Real> Operation<R> for Linear<R> {
         &self,
         at: Point<'_, R>,
         cotangent: &[R],
-        split: &mut Vec<R>,
+        scratch: &mut Vec<R>,
         sums: &mut [R],
     ) {
         let (rows, units, height) = (self.rows(), self.channels[1], panel_rows::<R>());
@@ -361,15 +367,15 @@ impl<R: Real> Operation<R> for Linear<R> {
             let delta = &cotangent[panel * positions * units * height..];
             for first in (0..positions).step_by(POSITIONS) {
                 let count = POSITIONS.min(positions - first);
-                split.resize(units * count * height, R::ZERO);
+                scratch.resize(units * count * height, R::ZERO);
                 for position in 0..count {
                     let from = &delta[(first + position) * units * height..][..units * height];
                     for (unit, from) in from.chunks_exact(height).enumerate() {
                         let at = (unit * count + position) * height;
-                        split[at..at + height].copy_from_slice(from);
+                        scratch[at..at + height].copy_from_slice(from);
                     }
                 }
-                let delta = matrix(&split[..units * count * height], count * height, units);
+                let delta = matrix(&scratch[..units * count * height], count * height, units);
                 let out = matrix_mut(&mut sums[rows * rows..], units, units);
                 multiply(out, true, scale, delta.transpose(), delta);
             }
@@ -381,26 +387,26 @@ impl<R: Real> Operation<R> for Linear<R> {
         &self,
         at: Point<'_, R>,
         cotangents: Cotangents<'_, R>,
-        split: &mut Vec<R>,
+        scratch: &mut Vec<R>,
         squares: &mut [R],
     ) {
         if !self.is_flat {
-            return squares_one_by_one(self, at, cotangents, split, squares);
+            return squares_one_by_one(self, at, cotangents, scratch, squares);
         }
-        split.clear();
-        split.resize(cotangents.length, R::ZERO);
+        scratch.clear();
+        scratch.resize(cotangents.length, R::ZERO);
         for cotangent in cotangents.iter() {
             simd(
                 #[inline(always)]
                 || {
-                    for (sum, &delta) in split.iter_mut().zip(cotangent) {
+                    for (sum, &delta) in scratch.iter_mut().zip(cotangent) {
                         *sum += delta * delta;
                     }
                 },
             );
         }
-        split.extend(at.input.iter().map(|&h| h * h));
-        let (cotangents, inputs) = split.split_at(cotangents.length);
+        scratch.extend(at.input.iter().map(|&h| h * h));
+        let (cotangents, inputs) = scratch.split_at(cotangents.length);
         let sizes = Outer {
             panels: at.panels,
             left: self.channels[0],
@@ -418,26 +424,26 @@ impl<R: Real> Operation<R> for Linear<R> {
         at: Point<'_, R>,
         cotangents: Cotangents<'_, R>,
         spread: Spread<'_, R>,
-        split: &mut Vec<R>,
+        scratch: &mut Vec<R>,
         out: &mut [R],
     ) {
         if !self.is_flat {
-            return covariance_of_gradients(self, at, cotangents, spread, split, out);
+            return covariance_of_gradients(self, at, cotangents, spread, scratch, out);
         }
         let (rows, units, height) = (self.rows(), self.channels[1], panel_rows::<R>());
         let count = cotangents.count();
-        split.clear();
-        split.resize((2 * rows + (1 + 2 * count) * units) * height, R::ZERO);
-        let (combined, rest) = split.split_at_mut(rows * height);
-        let (turned, rest) = rest.split_at_mut(rows * height);
+        scratch.clear();
+        scratch.resize((2 * rows + (1 + 2 * count) * units) * height, R::ZERO);
+        let (combined, rest) = scratch.split_at_mut(rows * height);
+        let (transposed, rest) = rest.split_at_mut(rows * height);
         let (weights, deltas) = rest.split_at_mut(units * height);
         self.combine(at.input, 0, height, [0, 1], combined);
         let combined = match spread.rotations {
             Some([inputs, _]) => {
                 let from = matrix(combined, height, rows);
-                let out = matrix_mut(turned, height, rows);
+                let out = matrix_mut(transposed, height, rows);
                 multiply(out, false, 1.0, from, matrix(inputs, rows, rows));
-                turned
+                transposed
             }
             None => combined,
         };
@@ -457,9 +463,9 @@ impl<R: Real> Operation<R> for Linear<R> {
             let out = matrix_mut(weights, height, units);
             multiply(out, false, 1.0, from, variances);
         }
-        let (turned, scaled) = deltas.split_at_mut(count * units * height);
+        let (transposed, scaled) = deltas.split_at_mut(count * units * height);
         let length = units * height;
-        for (cotangent, own) in cotangents.iter().zip(turned.chunks_exact_mut(length)) {
+        for (cotangent, own) in cotangents.iter().zip(transposed.chunks_exact_mut(length)) {
             match spread.rotations {
                 Some([_, outputs]) => {
                     let from = matrix(cotangent, height, units);
@@ -471,13 +477,13 @@ impl<R: Real> Operation<R> for Linear<R> {
         }
         for (scaled, own) in scaled
             .chunks_exact_mut(length)
-            .zip(turned.chunks_exact(length))
+            .zip(transposed.chunks_exact(length))
         {
             for ((to, &weight), &delta) in scaled.iter_mut().zip(&*weights).zip(own) {
                 *to = weight * delta;
             }
         }
-        add_products(scaled, turned, count, out);
+        add_products(scaled, transposed, count, out);
     }
 
     fn vjp_input_tangent(
@@ -488,9 +494,9 @@ impl<R: Real> Operation<R> for Linear<R> {
         accumulate: bool,
         out: &mut [R],
     ) {
-        self.to_input(at.panels, at.turned, cotangent.tangent, accumulate, out);
+        self.to_input(at.panels, at.transposed, cotangent.tangent, accumulate, out);
         if along.weights.is_some() {
-            self.to_input(at.panels, along.turned, cotangent.value, true, out);
+            self.to_input(at.panels, along.transposed, cotangent.value, true, out);
         }
     }
 
@@ -499,13 +505,19 @@ impl<R: Real> Operation<R> for Linear<R> {
         at: Point<'_, R>,
         along: Direction<'_, R>,
         cotangent: Cotangent<'_, R>,
-        is_split: bool,
+        is_per_sample: bool,
         gradient: &mut [R],
     ) {
         if let Some(tangent) = along.input {
-            self.to_weights(at.panels, tangent, cotangent.value, is_split, gradient);
+            self.to_weights(at.panels, tangent, cotangent.value, is_per_sample, gradient);
         }
-        self.to_weights(at.panels, at.input, cotangent.tangent, is_split, gradient);
-        self.to_bias(cotangent.tangent, is_split, gradient);
+        self.to_weights(
+            at.panels,
+            at.input,
+            cotangent.tangent,
+            is_per_sample,
+            gradient,
+        );
+        self.to_bias(cotangent.tangent, is_per_sample, gradient);
     }
 }

@@ -4,6 +4,7 @@
 //! them, column-major, (fan-in + 1) × units, the bias in the last row; with σ_b = 0 that row is not there.
 
 pub(crate) mod activation;
+mod axis;
 pub(crate) mod batch_norm;
 mod convolution;
 mod dense;
@@ -12,6 +13,7 @@ mod linear;
 pub(crate) mod parallel;
 pub(crate) mod pooling;
 mod shape;
+mod tanh_moments;
 mod window;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,7 @@ use thiserror::Error;
 use super::Activation;
 
 pub(in crate::network) use activation::map_covariances;
+pub(in crate::network) use axis::{AxisTerms, Term};
 pub use batch_norm::BatchNorm;
 pub use convolution::Convolution;
 pub use dense::Dense;

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::axis::{AxisTerms, Term};
 use super::{Shape, Window};
 use crate::compute::{Real, panel_rows, simd};
-use crate::network::infinite::{AxisTerms, Term};
 use crate::network::operation::{Direction, Keeps, Operation, Point, no_tangent};
 
 /// Means of windows.
@@ -384,7 +384,7 @@ mod tests {
         let point = Point {
             panels: 1,
             weights: &[],
-            turned: &[],
+            transposed: &[],
             input: &input,
             output: &output,
             derivative: &[],

@@ -43,7 +43,7 @@ pub(super) struct Linearisation {
 
 impl Linearisation {
     pub fn new<R: Real>(model: &Model<R>) -> Result<Self, ShapeError> {
-        let network = model.composed();
+        let network = model.reduced_network();
         let executor = Executor::new(&network)?;
         let (rows, c, dim) = (model.rows(), network.outputs, executor.parameters());
         let (size, columns) = (rows * c, network.input.features());

@@ -7,8 +7,9 @@
 //! M + ε = LLᵀ; C·g = L⁻ᵀL⁻¹g, and the noise L⁻ᵀξ has covariance C. 2D² numbers; D³/3 operations an update for the factor
 //! and as many for its inverse, in double precision.
 
-use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
+use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{Cholesky, NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
+use crate::network::GradientStatistics;
 
 /// Of single precision, times four.
 const ROUNDING: f64 = 5e-7;
@@ -31,8 +32,8 @@ impl<R: Real> Preconditioner<R> for Full {
         self.regularisation.check()
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics::Outer
+    fn statistics(&self) -> GradientStatistics {
+        GradientStatistics::Outer
     }
 
     fn state_len(&self, block: Block) -> usize {

@@ -1,7 +1,8 @@
 //! C = I: plain stochastic-gradient Langevin dynamics (Welling & Teh 2011).
 
-use super::{Batch, Block, Preconditioner, Scope, Statistics};
+use super::{Batch, Block, Preconditioner, Scope};
 use crate::compute::{NotPositiveDefinite, Real};
+use crate::network::GradientStatistics;
 
 /// No preconditioner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,8 +13,8 @@ impl<R: Real> Preconditioner<R> for Identity {
         Scope::Unit
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics::None
+    fn statistics(&self) -> GradientStatistics {
+        GradientStatistics::None
     }
 
     fn state_len(&self, _: Block) -> usize {

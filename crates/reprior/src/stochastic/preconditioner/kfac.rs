@@ -8,8 +8,9 @@
 //! Shrinkage is that of [`Full`](super::Full), of A and of G.
 
 use super::full::{inverse_factor, mean_diagonal};
-use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
+use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
+use crate::network::GradientStatistics;
 
 /// Kronecker factors of each dense and convolutional layer; I for batch normalisation. The state is A, G, L⁻¹, K⁻¹.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,8 +42,8 @@ impl<R: Real> Preconditioner<R> for Kfac {
         self.regularisation.check()
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics::Kronecker
+    fn statistics(&self) -> GradientStatistics {
+        GradientStatistics::Kronecker
     }
 
     fn state_len(&self, block: Block) -> usize {

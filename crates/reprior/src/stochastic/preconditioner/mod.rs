@@ -4,8 +4,8 @@
 //! | name | C | statistics of a minibatch |
 //! |---|---|---|
 //! | [`Identity`] | I | none |
-//! | [`RmsProp`] | 1/√(M + ε) | the squared mean gradient |
-//! | [`Diagonal`] | 1/(M + ε) | mean squares of single rows' gradients |
+//! | [RMSProp](Elementwise::rms_prop) | 1/√(M + ε) | the squared mean gradient |
+//! | [diagonal](Elementwise::diagonal) | 1/(M + ε) | mean squares of single rows' gradients |
 //! | [`QuasiDiagonal`] | the inverse of a unit's Fisher matrix, of which the diagonal and the bias' row are kept | these, and mean products with the bias' gradient |
 //! | [`Full`] | (M + ε)⁻¹ | the mean of outer products |
 //! | [`Kfac`] | (A + √ε)⁻¹ ⊗ (G + √ε)⁻¹ for each layer | mean outer products of inputs, and of cotangents |
@@ -14,25 +14,24 @@
 //! moves, the law has a bias besides that of the step size (the term ∇·C is left out, as by Marceau-Caron & Ollivier 2017); with
 //! γ_t → 0 it goes away.
 
-mod diagonal;
+mod elementwise;
 mod full;
 mod identity;
 mod kfac;
 mod quasi_diagonal;
-mod rms_prop;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{NotPositiveDefinite, Real};
+use crate::network::GradientStatistics;
 
-pub use diagonal::Diagonal;
+pub use elementwise::Elementwise;
 pub use full::Full;
 pub use identity::Identity;
 pub use kfac::Kfac;
 pub use quasi_diagonal::QuasiDiagonal;
-pub use rms_prop::RmsProp;
 
 /// What part of the parameters a preconditioner does not mix with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,21 +42,6 @@ pub enum Scope {
     Layer,
     /// Everything.
     All,
-}
-
-/// What a preconditioner wants to know of a minibatch besides its mean gradient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Statistics {
-    /// Nothing.
-    None,
-    /// Mean squares of single rows' gradients.
-    Squares,
-    /// These and mean products with the gradient of the unit's bias.
-    SquaresAndCross,
-    /// The mean of outer products of single rows' gradients.
-    Outer,
-    /// Mean outer products of a layer's inputs, and of its cotangents.
-    Kronecker,
 }
 
 /// Parameters that are preconditioned together.
@@ -99,8 +83,8 @@ pub trait Preconditioner<R: Real>: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// What is to be known of a minibatch.
-    fn statistics(&self) -> Statistics;
+    /// What is to be found of a minibatch besides its gradient.
+    fn statistics(&self) -> GradientStatistics;
 
     /// Numbers of a block's state.
     fn state_len(&self, block: Block) -> usize;

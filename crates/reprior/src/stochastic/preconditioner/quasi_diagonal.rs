@@ -10,8 +10,9 @@
 //! But for rounding s_i is at least ε (1 as long as the first state lasts, if that is less); this is taken where it is below, for
 //! gradient and noise alike. A unit without a bias has the diagonal alone.
 
-use super::{Batch, Block, Preconditioner, Regularisation, Scope, Statistics, average};
+use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, dot_in_lanes, simd};
+use crate::network::GradientStatistics;
 
 /// Part of the bound below which an s_i counts as corrected: an input that is always zero has s_i = ε up to rounding.
 const COUNTED: f64 = 0.99;
@@ -32,8 +33,8 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
         self.regularisation.check()
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics::SquaresAndCross
+    fn statistics(&self) -> GradientStatistics {
+        GradientStatistics::SquaresAndCross
     }
 
     fn state_len(&self, block: Block) -> usize {

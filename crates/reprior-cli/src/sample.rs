@@ -1,0 +1,71 @@
+//! `reprior sample` and `reprior resume`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reprior_run::{Failure, Options, Summary};
+
+use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
+use crate::progress::Display;
+use crate::stop::STOP;
+use crate::summary::print_after_run;
+
+/// Runs `reprior sample`.
+///
+/// # Errors
+/// A wrong request before anything is written; a failed run, whose draws are kept; a run that was stopped.
+pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
+    let settings = arguments.settings.settings()?;
+    let out = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| default_folder(&settings.data.source));
+    drive(&out, &arguments.driving, |options| {
+        reprior_run::sample(settings, &out, arguments.overwrite, options)
+    })
+}
+
+/// Runs `reprior resume`.
+///
+/// # Errors
+/// A wrong request: not a run, or its data have changed. Otherwise as [`sample`].
+pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
+    drive(&arguments.run, &arguments.driving, |options| {
+        reprior_run::resume(&arguments.run, options)
+    })
+}
+
+fn drive(
+    run: &Path,
+    driving: &DrivingArguments,
+    make: impl FnOnce(&Options<'_>) -> Result<Summary, Failure>,
+) -> Result<(), Failure> {
+    check_driving(driving)?;
+    let options = Options {
+        threads: driving.threads,
+        checkpoint_every: Duration::from_secs_f64(driving.checkpoint_seconds),
+        stop: &STOP,
+        watcher: &Display::new(driving.quiet),
+    };
+    let summary = make(&options)?;
+    print_after_run(run, &summary, driving.json)
+}
+
+fn default_folder(source: &str) -> PathBuf {
+    let name = Path::new(source)
+        .file_stem()
+        .map_or_else(|| "run".into(), |stem| stem.to_os_string());
+    Path::new("runs").join(name)
+}
+
+fn check_driving(driving: &DrivingArguments) -> Result<(), Failure> {
+    if driving.threads == Some(0) {
+        return Err(Failure::request("--threads is 0: it must be at least 1"));
+    }
+    let seconds = driving.checkpoint_seconds;
+    if !(seconds.is_finite() && (0.0..=1e9).contains(&seconds)) {
+        let message = format!("--checkpoint-seconds is {seconds}: it must be zero or positive");
+        return Err(Failure::Request(message));
+    }
+    Ok(())
+}

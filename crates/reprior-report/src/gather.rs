@@ -1,0 +1,156 @@
+//! What a page says of a run folder: its summary, predictions for the test rows, the test images.
+
+use std::path::{Path, PathBuf};
+
+use reprior::model::{InputKind, Targets};
+use reprior_io::data::load;
+use reprior_io::regular;
+use reprior_run::{DataDescription, Failure, Recorded, Settings};
+
+use crate::{Images, Others, Predictions, Run};
+
+/// Test rows of a regression whose predictive intervals are shown, at most.
+const MOST_ROWS: usize = 500;
+
+impl Run {
+    /// The run in a folder, with the confidences of other inputs that `predict --out` wrote.
+    ///
+    /// # Errors
+    /// A wrong request: not a run; other predictions that cannot be compared.
+    pub fn of(folder: &Path, others: &[PathBuf]) -> Result<Self, Failure> {
+        let recorded = Recorded::of(folder)?;
+        let summary = recorded.summarise()?;
+        let (settings, description) = (&recorded.settings, &recorded.description);
+        let config = folder.join("config.toml");
+        let configuration = regular::read_text(&config).map_err(|error| {
+            Failure::request(format!("`{}` cannot be read: {error}", config.display()))
+        })?;
+        let others = others.iter().map(|path| of_others(path, description));
+        Ok(Self {
+            others: others.collect::<Result<_, _>>()?,
+            images: images(settings, description),
+            folder: folder.to_path_buf(),
+            nature: settings.sampler.method.nature(),
+            data: description.in_words(),
+            notes: description.notes(),
+            configuration,
+            outputs: description.output_names.clone(),
+            predictions: predictions(&recorded)?,
+            summary,
+        })
+    }
+}
+
+/// Of the test rows; of real targets those of evenly spaced rows, if there are many.
+fn predictions(run: &Recorded) -> Result<Option<Predictions>, Failure> {
+    let Some(truth) = run.test_targets()? else {
+        return Ok(None);
+    };
+    let (mut mean, mut lower, mut upper, mut shown) = (vec![], vec![], vec![], vec![]);
+    let mut probabilities = Vec::new();
+    let every = run.description.test_rows.div_ceil(MOST_ROWS);
+    let outputs = run.description.output_names.len();
+    run.for_each_prediction(|start, rows| {
+        let Targets::Real { values, .. } = &truth else {
+            probabilities.extend(rows.probabilities());
+            return Ok(());
+        };
+        for row in (0..rows.len()).filter(|row| (start + row).is_multiple_of(every)) {
+            for output in 0..outputs {
+                let found = rows.output(row, output)?;
+                mean.push(found.mean);
+                lower.push(found.quantiles[0]);
+                upper.push(found.quantiles[2]);
+                shown.push(values[(start + row) * outputs + output]);
+            }
+        }
+        Ok(())
+    })?;
+    // a run that was killed may have draws whose predictions are not on the disk yet
+    if shown.is_empty() && probabilities.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(match truth {
+        Targets::Classes { labels, .. } => Predictions::Classification {
+            probabilities,
+            labels,
+        },
+        Targets::Real { .. } => Predictions::Regression {
+            rows: run.description.test_rows,
+            mean,
+            lower,
+            upper,
+            truth: shown,
+        },
+    }))
+}
+
+/// The test images, if they are still where they were and the same.
+fn images(settings: &Settings, description: &DataDescription) -> Result<Images, String> {
+    let InputKind::Image {
+        height,
+        width,
+        channels,
+    } = description.kind
+    else {
+        return Err("the inputs are no images".to_owned());
+    };
+    let source = &settings.data.source;
+    let split = load(&settings.data.request())
+        .map_err(|error| format!("the data cannot be read any more: {error}"))?;
+    let test = split
+        .test
+        .slice(0..split.test.rows.min(description.test_rows));
+    if !description.is_of(&split.train, &test) {
+        return Err(format!(
+            "the data at {source} are no longer those of the run"
+        ));
+    }
+    Ok(Images {
+        height,
+        width,
+        channels,
+        values: test.inputs,
+    })
+}
+
+/// Confidences that `predict --out` wrote.
+fn of_others(path: &Path, description: &DataDescription) -> Result<Others, Failure> {
+    let name = path.display();
+    if !description.is_classification {
+        return Err(Failure::request(format!(
+            "--ood {name}: the run predicts no classes, whose confidence is compared; leave it out"
+        )));
+    }
+    let refuse = |error: csv::Error| Failure::request(format!("`{name}` cannot be read: {error}"));
+    let file = regular::open(path).map_err(|error| refuse(error.into()))?;
+    let mut reader = csv::Reader::from_reader(file);
+    let headers = reader.headers().map_err(refuse)?;
+    let column = headers.iter().position(|header| header == "confidence");
+    let column = column.ok_or_else(|| {
+        Failure::request(format!(
+            "`{name}` has no column `confidence`: give what `reprior predict --out` wrote for this run"
+        ))
+    })?;
+    let mut confidences = Vec::new();
+    for (index, record) in reader.records().enumerate() {
+        let record = record.map_err(refuse)?;
+        let cell = record.get(column).unwrap_or_default();
+        let value = cell.trim().parse::<f64>().ok();
+        let value = value.filter(|value| (0.0..=1.0).contains(value));
+        confidences.push(value.ok_or_else(|| {
+            Failure::request(format!(
+                "`{name}`, row {}: the confidence `{cell}` is no probability",
+                index + 1
+            ))
+        })?);
+    }
+    if confidences.is_empty() {
+        return Err(Failure::request(format!("`{name}` has no rows")));
+    }
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+    Ok(Others {
+        name: stem.map_or_else(|| name.to_string(), |stem| stem.into_owned()),
+        confidences,
+    })
+}

@@ -1,0 +1,32 @@
+//! A run: settings in, draws, a summary and predictions out, in a folder that can be gone on with.
+//!
+//! [`Settings`] say what is asked for; [`sample`] makes the run and [`resume`] goes on with one; [`summarise`] says how good the draws
+//! are and whether to believe them; a [`Predictor`] predicts for new inputs; [`plan`] says beforehand what a run takes. Front ends -
+//! the program, the report, other languages - decide nothing of it.
+//!
+//! Inside, from bottom to top: `settings`; `predictive`, draws of predictions; `problem`, data and network; `record`, what is written;
+//! `read`, what is read back; `summary`, with the verdict; `method`, one family of methods each; `run`, all of it in order.
+
+mod failure;
+mod method;
+mod predict;
+mod predictive;
+mod problem;
+mod read;
+mod record;
+mod run;
+mod settings;
+mod stored;
+mod summary;
+pub mod words;
+
+pub use failure::Failure;
+pub use method::{Benchmark, Options, Part, Plan, Watcher};
+pub use predict::{Found, Predicted, Predictor, Request, Rows, Told, rotated};
+pub use predictive::Metrics;
+pub use problem::{DataDescription, Problem};
+pub use read::{EnergyErrors, Ess, EssSummary, FitSummary, NoiseScale, Recorded, Stationarity};
+pub use record::kept_in_words;
+pub use run::{benchmark, plan, prepare, resume, resume_in, sample, sample_in_memory, summarise};
+pub use settings::*;
+pub use summary::{Check, LaplaceFit, LeftOut, Level, MinibatchSummary, Summary, Verdict};

@@ -1,0 +1,114 @@
+//! Chains on all data.
+
+pub mod bench;
+mod budget;
+mod check;
+mod checkpoint;
+mod plan;
+mod predict;
+mod record;
+mod run;
+mod schema;
+mod summary;
+mod tangent;
+mod target;
+mod warnings;
+
+use reprior::model::likelihood::LikelihoodName;
+use reprior::posterior::Coordinates;
+use reprior::sampler::{Method, SamplerSettings};
+
+use super::{Family, Place, Plan, Predict};
+use crate::failure::Failure;
+use crate::problem::Problem;
+use crate::read::Recorded;
+use crate::record::Load;
+use crate::settings::{Precision, Settings};
+use crate::summary::Summary;
+
+/// Chains of one method.
+pub struct Chains(pub Method);
+
+/// The library's settings of the method.
+pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings {
+    let sampler = &settings.sampler;
+    SamplerSettings {
+        method,
+        step_size: sampler.step_size,
+        target_acceptance: sampler.target_acceptance,
+        damping: sampler.damping,
+        metropolis: sampler.metropolis.unwrap_or(true),
+        trajectory: sampler.trajectory,
+        // it takes gradients
+        arrival: match settings.coordinates() {
+            Coordinates::Tangent => Some(0),
+            _ => sampler.arrival,
+        },
+    }
+}
+
+impl Family for Chains {
+    fn check(&self, settings: &Settings) -> Result<(), Failure> {
+        check::check(settings, self.0)
+    }
+
+    fn write_defaults(&self, settings: &mut Settings) {
+        settings.sampler.coordinates = Some(settings.coordinates());
+        let schedule = settings.schedule();
+        settings.run.chains = Some(schedule.chains);
+        settings.run.warmup = Some(schedule.warmup);
+        settings.run.draws = Some(schedule.draws);
+        settings.run.thin = Some(schedule.thin);
+        let sampler = &mut settings.sampler;
+        if sampler.step_size.is_none() && sampler.target_acceptance.is_none() {
+            sampler.target_acceptance = self.0.default_target_acceptance();
+        }
+        let in_use = sampler_settings(settings, self.0);
+        let sampler = &mut settings.sampler;
+        sampler.damping = in_use.damping_in_use();
+        sampler.trajectory = in_use.trajectory_in_use();
+        sampler.arrival = Some(in_use.arrival_transitions(schedule.warmup));
+        if self.0.may_skip_metropolis() {
+            sampler.metropolis.get_or_insert(true);
+        }
+    }
+
+    fn complete(&self, problem: &mut Problem) -> Result<(), Failure> {
+        problem.choose_precision();
+        let sizes = plan::sizes(problem, self.0);
+        let settings = &mut problem.settings;
+        if settings.coordinates() == Coordinates::Tangent {
+            settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));
+        }
+        let numbers = [sizes.kept_numbers(), sizes.all_parameters()];
+        let load = Load {
+            is_marginal: problem.settings.model.likelihood == LikelihoodName::Gaussian,
+            ..Load::of(problem, numbers, 0)
+        };
+        load.resolve(&mut problem.settings);
+        Ok(())
+    }
+
+    fn plan(&self, problem: &Problem) -> Result<Plan, Failure> {
+        plan::plan(problem, self.0)
+    }
+
+    fn sample(&self, problem: &Problem, plan: &Plan, place: &Place<'_>) -> Result<(), Failure> {
+        match problem.settings.sampler.precision {
+            Precision::Auto | Precision::F32 => run::sample::<f32>(problem, self.0, plan, place),
+            Precision::F64 => run::sample::<f64>(problem, self.0, plan, place),
+        }
+    }
+
+    fn summarise(&self, run: &Recorded) -> Result<(Summary, Vec<String>), Failure> {
+        summary::summarise(run, self.0)
+    }
+
+    fn predictor<'a>(
+        &self,
+        problem: &'a Problem,
+        run: &'a Recorded,
+    ) -> Result<Box<dyn Predict + 'a>, Failure> {
+        Ok(Box::new(predict::Predictor { problem, run }))
+    }
+}

@@ -1,0 +1,141 @@
+//! What chains on all data take.
+
+use reprior::sampler::Method;
+
+use super::budget::Sizes;
+use super::schema::schema;
+use crate::failure::Failure;
+use crate::method::Plan;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::words::{bytes, number};
+
+/// Memory in all, with so many bytes of buffers for the draws of each chain.
+fn with_writers(sizes: &Sizes, writers: u64) -> u64 {
+    let writers = writers.saturating_mul(sizes.chains as u64);
+    sizes.budget().memory_bytes.saturating_add(writers)
+}
+
+/// Sizes of a problem's chains.
+pub fn sizes(problem: &Problem, method: Method) -> Sizes {
+    let description = &problem.description;
+    let rows = [description.train_rows, description.test_rows];
+    Sizes::new(
+        &problem.settings,
+        method,
+        problem.architecture.clone(),
+        rows,
+    )
+}
+
+/// The plan of a problem.
+///
+/// # Errors
+/// A run so large that its size cannot be counted.
+pub fn plan(problem: &Problem, method: Method) -> Result<Plan, Failure> {
+    let settings = &problem.settings;
+    let sizes = sizes(problem, method);
+    let schema = schema(problem, &sizes);
+    let budget = sizes.budget();
+    let writers = schema.bytes_in_memory().map_err(Failure::request)?;
+    let chain_bytes = budget.chain_bytes.saturating_add(writers);
+    let inner = sizes.inner_parameters();
+    let parameters = inner + sizes.noise_coordinates + sizes.architecture.readout_parameters();
+    let checkpoint = parameters as u64 * (2 * sizes.precision.bytes() as u64 + 16);
+    let memory = with_writers(&sizes, writers);
+    let mut plan = Plan::new(schema, [memory, checkpoint], |available| {
+        way_out(&sizes, settings, writers, available)
+    });
+    let schedule = settings.schedule();
+    let transitions = schedule.transitions() * schedule.chains as u64;
+    let million = |operations: f64| format!("{} million", number(operations / 1e6));
+    let reduced = if sizes.is_reduced() {
+        format!(
+            " (first layer reduced from {} to {} inputs)",
+            problem.description.columns + 1,
+            sizes.first_rows
+        )
+    } else {
+        String::new()
+    };
+    plan.say("parameters of the network", budget.parameters);
+    plan.say(
+        "coordinates of a chain",
+        format!("{}{reduced}", budget.dimension),
+    );
+    match sizes.determinant {
+        Some(determinant) => plan.say("determinant", determinant.seeded(0)),
+        None => plan.say("readout solved for in", format!("{} space", sizes.space)),
+    }
+    plan.say(
+        "operations for the log-density",
+        million(budget.value_operations),
+    );
+    if sizes.determinant.is_none() {
+        plan.say("with its gradient", million(budget.gradient_operations));
+    }
+    plan.say("transitions of all chains", transitions);
+    plan.say("memory, shared", bytes(budget.shared_bytes as f64));
+    plan.say("memory, each chain", bytes(chain_bytes as f64));
+    plan.say_memory("memory, in all");
+    plan.say_disk(problem)?;
+    plan.note("memory_bytes_per_chain", chain_bytes);
+    plan.note("parameters", budget.parameters);
+    plan.note("dimension", budget.dimension);
+    plan.note("space", sizes.space.to_string());
+    plan.note("operations_per_value", budget.value_operations);
+    plan.note("operations_per_gradient", budget.gradient_operations);
+    plan.note("transitions", transitions);
+    Ok(plan)
+}
+
+/// What would fit into `available` bytes.
+fn way_out(sizes: &Sizes, settings: &Settings, writers: u64, available: u64) -> String {
+    let fits = |sizes: &Sizes| with_writers(sizes, writers) <= available;
+    let chains = largest(sizes.chains, |chains| {
+        fits(&Sizes {
+            chains,
+            ..sizes.clone()
+        })
+    });
+    let rows = largest(sizes.rows, |rows| fits(&sizes.with_rows(settings, rows)));
+    let width = sizes
+        .architecture
+        .hidden_widths()
+        .into_iter()
+        .max()
+        .unwrap_or(0);
+    let width = largest(width, |width| fits(&sizes.with_width(settings, width)));
+    let mut ways = Vec::new();
+    if let Some(chains) = chains {
+        ways.push(format!("--chains {chains}"));
+    }
+    if let Some(rows) = rows {
+        ways.push(format!("--train {rows}"));
+    }
+    if let Some(width) = width {
+        ways.push(format!("hidden layers of width {width}"));
+    }
+    if ways.is_empty() {
+        return "; take a smaller network or record less (--test, --projections, --keep-weights)"
+            .to_owned();
+    }
+    format!("; it would fit with {}", ways.join(", or with "))
+}
+
+/// The largest value from 1 up to `limit` that fits, if fitting is monotone.
+fn largest(limit: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    if limit == 0 || !fits(1) {
+        return None;
+    }
+    let (mut low, mut high) = (1, limit);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Some(low)
+}

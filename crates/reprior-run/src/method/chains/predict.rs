@@ -1,0 +1,112 @@
+//! Predictions for new inputs from the kept positions of chains.
+
+use std::sync::Arc;
+
+use reprior::compute::{Purpose, Stream};
+use reprior::posterior::{Coordinates, NetworkPosterior, Projection, Recorder};
+use reprior_io::run::{Number, Selection};
+
+use crate::failure::Failure;
+use crate::method::{Predict, Predictions};
+use crate::predictive::Block;
+use crate::problem::Problem;
+use crate::read::Recorded;
+use crate::record::{POSITION, POSITIONS};
+use crate::settings::Precision;
+use crate::stored::Stored;
+
+/// Predicts from kept positions.
+pub struct Predictor<'a> {
+    pub problem: &'a Problem,
+    pub run: &'a Recorded,
+}
+
+impl Predict for Predictor<'_> {
+    fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
+        match self.problem.settings.sampler.precision {
+            Precision::Auto | Precision::F32 => predict::<f32>(self.problem, self.run, inputs),
+            Precision::F64 => predict::<f64>(self.problem, self.run, inputs),
+        }
+    }
+}
+
+/// Means and variances (without noise) in the target's own units, and squared noise scales, for every kept position.
+fn predict<R: Stored + Number>(
+    problem: &Problem,
+    run: &Recorded,
+    inputs: &[f64],
+) -> Result<Predictions, Failure> {
+    let settings = &problem.settings;
+    let model = Arc::new(problem.model::<R>(inputs)?);
+    let kind = problem.kind();
+    // what is kept of a position, see `Recording`
+    let coordinates = if model.likelihood.is_gaussian() {
+        Coordinates::Marginal
+    } else {
+        Coordinates::Standard
+    };
+    let kept = NetworkPosterior::dimension(&model, coordinates);
+    let space = settings.sampler.space.forced();
+    let mut posterior = NetworkPosterior::new(Arc::clone(&model), coordinates, space);
+    let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+    let maps = problem.output_maps();
+    let rows = inputs.len() / problem.description.columns;
+    let mut block = Block {
+        kind,
+        rows,
+        outputs: problem.description.output_names.len(),
+        mean: Vec::new(),
+        variance: Vec::new(),
+    };
+    let spread = kind.spread(maps.len());
+    let mut noise = Vec::new();
+    let mut failure = None;
+    let mut add = |chain: u64, draw: u64, z: &[R]| {
+        let mut stream = Stream::new(settings.run.seed, chain, Purpose::Prediction, draw);
+        let record = match recorder.record(&mut posterior, z, &mut stream) {
+            Ok(record) => record,
+            Err(error) => {
+                failure.get_or_insert(error);
+                return;
+            }
+        };
+        for row in 0..rows {
+            let own = |values: &[f64], output: usize| values[output * rows + row];
+            let of_row = (0..maps.len()).map(|output| own(&record.mean, output));
+            kind.push_mean(&*model.likelihood, &maps, of_row, &mut block.mean);
+            for (output, map) in maps.iter().enumerate().take(spread) {
+                let variance = own(&record.variance, output);
+                block.variance.push(map.scale.powi(2) * variance);
+            }
+        }
+        for (scale, map) in record.noise.iter().zip(&maps).take(spread) {
+            let has_scale = settings.model.likelihood.has_scale();
+            noise.push(if has_scale {
+                (map.scale * scale).powi(2)
+            } else {
+                0.0
+            });
+        }
+    };
+    if kept == 0 {
+        // a linear model: the prediction is the closed form, whatever the draw
+        add(0, 0, &[]);
+    } else {
+        run.reader
+            .for_each_draw::<R>(POSITIONS, POSITION, &Selection::all(), &mut add)
+            .map_err(Failure::request)?;
+    }
+    if let Some(error) = failure {
+        return Err(Failure::run(error));
+    }
+    if block.mean.is_empty() {
+        return Err(Failure::request(
+            "the run has no draws yet: go on with `reprior resume`",
+        ));
+    }
+    Ok(Predictions {
+        block,
+        noise,
+        clamped: 0,
+    })
+}

@@ -1,0 +1,237 @@
+//! The observer that writes a chain's draws.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use reprior::chain::{Moments, Observer, Schedule, Snapshot, Statistics};
+use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::model::likelihood::Likelihood;
+use reprior::model::{Affine, TestDesign};
+use reprior::network::Composition;
+use reprior::posterior::Recorder;
+use reprior::sampler::State;
+use reprior_io::run::{DrawWriter, RunError, Values};
+use thiserror::Error;
+
+use super::checkpoint::save;
+use super::schema::{OfDraw, Transitions, WARMUP, tensors};
+use super::target::ChainTarget;
+use crate::predictive::Kind;
+use crate::record::{POSITIONS, PredictionRecord, WEIGHTS, count, split_layer};
+use crate::stored::Stored;
+
+/// Why a draw could not be recorded.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The run folder.
+    #[error(transparent)]
+    Store(#[from] RunError),
+    /// The draw itself.
+    #[error("{0}")]
+    Evaluation(#[from] reprior::posterior::EvaluationError),
+}
+
+/// What is the same for every chain.
+#[derive(Clone)]
+pub struct Common<R> {
+    pub schedule: Schedule,
+    pub predictions: PredictionRecord,
+    pub architecture: Composition,
+    /// Maps of the outputs back to their own units; for classes, identities.
+    pub outputs: Vec<Affine>,
+    pub likelihood: Arc<dyn Likelihood>,
+    pub learns_noise: bool,
+    pub noise_coordinates: usize,
+    /// How to complete the first layer's weights, where inputs are reduced and whole weights are kept.
+    pub whole: Option<Arc<TestDesign<R>>>,
+    /// When this process began, and the seconds that earlier ones took.
+    pub clock: (Instant, f64),
+}
+
+/// Writes the draws of one chain.
+pub struct ChainRecorder<R> {
+    chain: u64,
+    common: Common<R>,
+    writer: DrawWriter,
+    recorder: Recorder<R>,
+    pub moments: Moments,
+    mean: Vec<f64>,
+    sd: Vec<f64>,
+    noise: Vec<f64>,
+    position: Vec<R>,
+}
+
+impl<R: Stored> ChainRecorder<R> {
+    /// For a chain that starts, or goes on with the moments of a checkpoint.
+    pub fn new(
+        chain: usize,
+        common: Common<R>,
+        writer: DrawWriter,
+        recorder: Recorder<R>,
+        moments: Moments,
+    ) -> Self {
+        Self {
+            chain: chain as u64,
+            common,
+            writer,
+            recorder,
+            moments,
+            mean: Vec::new(),
+            sd: Vec::new(),
+            noise: Vec::new(),
+            position: Vec::new(),
+        }
+    }
+
+    fn push_whole_weights(&mut self, weights: &[R], transition: u64) -> Result<(), RunError> {
+        // a stream of its own, so that keeping weights does not change what else is recorded
+        let index = transition | 1 << 63;
+        let mut stream = Stream::new(
+            self.common.schedule.seed,
+            self.chain,
+            Purpose::Recording,
+            index,
+        );
+        let architecture = &self.common.architecture;
+        let mut rest = weights;
+        let mut parts: Vec<Vec<R>> = Vec::new();
+        for (index, layer) in tensors(architecture).into_iter().enumerate() {
+            let (fan_out, fan_in) = (layer.fan_out, layer.fan_in);
+            let rows = fan_in + usize::from(layer.has_bias);
+            let first_rows = match (&self.common.whole, index) {
+                (Some(whole), 0) => whole.known().ncols(),
+                _ => rows,
+            };
+            let (own, above) = rest.split_at(first_rows * fan_out);
+            rest = above;
+            let mut full = own.to_vec();
+            if let (Some(whole), 0) = (&self.common.whole, index) {
+                let mut noise = vec![R::ZERO; whole.residual_columns() * fan_out];
+                stream.fill_normal(&mut noise);
+                full.resize(rows * fan_out, R::ZERO);
+                whole.forward(
+                    matrix_mut(&mut full, rows, fan_out),
+                    matrix(own, first_rows, fan_out),
+                    matrix(&noise, whole.residual_columns(), fan_out),
+                );
+            }
+            split_layer(&layer, &full, &mut parts);
+        }
+        let values: Vec<Values<'_>> = parts.iter().map(|part| R::values(part)).collect();
+        self.writer.push(WEIGHTS, &values)
+    }
+}
+
+impl Transitions {
+    fn new(statistics: &Statistics, [log_ratio, lp]: [f64; 2]) -> Self {
+        Self {
+            lp,
+            log_ratio,
+            acceptance_rate: statistics.acceptance_rate(),
+            energy_error: statistics.energy_error.unwrap_or(f64::NAN),
+            step_size: statistics.step_size.unwrap_or(f64::NAN),
+            diverging: statistics.divergences > 0,
+            n_accepted: count(statistics.accepted),
+            n_steps: count(statistics.n_steps),
+            n_evaluations: count(statistics.n_evaluations),
+            n_gradients: count(statistics.n_gradients),
+            n_jitter: count(statistics.n_jitter),
+        }
+    }
+}
+
+impl<R: Stored> Observer<ChainTarget<R>> for ChainRecorder<R> {
+    type Error = RecordError;
+
+    fn warmup(
+        &mut self,
+        statistics: &Statistics,
+        log_density: [f64; 2],
+    ) -> Result<(), RecordError> {
+        let values = Transitions::new(statistics, log_density);
+        Ok(self.writer.push(WARMUP, &values.values())?)
+    }
+
+    fn draw(
+        &mut self,
+        target: &mut ChainTarget<R>,
+        state: &State<R>,
+        statistics: &Statistics,
+        log_density: [f64; 2],
+        transition: u64,
+    ) -> Result<(), RecordError> {
+        let schedule = &self.common.schedule;
+        let draw = (transition - schedule.warmup) / schedule.thin - 1;
+        let mut stream = Stream::new(schedule.seed, self.chain, Purpose::Recording, transition);
+        let record = target.record(&mut self.recorder, &state.position, &mut stream)?;
+        let mut posterior = vec![Values::F64(&record.mean_squares)];
+        if !record.projections.is_empty() {
+            posterior.push(Values::F64(&record.projections));
+        }
+        if self.common.learns_noise {
+            let own = record.noise.iter().zip(&self.common.outputs);
+            self.noise.clear();
+            self.noise.extend(own.map(|(noise, map)| noise * map.scale));
+            posterior.push(Values::F64(&self.noise));
+        }
+        self.writer.push("posterior", &posterior)?;
+        let transitions = Transitions::new(statistics, log_density);
+        let of_draw = OfDraw {
+            n_clamped: count(record.clamped),
+        };
+        let values = [transitions.values(), of_draw.values()].concat();
+        self.writer.push("sample_stats", &values)?;
+        let outputs = self.common.outputs.len();
+        let rows = record.mean.len() / outputs;
+        if rows > 0 {
+            self.mean.clear();
+            self.sd.clear();
+            let (kind, maps) = (self.common.predictions.kind, &self.common.outputs);
+            for row in 0..rows {
+                let own = |values: &[f64], output: usize| values[output * rows + row];
+                let of_row = (0..outputs).map(|output| own(&record.mean, output));
+                kind.push_mean(&*self.common.likelihood, maps, of_row, &mut self.mean);
+                if kind == Kind::Codes {
+                    self.sd.push(own(&record.variance, 0).sqrt());
+                } else if kind.has_function_variance() {
+                    let sd = |(output, map): (usize, &Affine)| {
+                        map.scale * own(&record.variance, output).sqrt()
+                    };
+                    self.sd.extend(maps.iter().enumerate().map(sd));
+                }
+            }
+            let predictions = self.common.predictions;
+            predictions.push(&mut self.writer, draw, &self.mean, &self.sd)?;
+        }
+        self.moments.add(&record.weights);
+        let keeping = self.common.predictions.keeping;
+        if draw.is_multiple_of(keeping.positions_every) {
+            let readout = record.weights.len() - self.common.architecture.readout_parameters();
+            let (inner, readout) = record.weights.split_at(readout);
+            let noise = &state.position[inner.len()..inner.len() + self.common.noise_coordinates];
+            self.position.clear();
+            self.position.extend_from_slice(inner);
+            self.position.extend_from_slice(noise);
+            if !self.common.likelihood.is_gaussian() {
+                self.position.extend_from_slice(readout);
+            }
+            if !self.position.is_empty() {
+                self.writer.push(POSITIONS, &[R::values(&self.position)])?;
+            }
+        }
+        if keeping
+            .weights_every
+            .is_some_and(|every| draw.is_multiple_of(every))
+        {
+            let weights = record.weights.clone();
+            self.push_whole_weights(&weights, transition)?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, snapshot: &Snapshot<R>) -> Result<(), RecordError> {
+        let (start, before) = self.common.clock;
+        let seconds = before + start.elapsed().as_secs_f64();
+        Ok(save(&mut self.writer, snapshot, &self.moments, seconds)?)
+    }
+}

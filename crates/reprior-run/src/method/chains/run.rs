@@ -1,0 +1,114 @@
+//! Chains on all data into a run.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use reprior::chain::{Chain, Moments};
+use reprior::model::{Model, whole_weights};
+use reprior::posterior::{NetworkPosterior, Projection, Recorder};
+use reprior::sampler::Method;
+use reprior_io::run::{Checkpoint, DrawStore};
+
+use super::checkpoint::{read_document, restore};
+use super::record::{ChainRecorder, Common};
+use super::sampler_settings;
+use super::target::ChainTarget;
+use crate::failure::Failure;
+use crate::method::Plan;
+use crate::method::drive::{Place, write_moments};
+use crate::problem::Problem;
+use crate::record::{Keeping, PredictionRecord, traces_of};
+use crate::stored::Stored;
+
+/// Runs the chains to their end, or until they are stopped.
+///
+/// # Errors
+/// A failed run, whose draws are kept; a run that was stopped.
+pub fn sample<R: Stored>(
+    problem: &Problem,
+    method: Method,
+    plan: &Plan,
+    place: &Place<'_>,
+) -> Result<(), Failure> {
+    let store = place.open(problem, &plan.schema)?;
+    let checkpoints = place.checkpoints(store.chains())?;
+    if place.has_ended(&checkpoints) {
+        return Ok(());
+    }
+    let model = Arc::new(problem.model::<R>(&problem.arranged(&problem.test.inputs))?);
+    let chains = make_chains(problem, method, &model, &checkpoints, &store)?;
+    place.drive(chains, place.options.threads(), |chains| {
+        let moments = chains.into_iter().map(|(_, recorder)| recorder.moments);
+        write_moments(&moments.collect::<Vec<_>>(), &store)
+    })
+}
+
+type Chains<R> = Vec<(Chain<ChainTarget<R>>, ChainRecorder<R>)>;
+
+/// Every chain, from its checkpoint where there is one.
+fn make_chains<R: Stored>(
+    problem: &Problem,
+    method: Method,
+    model: &Arc<Model<R>>,
+    checkpoints: &[Option<Checkpoint>],
+    store: &DrawStore,
+) -> Result<Chains<R>, Failure> {
+    let settings = &problem.settings;
+    let schedule = settings.schedule();
+    let mut seconds: f64 = 0.0;
+    for checkpoint in checkpoints.iter().flatten() {
+        seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
+    }
+    let keeping = Keeping::new(settings);
+    let whole = keeping.weights_every.and_then(|_| {
+        let inputs = problem.arranged(&problem.train.inputs);
+        whole_weights(&model.architecture, &model.design, &inputs).map(Arc::new)
+    });
+    let common = Common {
+        schedule,
+        predictions: PredictionRecord {
+            kind: problem.kind(),
+            keeping,
+            traces: traces_of(problem),
+        },
+        architecture: model.architecture.clone(),
+        outputs: problem.output_maps(),
+        likelihood: Arc::clone(&model.likelihood),
+        learns_noise: settings.model.learns_noise(),
+        noise_coordinates: model.noise_coordinates(),
+        whole,
+        clock: (Instant::now(), seconds),
+    };
+    let dimension = NetworkPosterior::dimension(model, settings.coordinates());
+    let parameters = model.inner_parameters() + model.architecture.readout_parameters();
+    let sampler = sampler_settings(settings, method);
+    let mut chains = Vec::with_capacity(schedule.chains);
+    for (index, checkpoint) in checkpoints.iter().enumerate() {
+        let target = ChainTarget::new(settings, model)?;
+        let projection = Projection::new(model, settings.record.projections, schedule.seed);
+        let recorder = Recorder::new(Arc::clone(model), projection);
+        let (chain, writer, moments) = match checkpoint {
+            None => {
+                let chain =
+                    Chain::start(index, schedule, &sampler, target).map_err(Failure::run)?;
+                let writer = store.writer(index as u64).map_err(Failure::run)?;
+                (chain, writer, Moments::new(parameters))
+            }
+            Some(checkpoint) => {
+                let (snapshot, moments) =
+                    restore(checkpoint, dimension, parameters).map_err(Failure::run)?;
+                let chain = Chain::resume(index, schedule, &sampler, target, snapshot)
+                    .map_err(Failure::run)?;
+                let writer = store
+                    .writer_at(index as u64, checkpoint.cursor())
+                    .map_err(Failure::run)?;
+                (chain, writer, moments)
+            }
+        };
+        chains.push((
+            chain,
+            ChainRecorder::new(index, common.clone(), writer, recorder, moments),
+        ));
+    }
+    Ok(chains)
+}

@@ -1,0 +1,83 @@
+//! The summary of chains on all data.
+
+use reprior::chain::Statistics;
+use reprior::diagnostics::spread;
+use reprior::sampler::Method;
+use reprior_io::run::checkpoint;
+
+use super::checkpoint::read_document;
+use crate::failure::Failure;
+use crate::read::{EssSummary, Predicted, Rates, Recorded};
+use crate::summary::Summary;
+
+/// Diagnostics and metrics, and warnings that stand beside the verdict.
+///
+/// # Errors
+/// A run folder that cannot be read.
+pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>), Failure> {
+    let (settings, draws) = (&run.settings, run.draws);
+    let schedule = settings.schedule();
+    let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
+    let mut step_size = Vec::new();
+    let mut seconds: f64 = 0.0;
+    for chain in 0..schedule.chains as u64 {
+        if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
+            let document = read_document(&checkpoint).map_err(Failure::request)?;
+            seconds = seconds.max(document.seconds);
+            step_size.push(document.sampling.step_size);
+            warmup.merge(&document.warmup);
+            sampling.merge(&document.sampling);
+        }
+    }
+    let steps = warmup.transitions + sampling.transitions;
+    let total_draws = draws as f64 * schedule.chains as f64;
+    let rates = Rates {
+        draws: total_draws,
+        steps: total_draws * schedule.thin as f64,
+        gradients: sampling.n_gradients as f64,
+        evaluations: (sampling.n_gradients + sampling.n_evaluations) as f64,
+        seconds,
+    };
+    let noise = run.noise_scales()?;
+    let weights = run.projections(&rates)?;
+    let Predicted {
+        ess: prediction,
+        metrics,
+        fit,
+    } = run.predictions(&rates)?;
+    let rhats = [&weights, &prediction]
+        .into_iter()
+        .flatten()
+        .map(|ess| ess.rhat_max)
+        .chain(noise.iter().map(|noise| noise.rhat));
+    let clamped = run.read("sample_stats", "n_clamped")?;
+    let determinant = settings.sampler.determinant;
+    let summary = Summary {
+        coordinates: settings.coordinates().to_string(),
+        determinant: determinant.map(|determinant| determinant.seeded(0).to_string()),
+        steps,
+        seconds,
+        steps_per_second: steps as f64 / seconds,
+        acceptance_rate: sampling.acceptance_rate(),
+        step_size,
+        divergences: sampling.divergences,
+        n_evaluations: warmup.n_evaluations + sampling.n_evaluations,
+        n_gradients: warmup.n_gradients + sampling.n_gradients,
+        n_jitter: warmup.n_jitter + sampling.n_jitter,
+        n_clamped: clamped.iter().sum::<f64>() as u64,
+        energy_error: run.energy_errors()?,
+        stationarity: run.stationarity()?,
+        rhat_max: spread(rhats).max,
+        noise,
+        ess: EssSummary {
+            prediction,
+            weights,
+        },
+        metrics,
+        metrics_draws: run.spacing().draws,
+        fit,
+        ..Summary::new(settings, draws)
+    };
+    let warnings = summary.chain_warnings(settings, method, &sampling);
+    Ok((summary, warnings))
+}

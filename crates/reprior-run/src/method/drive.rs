@@ -1,0 +1,166 @@
+//! Chains driven into a run folder: its store, checkpoints, progress, the stop.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use reprior::chain::{Control, Moments, Outcome, Progress, Walk, run};
+use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoint};
+
+use crate::failure::{Failure, name_of};
+use crate::problem::{DATA, Problem};
+use crate::record::MOMENTS;
+
+const COMPLETE: &str = "This run is complete; there is nothing to go on with.";
+
+/// Sees how a run gets on.
+pub trait Watcher: Sync {
+    /// Something to know before the run, or in place of it.
+    fn note(&self, _text: &str) {}
+
+    /// Chains begin: those have made so many steps already, of so many each.
+    ///
+    /// # Errors
+    /// What the watcher cannot go on without.
+    fn begin(&self, _made: &[u64], _total: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// One chain has got on; from any thread.
+    fn update(&self, _progress: Progress) {}
+
+    /// Chains have come to their end, or were stopped.
+    fn end(&self) {}
+}
+
+/// How a run is made; nothing of it changes what is drawn.
+pub struct Options<'a> {
+    /// Threads; one per core unless given.
+    pub threads: Option<usize>,
+    /// Between checkpoints of each chain.
+    pub checkpoint_every: Duration,
+    /// Ends the run at its next step once it is set.
+    pub stop: &'a AtomicBool,
+    /// Sees how it gets on.
+    pub watcher: &'a dyn Watcher,
+}
+
+impl Options<'_> {
+    /// Threads in use.
+    pub(crate) fn threads(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or(cores)
+    }
+}
+
+/// Where a run is made, and how.
+pub(crate) struct Place<'a> {
+    pub folder: &'a RunFolder,
+    pub options: &'a Options<'a>,
+}
+
+impl Place<'_> {
+    /// Writes what the data are, opens the store of draws, or makes it where the run has not come that far, and writes the targets.
+    ///
+    /// # Errors
+    /// A wrong request: draws of other settings. A disk that refuses.
+    pub fn open(&self, problem: &Problem, schema: &Schema) -> Result<DrawStore, Failure> {
+        let description =
+            serde_json::to_string_pretty(&problem.description).map_err(Failure::run)?;
+        let written = self.folder.write_text(DATA, &description);
+        written.map_err(Failure::run)?;
+        let store = if self.folder.files().contains("draws.zarr/zarr.json") {
+            let store = DrawStore::open(self.folder).map_err(Failure::run)?;
+            if !store.matches(schema).map_err(Failure::run)? {
+                return Err(Failure::request(format!(
+                    "the draws in `{}` were recorded with other settings than its config.toml says",
+                    name_of(self.folder.files())
+                )));
+            }
+            store
+        } else {
+            DrawStore::create(self.folder, schema).map_err(Failure::run)?;
+            let store = DrawStore::open(self.folder).map_err(Failure::run)?;
+            let watcher = self.options.watcher;
+            problem
+                .notes()
+                .for_each(|note| watcher.note(&format!("note: {note}")));
+            store
+        };
+        problem.write_targets(&store)?;
+        Ok(store)
+    }
+
+    /// The checkpoints of so many chains, where there are any.
+    ///
+    /// # Errors
+    /// A damaged checkpoint.
+    pub fn checkpoints(&self, chains: u64) -> Result<Vec<Option<Checkpoint>>, Failure> {
+        let load = |chain| checkpoint::load(self.folder.files(), chain).map_err(Failure::run);
+        (0..chains).map(load).collect()
+    }
+
+    /// Whether the run had come to its end before; says so.
+    pub fn has_ended(&self, checkpoints: &[Option<Checkpoint>]) -> bool {
+        let has_ended = checkpoints.iter().flatten().any(Checkpoint::is_finished);
+        if has_ended {
+            self.options.watcher.note(COMPLETE);
+        }
+        has_ended
+    }
+
+    /// Runs chains on so many threads to their end, and then `finish`, or until they are stopped or fail.
+    ///
+    /// # Errors
+    /// A failed run, whose draws are kept; a run that was stopped.
+    pub fn drive<W: Walk>(
+        &self,
+        chains: Vec<W>,
+        threads: usize,
+        finish: impl FnOnce(Vec<W>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let watcher = self.options.watcher;
+        let progress: Vec<Progress> = chains.iter().map(Walk::progress).collect();
+        if progress.iter().all(Progress::is_done) {
+            watcher.note(COMPLETE);
+            return finish(chains);
+        }
+        let control = Control {
+            threads,
+            checkpoint_every: self.options.checkpoint_every,
+            stop: self.options.stop,
+        };
+        let made: Vec<u64> = progress.iter().map(|chain| chain.transition).collect();
+        watcher.begin(&made, progress.first().map_or(0, |chain| chain.total))?;
+        let (chains, outcome) = run(chains, control, &|progress| watcher.update(progress));
+        watcher.end();
+        let name = name_of(self.folder.files());
+        match outcome {
+            Ok(Outcome::Complete) => finish(chains),
+            Ok(Outcome::Stopped) => {
+                watcher.note(&format!(
+                    "Stopped; everything drawn so far is kept. Go on with: reprior resume {name}"
+                ));
+                Err(Failure::Stopped)
+            }
+            Err(error) => Err(Failure::run(format!(
+                "{error}. What was drawn before is kept in `{name}`"
+            ))),
+        }
+    }
+}
+
+/// Writes the running moments of all chains, once they are complete.
+///
+/// # Errors
+/// A disk that refuses.
+pub(crate) fn write_moments(moments: &[Moments], store: &DrawStore) -> Result<(), Failure> {
+    let write = |name, values: &[f32]| {
+        store
+            .write_static(MOMENTS, name, Values::F32(values))
+            .map_err(Failure::run)
+    };
+    let means = moments.iter().flat_map(|moments| &moments.mean);
+    write("mean", &means.map(|&x| x as f32).collect::<Vec<_>>())?;
+    let variances = moments.iter().flat_map(Moments::variance);
+    write("variance", &variances.map(|x| x as f32).collect::<Vec<_>>())
+}

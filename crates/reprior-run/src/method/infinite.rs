@@ -1,0 +1,346 @@
+//! `--method nngp` and `--method ntk`: the posterior of the network with infinitely wide layers, in closed form, as a run of one
+//! chain with one draw, whose mean and standard deviation are the posterior's own.
+
+use std::time::Instant;
+
+use reprior::compute::{Matrix, matrix};
+use reprior::gaussian_process::{Covariance, GaussianProcess};
+use reprior::model::Noise;
+use reprior::model::likelihood::LikelihoodName;
+use reprior::network::infinite::{InfiniteNetwork, Kernels, Kinds};
+use reprior_io::run::{Draws, Schema, Values, checkpoint};
+use serde_json::json;
+
+use super::{Family, Place, Plan, Predict, Predictions};
+use crate::failure::{Failure, name_of};
+use crate::predictive::Block;
+use crate::problem::Problem;
+use crate::read::{Rates, Recorded};
+use crate::record::{self, PREDICTIONS, group, predictions, targets, with_names};
+use crate::settings::{Precision, Settings, given};
+use crate::summary::Summary;
+use crate::words::number;
+
+record::statistics!(
+    /// Of the factorisation, and of the predictions for the test rows.
+    ClosedFormStatistics {
+        log_marginal_likelihood: f64 = "logarithm of the density of the standardised training targets, in nats",
+        n_jitter: i64 = "times that the diagonal had to be raised for the factorisation",
+        n_clamped: i64 = "predictive variances that rounding made negative, set to 0",
+    }
+);
+
+/// Bytes of the checkpoint, which says only how long it took.
+const CHECKPOINT: u64 = 1024;
+
+/// Test rows whose kernels are computed at a time.
+const BLOCK_ROWS: usize = 1000;
+
+/// The posterior of infinitely wide layers by one of their kernels.
+pub struct Infinite(pub Covariance);
+
+/// The posterior for one problem.
+struct ClosedForm<'a> {
+    problem: &'a Problem,
+    network: InfiniteNetwork,
+    covariance: Covariance,
+    process: GaussianProcess,
+    /// Standardised training inputs, row-major.
+    inputs: Vec<f64>,
+    threads: usize,
+}
+
+/// One of the kernels.
+fn of(kernels: Kernels, covariance: Covariance) -> Vec<f64> {
+    match covariance {
+        Covariance::Nngp => kernels.nngp,
+        Covariance::Ntk => kernels.ntk,
+    }
+}
+
+fn kinds(covariance: Covariance) -> Kinds {
+    match covariance {
+        Covariance::Nngp => Kinds::Nngp,
+        Covariance::Ntk => Kinds::NngpAndNtk,
+    }
+}
+
+/// Bytes of the kernels and factors of `rows` training rows.
+fn bytes_needed(covariance: Covariance, rows: usize) -> f64 {
+    let kernels = match covariance {
+        Covariance::Nngp => 1.0,
+        Covariance::Ntk => 2.0,
+    };
+    // and the matrix to be factorised with its factor, and a block of test rows
+    8.0 * rows as f64 * ((kernels + 2.0) * rows as f64 + 3.0 * BLOCK_ROWS as f64)
+}
+
+fn schema(problem: &Problem) -> Schema {
+    let settings = &problem.settings;
+    let statistics = ClosedFormStatistics::variables();
+    let mut groups = vec![group(
+        settings,
+        "sample_stats",
+        Some(Draws::new(1)),
+        statistics,
+    )];
+    let text = [
+        "posterior mean of the function, in the target's own units",
+        "posterior standard deviation of the function, without observation noise",
+    ];
+    groups.extend(predictions(problem, Draws::new(1), text));
+    groups.extend(targets(problem));
+    with_names(problem, 1, groups)
+}
+
+impl<'a> ClosedForm<'a> {
+    /// Kernels and factorisation.
+    ///
+    /// # Errors
+    /// A wrong request: a network without an infinitely wide limit.
+    fn new(problem: &'a Problem, covariance: Covariance) -> Result<Self, Failure> {
+        let rows = problem.description.train_rows;
+        let network = network(problem)?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let inputs = problem.arranged(&problem.train.inputs);
+        let kernels = network
+            .kernels(problem.rows_of(&inputs), kinds(covariance), threads)
+            .map_err(Failure::run)?;
+        let noise = problem.settings.model.noise().typical(1)[0];
+        let kernel = of(kernels, covariance);
+        let process =
+            GaussianProcess::new(&kernel, rows, &problem.targets, noise).map_err(Failure::run)?;
+        Ok(Self {
+            problem,
+            network,
+            covariance,
+            process,
+            inputs,
+            threads,
+        })
+    }
+}
+
+/// The network with its limit.
+///
+/// # Errors
+/// A wrong request: a network without one.
+fn network(problem: &Problem) -> Result<InfiniteNetwork, Failure> {
+    let method = problem.settings.sampler.method;
+    InfiniteNetwork::new(&problem.architecture)
+        .map_err(|error| Failure::request(format!("--method {method}: {error}")))
+}
+
+impl Predict for ClosedForm<'_> {
+    fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
+        let mut clamped = 0;
+        let problem = self.problem;
+        let (covariance, maps) = (self.covariance, problem.output_maps());
+        let kind = problem.kind();
+        let mut block = Block {
+            kind,
+            rows: inputs.len() / problem.architecture.inputs(),
+            outputs: maps.len(),
+            mean: Vec::new(),
+            variance: Vec::new(),
+        };
+        let spread = kind.spread(maps.len());
+        let train = problem.rows_of(&self.inputs);
+        for part in inputs.chunks(BLOCK_ROWS * problem.architecture.inputs()) {
+            let test = problem.rows_of(part);
+            let kinds = kinds(covariance);
+            let cross = self.network.cross_kernels(train, test, kinds, self.threads);
+            let prior = self.network.diagonals(test, kinds, self.threads);
+            let cross = of(cross.map_err(Failure::request)?, covariance);
+            let prior = of(prior.map_err(Failure::request)?, covariance);
+            let means = self.process.mean(&cross).map_err(Failure::run)?;
+            let variances = self
+                .process
+                .variance(&cross, &prior)
+                .map_err(Failure::run)?;
+            let rows = test.nrows();
+            clamped += variances.clamped;
+            for (row, variance) in variances.values.iter().enumerate() {
+                let own = maps.iter().enumerate();
+                block
+                    .mean
+                    .extend(own.map(|(output, map)| map.restore(means[output * rows + row])));
+                let scales = maps.iter().take(spread);
+                block
+                    .variance
+                    .extend(scales.map(|map| map.scale.powi(2) * variance));
+            }
+        }
+        let noise = self.process.noise();
+        let squares = maps.iter().take(spread);
+        Ok(Predictions {
+            block,
+            noise: squares.map(|map| (map.scale * noise).powi(2)).collect(),
+            clamped,
+        })
+    }
+}
+
+impl Problem {
+    /// Row-major inputs as a matrix with a row for each.
+    fn rows_of<'a>(&self, inputs: &'a [f64]) -> Matrix<'a, f64> {
+        let columns = self.architecture.inputs();
+        matrix(inputs, columns, inputs.len() / columns).transpose()
+    }
+}
+
+impl Family for Infinite {
+    fn check(&self, settings: &Settings) -> Result<(), Failure> {
+        let (method, likelihood) = (settings.sampler.method, settings.model.likelihood);
+        let refuse = |text: String| Err(Failure::Request(text));
+        if likelihood != LikelihoodName::Gaussian {
+            return refuse(format!(
+                "--method {method} is exact for the gaussian likelihood only, not for {likelihood}"
+            ));
+        }
+        if settings.model.learns_noise() {
+            return refuse(format!(
+                "--method {method} needs a known noise: give a number, or --noise auto"
+            ));
+        }
+        if matches!(settings.model.noise(), Noise::Known(scales) if scales.len() > 1) {
+            return refuse(format!(
+                "--method {method} has one noise for all outputs: give one number"
+            ));
+        }
+        let all = [
+            given(&settings.sampler),
+            given(&settings.run),
+            given(&settings.minibatch),
+            given(&settings.laplace),
+        ];
+        let own = [
+            "--method",
+            "--precision",
+            "--seed",
+            "--input-reduction",
+            "--space",
+        ];
+        let others = all.iter().flatten();
+        match others
+            .into_iter()
+            .find(|flag| !own.contains(&flag.as_str()))
+        {
+            Some(flag) => refuse(format!(
+                "{flag} is of methods with chains; {method} is a closed form: leave it out"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn complete(&self, problem: &mut Problem) -> Result<(), Failure> {
+        if problem.settings.sampler.precision == Precision::Auto {
+            problem.settings.sampler.precision = Precision::F32;
+        }
+        Ok(())
+    }
+
+    fn plan(&self, problem: &Problem) -> Result<Plan, Failure> {
+        let rows = problem.description.train_rows;
+        network(problem)?;
+        let memory = bytes_needed(self.0, rows) as u64;
+        let mut plan = Plan::new(schema(problem), [memory, CHECKPOINT], |_| {
+            format!(": the kernels of {rows} rows are too large; take fewer with --train")
+        });
+        let operations = (rows as f64).powi(3) / 3.0;
+        plan.say("training rows", rows);
+        let million = format!("{} million", number(operations / 1e6));
+        plan.say("operations of the factorisation", million);
+        plan.say_memory("memory");
+        plan.note("operations_of_factorisation", operations);
+        Ok(plan)
+    }
+
+    fn sample(&self, problem: &Problem, plan: &Plan, place: &Place<'_>) -> Result<(), Failure> {
+        let start = Instant::now();
+        let store = place.open(problem, &plan.schema)?;
+        let mut posterior = ClosedForm::new(problem, self.0)?;
+        let mut writer = store.writer(0).map_err(Failure::run)?;
+        let mut statistics = ClosedFormStatistics {
+            log_marginal_likelihood: posterior.process.log_marginal_likelihood(),
+            n_jitter: i64::from(posterior.process.jitter()),
+            n_clamped: 0,
+        };
+        if problem.description.test_rows > 0 {
+            let found = posterior.predict(&problem.arranged(&problem.test.inputs))?;
+            statistics.n_clamped = record::count(found.clamped);
+            let block = found.block;
+            let sd: Vec<f64> = block.variance.iter().map(|v| v.sqrt()).collect();
+            let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
+            let (mean_f32, sd_f32) = (narrow(&block.mean), narrow(&sd));
+            let values = if problem.description.is_classification {
+                [Values::F32(&mean_f32), Values::F32(&sd_f32)]
+            } else {
+                [Values::F64(&block.mean), Values::F64(&sd)]
+            };
+            writer.push(PREDICTIONS, &values).map_err(Failure::run)?;
+        }
+        writer
+            .push("sample_stats", &statistics.values())
+            .map_err(Failure::run)?;
+        let seconds = start.elapsed().as_secs_f64();
+        writer
+            .checkpoint(&json!({ "seconds": seconds }), &[])
+            .map_err(Failure::run)
+    }
+
+    fn summarise(&self, run: &Recorded) -> Result<(Summary, Vec<String>), Failure> {
+        let one = |name| {
+            let values = run.read("sample_stats", name)?;
+            Ok(values.first().copied())
+        };
+        let Some(evidence) = one("log_marginal_likelihood")? else {
+            return Err(Failure::request(format!(
+                "`{0}` was stopped before its end: go on with `reprior resume {0}`",
+                name_of(&run.files)
+            )));
+        };
+        let checkpoint = checkpoint::load(&run.files, 0).map_err(Failure::request)?;
+        let seconds = checkpoint.and_then(|checkpoint| checkpoint.document()["seconds"].as_f64());
+        let rates = Rates {
+            draws: 1.0,
+            steps: 1.0,
+            gradients: 0.0,
+            evaluations: 1.0,
+            seconds: 1.0,
+        };
+        let found = run.predictions(&rates)?;
+        let [jitter, clamped] = [one("n_jitter")?, one("n_clamped")?].map(|x| x.unwrap_or(0.0));
+        let summary = Summary {
+            coordinates: "function".to_owned(),
+            seconds: seconds.unwrap_or(f64::NAN),
+            log_marginal_likelihood: Some(evidence),
+            metrics: found.metrics,
+            metrics_draws: 1,
+            fit: found.fit,
+            n_jitter: jitter as u64,
+            n_clamped: clamped as u64,
+            ..Summary::new(&run.settings, 1)
+        };
+        let mut warnings = Vec::new();
+        if clamped > 0.0 {
+            warnings.push(format!(
+                "{clamped} predictive variances came out below 0 by rounding and were set to 0: raise --noise"
+            ));
+        }
+        if jitter > 0.0 {
+            warnings.push(format!(
+                "the kernel is nearly singular: its diagonal was raised {jitter} times before it could be factorised; raise --noise"
+            ));
+        }
+        Ok((summary, warnings))
+    }
+
+    fn predictor<'a>(
+        &self,
+        problem: &'a Problem,
+        _run: &'a Recorded,
+    ) -> Result<Box<dyn Predict + 'a>, Failure> {
+        Ok(Box::new(ClosedForm::new(problem, self.0)?))
+    }
+}

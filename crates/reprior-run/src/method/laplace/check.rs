@@ -1,0 +1,127 @@
+//! What does not go together in the settings of a Laplace approximation.
+
+use reprior::laplace::SubsetChoice;
+use reprior::model::likelihood::LikelihoodName;
+
+use crate::failure::Failure;
+use crate::settings::{
+    LaplaceSettings, LinkName, MinibatchMethod, Per, PredictionType,
+    PriorPrecisionChoice as Precision, Rule, StructureName, given, refuse_others,
+};
+
+impl LaplaceSettings {
+    /// Refuses what does not go together.
+    ///
+    /// # Errors
+    /// A wrong request.
+    pub(crate) fn check(
+        &self,
+        method: MinibatchMethod,
+        likelihood: LikelihoodName,
+        validation: usize,
+    ) -> Result<(), Failure> {
+        let refuse = |text: String| Err(Failure::Request(text));
+        let is_laplace = method == MinibatchMethod::Laplace;
+        let is_diffusion = method == MinibatchMethod::LaplaceDiffusion;
+        let structure = self.hessian_structure.unwrap_or_default();
+        let has_rank = is_diffusion || (is_laplace && structure == StructureName::LowRank);
+        let is_linearised = is_laplace && self.pred_type.unwrap_or_default() == PredictionType::Glm;
+        let has_classes = likelihood.family(1.0).is_none();
+        let rule = |flags, is_taken, whose| Rule {
+            flags,
+            is_taken,
+            whose,
+        };
+        let rules = [
+            rule(
+                &["--hessian-structure", "--subset-of-weights", "--pred-type"],
+                is_laplace,
+                "laplace",
+            ),
+            rule(
+                &["--link-approx"],
+                is_linearised && has_classes,
+                "laplace with --pred-type glm, and of classes",
+            ),
+            rule(
+                &["--rank", "--eigenvalue-threshold"],
+                has_rank,
+                "laplace-diffusion and --hessian-structure lowrank",
+            ),
+            rule(
+                &["--diffusion", "--diffusion-steps", "--integrator"],
+                is_diffusion,
+                "laplace-diffusion",
+            ),
+        ];
+        refuse_others(&given(self), &rules)?;
+        let subset = self
+            .subset_of_weights
+            .map_or(SubsetChoice::All, |subset| subset.0);
+        let is_part = !matches!(subset, SubsetChoice::All | SubsetChoice::LastLayer);
+        if is_part && (structure.is_kronecker() || structure == StructureName::LowRank) {
+            return refuse(format!(
+                "--hessian-structure {structure} is not available for a subnetwork: use full or diag"
+            ));
+        }
+        if subset == SubsetChoice::LastLayer && structure == StructureName::LowRank {
+            return refuse(
+                "--hessian-structure lowrank is not available for the last layer: use full"
+                    .to_owned(),
+            );
+        }
+        let precision = self.prior_precision.unwrap_or_default();
+        if precision == Precision::MarginalLikelihood(Per::Parameter) && structure.is_kronecker() {
+            return refuse(
+                "Kronecker factors need one prior precision for each layer: use --prior-precision marglik-layer, or another --hessian-structure".to_owned(),
+            );
+        }
+        if precision == Precision::Validation && validation == 0 {
+            return refuse(
+                "--prior-precision validation needs rows that are held out: give --validation N"
+                    .to_owned(),
+            );
+        }
+        if is_diffusion && !matches!(precision, Precision::Number(_) | Precision::Prior) {
+            return refuse(format!(
+                "--prior-precision {precision} is of laplace: give a number, or prior"
+            ));
+        }
+        if precision == Precision::Validation && likelihood == LikelihoodName::StudentT {
+            return refuse(
+                "--prior-precision validation is of gaussian, categorical and bernoulli likelihoods: use marglik, or a number"
+                    .to_owned(),
+            );
+        }
+        if self.link_approx == Some(LinkName::Mc) && likelihood == LikelihoodName::Bernoulli {
+            return refuse(
+                "--link-approx mc is of the categorical likelihood: use probit".to_owned(),
+            );
+        }
+        if self.link_approx == Some(LinkName::Bridge) && likelihood != LikelihoodName::Categorical {
+            return refuse(
+                "--link-approx bridge is of the categorical likelihood: use probit".to_owned(),
+            );
+        }
+        for (flag, value) in [
+            ("--rank", self.rank.map(|value| value as u64)),
+            (
+                "--curvature-rows",
+                self.curvature_rows.map(|value| value as u64),
+            ),
+            ("--diffusion-steps", self.diffusion_steps),
+        ] {
+            if value == Some(0) {
+                return refuse(format!("{flag} is 0: it must be at least 1"));
+            }
+        }
+        if let Some(part) = self.eigenvalue_threshold
+            && !(part >= 0.0 && part.is_finite())
+        {
+            return refuse(format!(
+                "--eigenvalue-threshold is {part}: it must be zero or positive, and finite"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! What the library's parts of a Laplace approximation or a diffusion are, and what they cost.
+
+use reprior::laplace::{
+    Decomposition, Diffusion, DiffusionKind, HessianStructure, Integrator, Lanczos, LaplaceMethod,
+    PrecisionChoice, PrecisionPer, SubsetChoice, prior_precisions,
+};
+use reprior::network::Layout;
+use reprior::stochastic::Prior;
+
+use crate::failure::Failure;
+use crate::method::plan::available_memory;
+use crate::settings::{
+    DiffusionName, EIGENVALUE_THRESHOLD, IntegratorName, LaplaceSettings, MinibatchMethod, Per,
+    PriorPrecisionChoice as Precision, StructureName,
+};
+
+impl LaplaceSettings {
+    /// With the least prior precision, 0 if that is found afterwards.
+    fn lanczos(&self, least: f64) -> Lanczos {
+        Lanczos {
+            threshold: least * self.eigenvalue_threshold.unwrap_or(EIGENVALUE_THRESHOLD),
+            ..Lanczos::of_rank(self.rank.unwrap_or(100))
+        }
+    }
+
+    /// What draws are made of, for weights that were trained with `priors`.
+    ///
+    /// # Errors
+    /// A wrong request: a prior that has no precision.
+    pub(crate) fn draws(
+        &self,
+        method: MinibatchMethod,
+        layout: &Layout,
+        priors: &[Prior],
+    ) -> Result<LaplaceMethod, Failure> {
+        let given = |value: Precision| {
+            match value {
+            Precision::Number(value) => Ok(vec![value; layout.len()]),
+            _ => prior_precisions(layout, priors).ok_or_else(|| {
+                Failure::request(
+                    "a normal-inverse-gamma prior has no precision of its own: give --prior-precision a number, or marglik",
+                )
+            }),
+        }
+        };
+        let precision = self.prior_precision.unwrap_or_default();
+        if method == MinibatchMethod::LaplaceDiffusion {
+            let all = given(precision)?;
+            let first = all.first().copied().unwrap_or(1.0);
+            if all.iter().any(|value| *value != first) {
+                return Err(Failure::request(
+                    "a diffusion has one prior precision for all weights: give --prior-precision a number, or train with --parametrisation ntk or --weight-decay",
+                ));
+            }
+            return Ok(LaplaceMethod::Diffusion(Diffusion {
+                kind: match self.diffusion.unwrap_or_default() {
+                    DiffusionName::NonKernel => DiffusionKind::NonKernel,
+                    DiffusionName::Kernel => DiffusionKind::Kernel,
+                    DiffusionName::Alternating => DiffusionKind::Alternating,
+                    DiffusionName::Full => DiffusionKind::Full,
+                },
+                steps: self.diffusion_steps.unwrap_or(20),
+                precision: first,
+                integrator: match self.integrator.unwrap_or_default() {
+                    IntegratorName::Euler => Integrator::Euler,
+                    IntegratorName::Heun => Integrator::Heun,
+                },
+                decomposition: Decomposition::Lanczos(self.lanczos(first)),
+            }));
+        }
+        Ok(LaplaceMethod::Approximation {
+            structure: match self.hessian_structure.unwrap_or_default() {
+                StructureName::Kron => HessianStructure::Kron,
+                StructureName::Diag => HessianStructure::Diag,
+                StructureName::Full => HessianStructure::Full(available_memory()),
+                StructureName::KronSeparate => HessianStructure::KronSeparate,
+                StructureName::LowRank => {
+                    let least = match precision {
+                        Precision::Number(_) | Precision::Prior => {
+                            let all = given(precision)?.into_iter();
+                            all.fold(f64::INFINITY, f64::min)
+                        }
+                        _ => 0.0,
+                    };
+                    HessianStructure::LowRank(self.lanczos(least))
+                }
+            },
+            subset: self
+                .subset_of_weights
+                .map_or(SubsetChoice::All, |subset| subset.0),
+            precision: match precision {
+                Precision::Number(_) | Precision::Prior
+                    if self.hessian_structure.unwrap_or_default().is_kronecker() =>
+                {
+                    let all = given(precision)?;
+                    let mut layers = layout.layers.iter().map(|layer| &all[layer.range.clone()]);
+                    if layers.any(|own| own.iter().any(|value| *value != own[0])) {
+                        return Err(Failure::request(
+                            "the prior of training has other precisions for biases than for weights, and Kronecker factors need one for each layer: give --prior-precision a number or marglik, train with --weight-decay or --parametrisation ntk, or use another --hessian-structure",
+                        ));
+                    }
+                    PrecisionChoice::Given(all)
+                }
+                Precision::MarginalLikelihood(per) => {
+                    PrecisionChoice::MarginalLikelihood(match per {
+                        Per::All => PrecisionPer::All,
+                        Per::Layer => PrecisionPer::Layer,
+                        Per::Parameter => PrecisionPer::Parameter,
+                    })
+                }
+                Precision::Validation => PrecisionChoice::Validation,
+                other => PrecisionChoice::Given(given(other)?),
+            },
+        })
+    }
+
+    /// About the most bytes that fitting and drawing take, of a network of such layers with numbers of `real` bytes, for so many
+    /// rows of the curvature and outputs; and the products with the curvature that a decomposition takes at most.
+    pub(crate) fn cost(
+        &self,
+        method: MinibatchMethod,
+        layout: &Layout,
+        real: usize,
+        [rows, outputs]: [usize; 2],
+    ) -> (u64, u64) {
+        let size = layout.len() as u64;
+        let most = (self.lanczos(0.0).most as u64).min(size);
+        let real = real as u64;
+        let subset = self
+            .subset_of_weights
+            .map_or(SubsetChoice::All, |subset| subset.0);
+        let last = layout.layers.last().map_or(0, |layer| layer.range.len()) as u64;
+        let random = match subset {
+            SubsetChoice::All => size,
+            SubsetChoice::LastLayer => last,
+            SubsetChoice::Last(n)
+            | SubsetChoice::LargestMagnitude(n)
+            | SubsetChoice::LargestVariance(n) => (n as u64).min(size),
+        };
+        let lanczos = most * size * real * 2 + 16 * most * most + 16 * 16 * size * real;
+        if method == MinibatchMethod::LaplaceDiffusion {
+            return (lanczos, most * self.diffusion_steps.unwrap_or(20));
+        }
+        let factors = |layers: &[reprior::network::ParameterMatrix]| -> u64 {
+            let numbers = layers
+                .iter()
+                .map(|layer| layer.rows.pow(2) + layer.units.pow(2));
+            numbers.sum::<usize>() as u64 * (real * 17 + 32)
+        };
+        match self.hessian_structure.unwrap_or_default() {
+            StructureName::LowRank => (lanczos, most),
+            StructureName::Diag => (size * (16 * real + 32), 0),
+            StructureName::Kron | StructureName::KronSeparate
+                if subset == SubsetChoice::LastLayer =>
+            {
+                (
+                    factors(&layout.layers[layout.layers.len().saturating_sub(1)..]),
+                    0,
+                )
+            }
+            StructureName::Kron | StructureName::KronSeparate => {
+                (factors(&layout.layers) + size * 24, 0)
+            }
+            StructureName::Full => {
+                let jacobian = (rows * outputs) as u64;
+                if subset == SubsetChoice::All && jacobian < size {
+                    (jacobian * (size * 2 * real + 24 * jacobian), 0)
+                } else {
+                    (24 * random * random, 0)
+                }
+            }
+        }
+    }
+}

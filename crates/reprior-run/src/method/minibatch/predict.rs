@@ -1,0 +1,83 @@
+//! Predictions for new inputs from the kept positions of a minibatch method.
+
+use reprior_io::run::{Number, Selection};
+
+use crate::failure::Failure;
+use crate::method::{Predict, Predictions};
+use crate::predictive::Block;
+use crate::problem::Problem;
+use crate::read::Recorded;
+use crate::record::{POSITION, POSITIONS};
+use crate::settings::ModelSettings;
+use crate::stored::Stored;
+
+/// Predicts from kept positions, by the network itself, or linearised at the given weights of each chain.
+pub struct Predictor<'a, R> {
+    pub problem: &'a Problem,
+    pub run: &'a Recorded,
+    /// Where the networks of all chains are linearised; empty where they are not.
+    pub modes: Vec<R>,
+}
+
+/// Squared noise scales of one draw, in the target's own units.
+pub fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<f64> {
+    let maps = problem.output_maps();
+    if !settings.likelihood.has_scale() {
+        return vec![0.0; spread];
+    }
+    let scales = settings.noise().typical(maps.len());
+    let own = scales.iter().zip(&maps);
+    own.map(|(scale, map)| (map.scale * scale).powi(2))
+        .take(spread)
+        .collect()
+}
+
+impl<R: Stored + Number> Predict for Predictor<'_, R> {
+    /// Variances are zero: a draw determines the function.
+    fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
+        let problem = self.problem;
+        let (kind, maps) = (problem.kind(), problem.output_maps());
+        let mut ensemble = problem.ensemble::<R>(inputs)?;
+        let likelihood = problem.likelihood()?;
+        let mut block = Block {
+            kind,
+            rows: inputs.len() / problem.description.columns,
+            outputs: problem.description.output_names.len(),
+            mean: Vec::new(),
+            variance: Vec::new(),
+        };
+        let mut draws = 0;
+        let modes = &self.modes;
+        let add = |chain: u64, _: u64, position: &[R]| {
+            draws += 1;
+            let mode = modes
+                .chunks_exact(position.len().max(1))
+                .nth(chain as usize);
+            let outputs = match mode {
+                Some(mode) => ensemble.linearised(mode, position),
+                None => ensemble.outputs(position),
+            };
+            for row in outputs.chunks_exact(maps.len()) {
+                let outputs = row.iter().map(|f| f.to_f64());
+                kind.push_mean(&*likelihood, &maps, outputs, &mut block.mean);
+            }
+        };
+        let reader = &self.run.reader;
+        reader
+            .for_each_draw::<R>(POSITIONS, POSITION, &Selection::all(), add)
+            .map_err(Failure::request)?;
+        if draws == 0 {
+            return Err(Failure::request(
+                "the run has no draws yet: go on with `reprior resume`",
+            ));
+        }
+        let spread = kind.spread(maps.len());
+        block.variance = vec![0.0; draws * block.rows * spread];
+        let noise = noise(problem, &problem.settings.model, spread).repeat(draws);
+        Ok(Predictions {
+            block,
+            noise,
+            clamped: 0,
+        })
+    }
+}

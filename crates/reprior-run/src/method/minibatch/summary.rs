@@ -1,0 +1,201 @@
+//! The summary of a run of a minibatch method.
+
+use reprior::diagnostics::spread;
+use reprior_io::run::{Selection, checkpoint};
+
+use super::record::read_document;
+use super::schema::{EPOCHS, OF_MEAN};
+use crate::failure::Failure;
+use crate::predictive::{Block, Gatherer, Metrics};
+use crate::read::{EssSummary, Rates, Recorded};
+use crate::settings::{MinibatchMethod, Settings, StepSizes};
+use crate::summary::{MinibatchSummary, Summary};
+use crate::words::number;
+
+/// Configurational temperatures further from that of the sampler are worth a warning.
+const MOST_TEMPERATURE: f64 = 0.1;
+
+/// Means over what is finite; NaN if nothing is.
+fn mean(values: &[f64]) -> f64 {
+    let finite = values.iter().filter(|value| value.is_finite());
+    let (sum, count) = finite.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    sum / count
+}
+
+/// Diagnostics and metrics.
+///
+/// # Errors
+/// A run folder that cannot be read.
+pub fn summarise(
+    run: &Recorded,
+    method: MinibatchMethod,
+) -> Result<(Summary, MinibatchSummary), Failure> {
+    let (settings, draws) = (&run.settings, run.draws);
+    let schedule = settings.schedule();
+    let (mut steps, mut after_warmup, mut seconds) = (0, 0, 0.0_f64);
+    for chain in 0..schedule.chains as u64 {
+        if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
+            let document = read_document(&checkpoint).map_err(Failure::request)?;
+            seconds = seconds.max(document.seconds);
+            steps += document.update;
+            after_warmup += document.update.saturating_sub(schedule.warmup);
+        }
+    }
+    let after_warmup = after_warmup as f64;
+    let rates = Rates {
+        draws: draws as f64 * schedule.chains as f64,
+        steps: after_warmup,
+        gradients: after_warmup,
+        evaluations: after_warmup,
+        seconds,
+    };
+    let found = run.predictions(&rates)?;
+    let (mut ess, mut rhat_max) = (EssSummary::default(), f64::NAN);
+    if method.is_sampler() {
+        ess.weights = run.projections(&rates)?;
+        ess.prediction = found.ess;
+        let rhats = [&ess.weights, &ess.prediction].into_iter().flatten();
+        rhat_max = spread(rhats.map(|ess| ess.rhat_max)).max;
+    }
+    let of_draws = |name: &str| run.read("sample_stats", name);
+    let epochs = run.reader.groups().find(|group| group.name == EPOCHS);
+    let epochs = epochs.and_then(|group| group.draws).unwrap_or(0);
+    let of_last_epoch = |name: &str| match epochs {
+        0 => Ok(f64::NAN),
+        _ => {
+            let last = Selection {
+                draws: Some(epochs - 1..epochs),
+                ..Selection::all()
+            };
+            let values = run.read_selected(EPOCHS, name, &last);
+            values.map(|values| mean(&values))
+        }
+    };
+    let own = &settings.minibatch;
+    let step_sizes = of_draws("step_size")?;
+    let of_chains = step_sizes.chunks(draws.max(1) as usize);
+    // there is no temperature where there is no noise
+    let temperature = |name: &str| match method.is_sampler() {
+        true => of_draws(name).map(|values| mean(&values)),
+        false => Ok(f64::NAN),
+    };
+    let minibatch = MinibatchSummary {
+        parametrisation: own.parametrisation().to_string(),
+        preconditioner: own.preconditioner().to_string(),
+        schedule: own
+            .schedule
+            .map_or_else(String::new, |schedule| schedule.to_string()),
+        batch: own.batch.unwrap_or(0),
+        held_out: own.validation.unwrap_or(0),
+        epochs,
+        train_nll: of_last_epoch("train_nll")?,
+        validation_nll: of_last_epoch("validation_nll")?,
+        configurational_temperature: temperature("configurational_temperature")?,
+        kinetic_temperature: temperature("kinetic_temperature")?,
+        n_corrections: of_draws("n_corrections")?.iter().sum::<f64>() as u64,
+        metrics_of_mean: match draws == schedule.draws && method.is_sampler() {
+            true => static_metrics(run, OF_MEAN)?,
+            false => None,
+        },
+        metrics_in_closed_form: None,
+        laplace: Vec::new(),
+    };
+    let summary = Summary {
+        coordinates: "standard".to_owned(),
+        steps,
+        seconds,
+        steps_per_second: steps as f64 / seconds,
+        n_gradients: steps,
+        step_size: of_chains.map(|chain| chain.last().copied()).collect(),
+        rhat_max,
+        ess,
+        metrics: found.metrics,
+        metrics_draws: run.spacing().draws,
+        fit: found.fit,
+        ..Summary::new(settings, draws)
+    };
+    Ok((summary, minibatch))
+}
+
+/// Of the mean over chains of predictions that each chain has once.
+///
+/// # Errors
+/// A run folder that cannot be read.
+pub fn static_metrics(run: &Recorded, group: &str) -> Result<Option<Metrics>, Failure> {
+    let (kind, rows) = (run.kind, run.description.test_rows);
+    if rows == 0 {
+        return Ok(None);
+    }
+    // a run that was killed just before its end has none
+    let read = |name: &str| run.read_selected(group, name, &Selection::all());
+    let Ok(mean) = read(kind.variable()) else {
+        return Ok(None);
+    };
+    let outputs = run.outputs();
+    let zeros = || vec![0.0; run.chains() * rows * kind.spread(outputs)];
+    let mut block = Block {
+        kind,
+        rows,
+        outputs,
+        variance: read("variance").unwrap_or_else(|_| zeros()),
+        mean,
+    };
+    block.add_noise(&run.noise_variances(1)?);
+    let truth = run.truth()?;
+    let mut gatherer = Gatherer::default();
+    gatherer.add(&block, &truth, 0)?;
+    gatherer.finish()
+}
+
+/// Warnings that stand beside the verdict's checks.
+pub fn warnings(
+    summary: &Summary,
+    minibatch: &MinibatchSummary,
+    settings: &Settings,
+    method: MinibatchMethod,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut warn = |text: String| warnings.push(text);
+    if summary.draws == 0 {
+        return warnings;
+    }
+    if minibatch.n_corrections > 0 {
+        warn(format!(
+            "the preconditioner corrected {} numbers or factorisations: raise --epsilon",
+            minibatch.n_corrections
+        ));
+    }
+    if !method.is_sampler() {
+        warn(format!(
+            "{method} is no sampler: its draws are not the posterior's, and have no effective sample size or R-hat"
+        ));
+        return warnings;
+    }
+    let is_summable = match settings.minibatch.schedule {
+        Some(StepSizes::Cosine) => true,
+        Some(StepSizes::Fixed(schedule)) => schedule.is_summable(),
+        None => false,
+    };
+    if is_summable {
+        warn(format!(
+            "the schedule {} ends at one point: the draws are an ensemble around a mode, not the posterior's; use constant or polynomial(0.33,UPDATES)",
+            minibatch.schedule
+        ));
+    }
+    let asked = settings.minibatch.temperature.unwrap_or(1.0);
+    if asked != 1.0 {
+        warn(format!(
+            "the temperature is {asked}: the draws are of the posterior to the power 1/{asked}"
+        ));
+    }
+    let found = minibatch.configurational_temperature;
+    if !is_summable && (found / asked - 1.0).abs() > MOST_TEMPERATURE && asked > 0.0 {
+        warn(format!(
+            "the configurational temperature is {}, not {asked}: the chains are not at the posterior; lower --step-size, raise --epochs or \
+             --warmup, or take larger minibatches",
+            number(found)
+        ));
+    }
+    warn("minibatches without a Metropolis correction have a bias that is proportional to the step size: halve --step-size and compare".to_owned());
+    warnings
+}

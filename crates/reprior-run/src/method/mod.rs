@@ -1,0 +1,113 @@
+//! What a run needs of a family of methods, and the families: chains on all data, minibatches, Laplace approximations, infinite width.
+//!
+//! Whatever differs between families is behind [`Family`]; nothing else asks which one it is.
+
+mod chains;
+mod drive;
+mod infinite;
+mod laplace;
+mod minibatch;
+mod plan;
+
+pub(crate) use chains::bench;
+pub use chains::bench::{Benchmark, Part};
+pub(crate) use drive::Place;
+pub use drive::{Options, Watcher};
+pub use plan::Plan;
+
+use crate::failure::Failure;
+use crate::predictive::Block;
+use crate::problem::Problem;
+use crate::read::Recorded;
+use crate::settings::{MethodName, Settings};
+use crate::summary::Summary;
+
+/// What every family of methods offers.
+pub(crate) trait Family {
+    /// Refuses settings that do not go together, before any work.
+    ///
+    /// # Errors
+    /// A wrong request.
+    fn check(&self, settings: &Settings) -> Result<(), Failure>;
+
+    /// Writes the defaults out that need no data.
+    fn write_defaults(&self, _settings: &mut Settings) {}
+
+    /// Writes the defaults out that hang on data and network, and reads what else the method needs.
+    ///
+    /// # Errors
+    /// A wrong request.
+    fn complete(&self, problem: &mut Problem) -> Result<(), Failure>;
+
+    /// What a run takes and what it records. The problem need not have records.
+    ///
+    /// # Errors
+    /// A wrong request: a run so large that its size cannot be counted.
+    fn plan(&self, problem: &Problem) -> Result<Plan, Failure>;
+
+    /// Starts, or goes on from checkpoints, to the end.
+    ///
+    /// # Errors
+    /// A failed run, whose draws are kept; a run that was stopped.
+    fn sample(&self, problem: &Problem, plan: &Plan, place: &Place<'_>) -> Result<(), Failure>;
+
+    /// Diagnostics and metrics, without the verdict.
+    ///
+    /// # Errors
+    /// A run that cannot be read.
+    fn summarise(&self, run: &Recorded) -> Result<(Summary, Vec<String>), Failure>;
+
+    /// Predictions for new inputs from the draws of a run.
+    ///
+    /// # Errors
+    /// A run that cannot be read.
+    fn predictor<'a>(
+        &self,
+        problem: &'a Problem,
+        run: &'a Recorded,
+    ) -> Result<Box<dyn Predict + 'a>, Failure>;
+}
+
+/// Predictions of a run's draws for standardised inputs, row-major, in the order that the network takes them.
+pub(crate) trait Predict {
+    /// Of all draws, for some rows.
+    ///
+    /// # Errors
+    /// A run without draws, or that cannot be read.
+    fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure>;
+
+    /// What draws predict where [`predict`](Self::predict) has a closed form: what scores of uncertainty are made of.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn by_draws(&mut self, _: &[f64]) -> Result<Option<Predictions>, Failure> {
+        Ok(None)
+    }
+
+    /// Rows that are to be predicted together.
+    fn rows_together(&self) -> usize {
+        1000
+    }
+}
+
+/// What draws predict for some rows.
+pub(crate) struct Predictions {
+    /// Means, and variances without noise, in the target's own units.
+    pub block: Block,
+    /// Squared noise scales of every draw.
+    pub noise: Vec<f64>,
+    /// Variances that rounding made negative, set to 0.
+    pub clamped: u64,
+}
+
+/// The family of a method.
+pub(crate) fn family(method: MethodName) -> Box<dyn Family> {
+    match method {
+        MethodName::Chain(method) => Box::new(chains::Chains(method)),
+        MethodName::Minibatch(method) if method.is_around_mode() => {
+            Box::new(laplace::Laplace(method))
+        }
+        MethodName::Minibatch(method) => Box::new(minibatch::Minibatches(method)),
+        MethodName::Infinite(covariance) => Box::new(infinite::Infinite(covariance)),
+    }
+}

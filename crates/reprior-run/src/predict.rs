@@ -1,0 +1,243 @@
+//! Predictions of a run for new inputs.
+
+use reprior::metrics::{Mixture, UncertaintyScore};
+use reprior::model::{InputKind, InputValues, Targets};
+use reprior_io::run::Files;
+
+use crate::failure::{Failure, name_of};
+use crate::method::family;
+use crate::predictive::{Block, Gatherer, Kind, Metrics};
+use crate::problem::{DataDescription, Problem};
+use crate::read::{Detector, Recorded};
+use crate::record::POSITIONS;
+use crate::run::prepare_run;
+
+/// A run that predicts.
+pub struct Predictor {
+    run: Recorded,
+    problem: Problem,
+}
+
+/// What is asked of predictions besides themselves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request {
+    /// Whether the observation noise is left out: the uncertainty of the function itself.
+    pub without_noise: bool,
+    /// Whether a score of uncertainty is to tell the inputs from the test rows.
+    pub detect: Option<UncertaintyScore>,
+}
+
+/// How well a score of uncertainty tells inputs from the run's own test rows.
+pub struct Told {
+    /// Areas and rates.
+    pub detection: reprior::metrics::Detection,
+    /// Test rows that were compared with.
+    pub test_rows: usize,
+}
+
+/// What was found over all inputs.
+pub struct Found {
+    /// Against the targets, where they are known.
+    pub metrics: Option<Metrics>,
+    /// A reliability table as CSV, of classes that are known.
+    pub reliability: Option<String>,
+    /// Where it was asked for.
+    pub told: Option<Told>,
+    /// Predictive variances that rounding made negative, set to 0.
+    pub clamped: u64,
+}
+
+/// Predictions for some rows.
+pub struct Rows(Block);
+
+impl Recorded {
+    /// The test targets; none without test rows or draws.
+    ///
+    /// # Errors
+    /// A run that cannot be read.
+    pub fn test_targets(&self) -> Result<Option<Targets>, Failure> {
+        match self.draws == 0 || self.description.test_rows == 0 {
+            true => Ok(None),
+            false => self.truth().map(Some),
+        }
+    }
+
+    /// The recorded predictions for the test rows, noise included, some rows at a time: the first row, and the predictions.
+    ///
+    /// # Errors
+    /// A run that cannot be read; what `each` says.
+    pub fn for_each_prediction(
+        &self,
+        mut each: impl FnMut(usize, &Rows) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.for_each_block(|start, block, _| each(start, &Rows(block.clone())))
+    }
+}
+
+/// The predictive distribution of one output of one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Predicted {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub sd: f64,
+    /// 5 %, 50 % and 95 % quantiles.
+    pub quantiles: [f64; 3],
+}
+
+impl Rows {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.rows == 0
+    }
+
+    /// Class probabilities, rows x classes.
+    pub fn probabilities(&self) -> Vec<f64> {
+        self.0.class_probabilities()
+    }
+
+    /// Of real targets: one output of one row, in the target's own units.
+    ///
+    /// # Errors
+    /// Predictions that are not numbers.
+    pub fn output(&self, row: usize, output: usize) -> Result<Predicted, Failure> {
+        let (means, variances) = self.0.components(row, output);
+        let mixture = Mixture::new(self.0.family(), &means, &variances).map_err(Failure::run)?;
+        Ok(Predicted {
+            mean: mixture.mean(),
+            sd: mixture.variance().sqrt(),
+            quantiles: [0.05, 0.5, 0.95].map(|p| mixture.quantile(p)),
+        })
+    }
+}
+
+impl Predictor {
+    /// Of a run, in a folder or in memory.
+    ///
+    /// # Errors
+    /// A wrong request: not a run, no positions yet, data that have changed.
+    pub fn of(run: impl Into<Files>) -> Result<Self, Failure> {
+        let run = Recorded::of(run)?;
+        if let Some(lacking) = run.lacks_positions() {
+            return Err(Failure::Request(lacking));
+        }
+        let problem = prepare_run(&run.files, run.settings.clone())?;
+        if problem.description.fingerprint != run.description.fingerprint {
+            return Err(Failure::request(format!(
+                "the data at `{}` are not those that `{}` was made with; predictions need them",
+                problem.settings.data.source,
+                name_of(&run.files)
+            )));
+        }
+        Ok(Self { run, problem })
+    }
+
+    /// What the data were.
+    pub fn description(&self) -> &DataDescription {
+        &self.run.description
+    }
+
+    /// Draws that predictions are made of, and how many of each chain; none of a posterior in closed form.
+    pub fn draws(&self) -> Option<[u64; 2]> {
+        let mut groups = self.run.reader.groups();
+        let of_each = groups.find(|group| group.name == POSITIONS)?.draws?;
+        Some([of_each * self.run.reader.chains(), of_each])
+    }
+
+    /// Predicts for `inputs`, some rows at a time, which `each` is given in order; compares with the truth where it is known.
+    ///
+    /// # Errors
+    /// A wrong request; what `each` says.
+    pub fn predict(
+        &self,
+        inputs: &InputValues,
+        truth: Option<&Targets>,
+        request: Request,
+        mut each: impl FnMut(&Rows) -> Result<(), Failure>,
+    ) -> Result<Found, Failure> {
+        let problem = &self.problem;
+        if request.without_noise && problem.kind() == Kind::Probabilities {
+            return Err(Failure::request(format!(
+                "--no-noise has no meaning for class probabilities under the {} likelihood: leave it out",
+                problem.settings.model.likelihood
+            )));
+        }
+        let mut gatherer = Gatherer::default();
+        let detector = request.detect;
+        let detector = detector.map(|score| Detector::new(score, &self.run));
+        let mut detector = detector.transpose()?;
+        let family = family(problem.settings.sampler.method);
+        let mut predictor = family.predictor(problem, &self.run)?;
+        let mut clamped = 0;
+        let values = problem.arranged(inputs);
+        let columns = problem.description.columns;
+        let together = predictor.rows_together();
+        for (index, part) in values.chunks(together * columns).enumerate() {
+            let found = predictor.predict(part)?;
+            let mut block = found.block;
+            clamped += found.clamped;
+            let function = block.variance.clone();
+            block.add_noise(&found.noise);
+            if let Some(detector) = &mut detector {
+                // the draws for the test rows are what it compares with
+                match predictor.by_draws(part)? {
+                    Some(draws) => detector.add(&draws.block)?,
+                    None => detector.add(&block)?,
+                }
+            }
+            if let Some(truth) = truth {
+                gatherer.add(&block, truth, index * together)?;
+            }
+            if request.without_noise {
+                block.variance = function;
+                block = block.without_noise();
+            }
+            each(&Rows(block))?;
+        }
+        let told = detector.map(|detector| {
+            let (detection, test_rows) = detector.finish(&self.run)?;
+            Ok::<_, Failure>(Told {
+                detection,
+                test_rows,
+            })
+        });
+        Ok(Found {
+            reliability: gatherer.reliability()?,
+            metrics: gatherer.finish()?,
+            told: told.transpose()?,
+            clamped,
+        })
+    }
+}
+
+/// Images rotated counter-clockwise by `degrees`.
+///
+/// # Errors
+/// A wrong request: no images, or an angle that is not finite.
+pub fn rotated(
+    values: &InputValues,
+    kind: InputKind,
+    degrees: f64,
+) -> Result<InputValues, Failure> {
+    let InputKind::Image {
+        height,
+        width,
+        channels,
+    } = kind
+    else {
+        return Err(Failure::request(
+            "--rotate is of images, and the data are a table: leave it out",
+        ));
+    };
+    if !degrees.is_finite() {
+        return Err(Failure::request(format!(
+            "--rotate is {degrees}: it must be a number of degrees"
+        )));
+    }
+    Ok(values.rotated([height, width, channels], degrees))
+}

@@ -1,0 +1,316 @@
+//! Data and network made of settings: loaded, standardised, coded.
+
+mod description;
+mod evidence;
+mod precision;
+mod weights;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reprior::compute::Real;
+use reprior::gaussian_process::Covariance;
+use reprior::model::likelihood::Likelihood;
+use reprior::model::{
+    Affine, Dataset, InputKind, InputValues, Model, PixelScaling, Split, Standardisation, Targets,
+};
+use reprior::network::Composition;
+use reprior_io::data::{BUILT_INS, load, target_columns};
+use reprior_io::run::{DrawStore, Files, Values};
+
+pub(crate) use description::DATA;
+pub use description::DataDescription;
+use description::fingerprint;
+pub(crate) use weights::GivenWeights;
+
+use crate::failure::Failure;
+use crate::predictive::Kind;
+use crate::settings::{MethodName, ModelSettings, Settings, arrange};
+use crate::stored::Stored;
+
+/// Test images recorded unless told otherwise.
+const DEFAULT_TEST_IMAGES: usize = 1000;
+/// The largest target: squares of larger ones overflow.
+const MOST_TARGET: f64 = 1e150;
+
+/// Data and network of a run.
+pub struct Problem {
+    /// With every default written out.
+    pub settings: Settings,
+    /// What the data are.
+    pub description: DataDescription,
+    pub(crate) architecture: Composition,
+    /// In their own units.
+    pub(crate) train: Dataset,
+    pub(crate) test: Dataset,
+    /// What was chosen in place of `auto`, in words.
+    pub(crate) choices: Vec<String>,
+    /// Coded column-major training targets.
+    pub(crate) targets: Vec<f64>,
+    /// That chains begin at, where a file gives them.
+    pub(crate) weights: Option<GivenWeights>,
+    /// The run that the settings were read from, if they were.
+    pub(crate) run: Option<Files>,
+}
+
+impl Problem {
+    /// Loads and standardises; `auto` noise and scales become numbers.
+    ///
+    /// # Errors
+    /// A wrong request: data that cannot be used.
+    pub(crate) fn load(mut settings: Settings) -> Result<Self, Failure> {
+        if !BUILT_INS.contains(&settings.data.source.as_str())
+            && let Ok(path) = Path::new(&settings.data.source).canonicalize()
+        {
+            // a run can be resumed from another folder
+            settings.data.source = path.to_string_lossy().into_owned();
+        }
+        let request = settings.data.request();
+        let target_columns = target_columns(&request).map_err(Failure::request)?;
+        let Split { train, mut test } = load(&request).map_err(Failure::request)?;
+        check_targets(&settings.data.source, [&train.targets, &test.targets])?;
+        if settings.data.test.is_none() && matches!(test.kind, InputKind::Image { .. }) {
+            test = test.slice(0..test.rows.min(DEFAULT_TEST_IMAGES));
+        }
+        settings.data.train = Some(train.rows);
+        settings.data.test = Some(test.rows);
+        if !target_columns.is_empty() {
+            settings.data.target = Some(target_columns.clone());
+        }
+        settings.model.resolve();
+        settings.model.check_targets(&train.targets)?;
+        let outputs = settings.model.likelihood.outputs(&train.targets);
+        let reduction = settings.sampler.input_reduction;
+        let architecture = |model: &ModelSettings| {
+            model.architecture(train.kind, train.columns, outputs, reduction)
+        };
+        let mut network = architecture(&settings.model)?;
+        let pixels = settings.data.pixels;
+        if pixels == PixelScaling::Unit && train.kind == InputKind::Table {
+            return Err(Failure::request(
+                "--pixels is of images, and the data are a table: leave it out",
+            ));
+        }
+        let standardisation = Standardisation::fit_with(&train, pixels);
+        let targets = settings
+            .model
+            .likelihood
+            .code(&train.targets, &standardisation);
+        let mut choices = Vec::new();
+        if settings.model.is_automatic() {
+            let inputs = standardisation.standardise_inputs(&train.inputs);
+            let inputs = arrange(&network, train.kind, inputs);
+            let covariance = match settings.sampler.method {
+                MethodName::Infinite(covariance) => covariance,
+                _ => Covariance::Nngp,
+            };
+            choices.extend(evidence::choose(
+                &mut settings.model,
+                &network,
+                covariance,
+                &inputs,
+                &targets,
+            )?);
+            network = architecture(&settings.model)?;
+        }
+        Ok(Self {
+            description: DataDescription {
+                kind: train.kind,
+                columns: train.columns,
+                column_names: train.column_names.clone(),
+                target_columns,
+                is_classification: matches!(train.targets, Targets::Classes { .. }),
+                output_names: train.targets.names().to_vec(),
+                train_rows: train.rows,
+                test_rows: test.rows,
+                fingerprint: fingerprint(&[&train, &test]),
+                standardisation,
+            },
+            targets,
+            weights: None,
+            run: None,
+            choices,
+            train,
+            test,
+            architecture: network,
+            settings,
+        })
+    }
+
+    /// The problem of a run as its folder describes it: with the sizes and names of the data, without any records.
+    ///
+    /// # Errors
+    /// A wrong request: settings that do not fit the description.
+    pub(crate) fn without_records(
+        mut settings: Settings,
+        description: DataDescription,
+    ) -> Result<Self, Failure> {
+        let names = description.output_names.clone();
+        let targets = match description.is_classification {
+            true => Targets::Classes {
+                labels: Vec::new(),
+                names,
+            },
+            false => Targets::Real {
+                values: Vec::new(),
+                names,
+            },
+        };
+        let none = Dataset {
+            inputs: Vec::new().into(),
+            rows: 0,
+            columns: description.columns,
+            column_names: description.column_names.clone(),
+            kind: description.kind,
+            targets,
+        };
+        settings.model.resolve();
+        let architecture = settings.model.architecture(
+            description.kind,
+            description.columns,
+            settings.model.likelihood.outputs(&none.targets),
+            settings.sampler.input_reduction,
+        )?;
+        Ok(Self {
+            settings,
+            description,
+            architecture,
+            train: none.clone(),
+            test: none,
+            choices: Vec::new(),
+            targets: Vec::new(),
+            weights: None,
+            run: None,
+        })
+    }
+
+    /// Takes the precision that chains need, where it is left open (see [`precision`]).
+    pub(crate) fn choose_precision(&mut self) {
+        self.choices
+            .extend(precision::choose(&mut self.settings, &self.architecture));
+    }
+
+    /// Reads the weights that chains begin at, if the settings name any.
+    ///
+    /// # Errors
+    /// A wrong request: a file that cannot be used.
+    pub(crate) fn read_weights(&mut self) -> Result<(), Failure> {
+        self.weights = GivenWeights::read(
+            &mut self.settings,
+            &mut self.architecture,
+            self.run.as_ref(),
+        )?;
+        Ok(())
+    }
+
+    /// What draws predict.
+    pub(crate) fn kind(&self) -> Kind {
+        Kind::new(&self.settings.model, self.description.is_classification)
+    }
+
+    /// Row-major inputs of a data set or of new records: standardised, pixels in the order that the network takes them.
+    pub(crate) fn arranged<R: Real>(&self, inputs: &InputValues) -> Vec<R> {
+        let standardisation = &self.description.standardisation;
+        let inputs = standardisation.standardise_inputs(inputs);
+        arrange(&self.architecture, self.description.kind, inputs)
+    }
+
+    /// The model, for predictions at the given standardised inputs.
+    ///
+    /// # Errors
+    /// A wrong request: something out of range.
+    pub(crate) fn model<R: Stored>(&self, test_inputs: &[f64]) -> Result<Model<R>, Failure> {
+        let (architecture, targets) = (self.architecture.clone(), self.targets.clone());
+        let (settings, reduction) = (&self.settings.model, self.settings.sampler.input_reduction);
+        let likelihood = self.likelihood()?;
+        let inputs = self.arranged(&self.train.inputs);
+        let noise = settings.noise();
+        Model::new(
+            architecture,
+            noise,
+            &inputs,
+            targets,
+            test_inputs,
+            reduction,
+        )
+        .map(|model| model.with_likelihood(likelihood))
+        .map_err(Failure::request)
+    }
+
+    /// The likelihood of the training targets.
+    ///
+    /// # Errors
+    /// A wrong request: targets of another kind.
+    pub(crate) fn likelihood(&self) -> Result<Arc<dyn Likelihood>, Failure> {
+        let settings = &self.settings.model;
+        settings
+            .likelihood
+            .of_targets(&self.train.targets, settings.degrees_of_freedom())
+            .map_err(Failure::request)
+    }
+
+    fn joined_choices(&self) -> Option<String> {
+        (!self.choices.is_empty()).then(|| self.choices.join("; "))
+    }
+
+    /// What a user should know of the data, and what was chosen for them.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        self.description
+            .notes()
+            .into_iter()
+            .chain(self.joined_choices())
+            .chain(self.settings.model.note())
+    }
+
+    /// Writes training and test targets in their own units.
+    ///
+    /// # Errors
+    /// A disk that refuses.
+    pub(crate) fn write_targets(&self, store: &DrawStore) -> Result<(), Failure> {
+        let write = |group: &str, targets: &Targets| match targets {
+            Targets::Real { values, .. } => store.write_static(group, "y", Values::F64(values)),
+            Targets::Classes { labels, .. } => {
+                let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
+                store.write_static(group, "y", Values::I64(&labels))
+            }
+        };
+        write("observed_data", &self.train.targets).map_err(Failure::run)?;
+        if self.description.test_rows > 0 {
+            write("predictions_constant_data", &self.test.targets).map_err(Failure::run)?;
+        }
+        Ok(())
+    }
+
+    /// The map of every output of the network back to the target's own units; the identity where it has none.
+    pub(crate) fn output_maps(&self) -> Vec<Affine> {
+        match self.settings.model.likelihood.has_scale() {
+            true => self.description.standardisation.targets.clone(),
+            false => vec![Affine::IDENTITY; self.architecture.outputs],
+        }
+    }
+}
+
+/// Refuses targets that nothing can be learned from, or that are too large to be computed with.
+fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
+    if let Targets::Classes { names, .. } = sets[0]
+        && let [only] = names.as_slice()
+    {
+        return Err(Failure::request(format!(
+            "the target of `{source}` has a single class, `{only}`: there is nothing to tell apart; choose another --target, or give records of the other classes as well"
+        )));
+    }
+    for targets in sets {
+        let Targets::Real { values, names } = targets else {
+            continue;
+        };
+        let too_large = values.iter().position(|value| value.abs() > MOST_TARGET);
+        if let Some(at) = too_large {
+            return Err(Failure::request(format!(
+                "target `{}` of `{source}` has the value {:e}, and targets beyond {MOST_TARGET:e} cannot be computed with: give the column in a larger unit, or correct the value",
+                names[at % names.len()],
+                values[at]
+            )));
+        }
+    }
+    Ok(())
+}

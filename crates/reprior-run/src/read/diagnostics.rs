@@ -1,0 +1,215 @@
+//! Diagnostics and metrics of what a run recorded, read block by block.
+
+use reprior::diagnostics::{
+    Convergence, Draws, Estimator, Summaries, Truncation, map_variables, rhat_squared_hron, spread,
+};
+use serde::Serialize;
+
+use super::fit::{Fit, FitSummary};
+use super::recorded::{Recorded, first};
+use crate::failure::Failure;
+use crate::predictive::{Gatherer, Metrics};
+use crate::record::{TRACES, Traces};
+
+/// Variables of predictions that diagnostics are computed for, evenly spread over rows and outputs.
+const MOST_VARIABLES: u64 = 500;
+
+/// Effective sample sizes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct EssSummary {
+    /// Of predictions for test rows.
+    pub prediction: Option<Ess>,
+    /// Of random projections of all weights.
+    pub weights: Option<Ess>,
+}
+
+/// Bulk effective sample sizes of all chains together, over variables.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Ess {
+    /// How many variables.
+    pub variables: usize,
+    /// Mean over variables.
+    pub mean: f64,
+    /// Minimum over variables.
+    pub min: f64,
+    /// Maximum over variables.
+    pub max: f64,
+    /// Minimum over variables of the effective draws in the tails.
+    pub tail_min: f64,
+    /// Mean over draws of all chains.
+    pub per_draw: f64,
+    /// Mean over transitions of all chains after warm-up.
+    pub per_step: f64,
+    /// Mean over gradient evaluations of all chains after warm-up; none for methods without gradients.
+    pub per_gradient: Option<f64>,
+    /// Mean over evaluations of all chains after warm-up, with gradient or without.
+    pub per_evaluation: f64,
+    /// Mean over wall-clock seconds, warm-up included.
+    pub per_second: f64,
+    /// As Hron et al. 2022: mean over variables and chains of TFP's single-chain ESS over draws.
+    pub tfp_per_draw: f64,
+    /// Maximum over variables.
+    pub rhat_max: f64,
+    /// Variables about which the chains disagree (see [`Convergence`]).
+    pub disagreeing: usize,
+    /// Of the others, those with fewer than 100 effective draws, in the bulk or in a tail.
+    pub too_short: usize,
+    /// Of the others, those with fewer than 100 effective draws of every chain.
+    pub short: usize,
+    /// Of the others, those of which nothing can be said.
+    pub unknown: usize,
+    /// Hron et al. 2022, eq. 6.
+    pub rhat_squared_max: f64,
+}
+
+/// What effective sample sizes are divided by.
+pub struct Rates {
+    pub draws: f64,
+    pub steps: f64,
+    pub gradients: f64,
+    pub evaluations: f64,
+    pub seconds: f64,
+}
+
+/// Diagnostics of variables whose draws `read(variable, buffer)` writes chain by chain.
+fn diagnose(
+    variables: usize,
+    chains: usize,
+    draws: usize,
+    rates: &Rates,
+    read: impl Fn(usize, &mut [f64]) + Sync,
+) -> Result<Option<Ess>, Failure> {
+    if variables == 0 || draws == 0 {
+        return Ok(None);
+    }
+    let of_variable = |estimator: &mut Estimator, of_variable: Draws<'_>| {
+        let of_chain = |chain| estimator.ess_tfp(chain, Truncation::FirstNegative);
+        let tfp: Vec<f64> = of_variable.iter().map(of_chain).collect();
+        (
+            estimator.summary(of_variable),
+            tfp,
+            rhat_squared_hron(of_variable),
+        )
+    };
+    let all = map_variables(variables, chains, draws, read, of_variable).map_err(Failure::run)?;
+    let tfp = all.iter().flat_map(|(_, tfp, _)| tfp).copied();
+    let tfp_per_draw = spread(tfp).mean / draws as f64;
+    let rhat_squared_max = spread(all.iter().map(|(_, _, squared)| *squared)).max;
+    let summaries = Summaries {
+        variables: all.into_iter().map(|(summary, ..)| summary).collect(),
+    };
+    let bulk = summaries.over(|s| s.ess_bulk);
+    let count = |finding: Convergence| {
+        let all = summaries.variables.iter();
+        all.filter(|s| Convergence::of(s, chains) == finding)
+            .count()
+    };
+    Ok(Some(Ess {
+        variables,
+        mean: bulk.mean,
+        min: bulk.min,
+        max: bulk.max,
+        tail_min: summaries.over(|s| s.ess_tail).min,
+        per_draw: bulk.mean / rates.draws,
+        per_step: bulk.mean / rates.steps,
+        per_gradient: (rates.gradients > 0.0).then(|| bulk.mean / rates.gradients),
+        per_evaluation: bulk.mean / rates.evaluations,
+        per_second: bulk.mean / rates.seconds,
+        tfp_per_draw,
+        rhat_max: summaries.over(|s| s.rhat).max,
+        disagreeing: count(Convergence::Disagreeing),
+        too_short: count(Convergence::TooShort),
+        short: count(Convergence::Short),
+        unknown: count(Convergence::Unknown),
+        rhat_squared_max,
+    }))
+}
+
+/// What is found of a run's predictions for the test rows.
+#[derive(Default)]
+pub struct Predicted {
+    pub ess: Option<Ess>,
+    pub metrics: Option<Metrics>,
+    pub fit: Option<FitSummary>,
+}
+
+impl Recorded {
+    /// Diagnostics of the random projections of all weights.
+    ///
+    /// # Errors
+    /// A run folder that cannot be read.
+    pub(crate) fn projections(&self, rates: &Rates) -> Result<Option<Ess>, Failure> {
+        let variables = self
+            .reader
+            .variables("posterior")
+            .map_err(Failure::request)?;
+        if self.draws == 0 || variables.iter().all(|v| v.name != "projection") {
+            return Ok(None);
+        }
+        let all = self
+            .reader
+            .read::<f64>("posterior", "projection", &first(self.draws))
+            .map_err(Failure::request)?;
+        let (count, draws) = (all.shape[2], self.draws as usize);
+        diagnose(count, self.chains(), draws, rates, |variable, out| {
+            for (out, draw) in out.iter_mut().zip(all.values.chunks_exact(count)) {
+                *out = draw[variable];
+            }
+        })
+    }
+
+    /// Reads predictions block by block: diagnostics of some, metrics of all.
+    ///
+    /// # Errors
+    /// A run folder that cannot be read.
+    pub(crate) fn predictions(&self, rates: &Rates) -> Result<Predicted, Failure> {
+        let (rows, outputs) = (self.description.test_rows, self.outputs());
+        if self.draws == 0 || rows == 0 {
+            return Ok(Predicted::default());
+        }
+        let truth = self.truth()?;
+        let mut fit = Fit::new(self.kind, rows, &self.targets("observed_data")?);
+        let mut traces = self.traces()?;
+        // those that were not recorded by themselves
+        let chosen: Vec<usize> = match traces.is_empty() {
+            true => Traces::of((rows * outputs) as u64, MOST_VARIABLES)
+                .positions()
+                .collect(),
+            false => Vec::new(),
+        };
+        let mut gatherer = Gatherer::default();
+        self.for_each_block(|start, block, noise| {
+            let width = block.rows * outputs;
+            let own = start * outputs..start * outputs + width;
+            for &at in chosen.iter().filter(|at| own.contains(at)) {
+                let trace = block.mean.iter().skip(at - own.start).step_by(width);
+                traces.push(trace.map(|&x| block.kind.shown(x)).collect());
+            }
+            gatherer.add(block, &truth, start)?;
+            fit.add(block, noise, &truth, start)
+        })?;
+        let (chains, draws) = (self.chains(), self.draws as usize);
+        let ess = diagnose(traces.len(), chains, draws, rates, |variable, out| {
+            out.copy_from_slice(&traces[variable]);
+        })?;
+        Ok(Predicted {
+            ess,
+            metrics: gatherer.finish()?,
+            fit: fit.finish(),
+        })
+    }
+
+    /// Draws of the predictions that were recorded at every draw because not all were, one vector each; none otherwise.
+    fn traces(&self) -> Result<Vec<Vec<f64>>, Failure> {
+        if self.reader.groups().all(|group| group.name != TRACES) {
+            return Ok(Vec::new());
+        }
+        let all = self.read(TRACES, self.kind.variable())?;
+        let count = all.len() / (self.chains() * self.draws as usize).max(1);
+        let of_trace = |at: usize| {
+            let own = all.iter().skip(at).step_by(count);
+            own.map(|&x| self.kind.shown(x)).collect()
+        };
+        Ok((0..count).map(of_trace).collect())
+    }
+}

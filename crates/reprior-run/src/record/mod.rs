@@ -1,0 +1,17 @@
+//! What a run records, and how often: the schema of its draws, statistics, predictions, a budget of bytes.
+
+mod disk;
+mod keeping;
+mod predictions;
+mod schema;
+mod statistics;
+
+pub use disk::Destination;
+pub use keeping::{Keeping, Load, Traces, kept_in_words};
+pub use predictions::{PredictionRecord, split_layer};
+pub use schema::{
+    Contents, LayerTensors, MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGHTS,
+    group, outputs, predictions, schema, targets, tensors, traces_of, variable, with_names,
+};
+pub(crate) use statistics::statistics;
+pub use statistics::{Scalar, count, scalar};

@@ -1,0 +1,221 @@
+//! A run from its settings to its summary: made, gone on with, read back.
+
+use std::path::Path;
+
+use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
+
+use crate::failure::{Failure, name_of};
+use crate::method::{Benchmark, Family, Options, Place, Plan, bench, family};
+use crate::problem::{DataDescription, GivenWeights, Problem};
+use crate::read::Recorded;
+use crate::record::Destination;
+use crate::settings::{CONFIG, Settings};
+use crate::summary::Summary;
+
+/// Checks settings, loads the data and writes every default out.
+///
+/// # Errors
+/// A wrong request, refused before any work where that can be told without the data.
+pub fn prepare(mut settings: Settings) -> Result<Problem, Failure> {
+    let family = checked(&mut settings)?;
+    let mut problem = Problem::load(settings)?;
+    family.complete(&mut problem)?;
+    Ok(problem)
+}
+
+/// The same of settings that a run was made with.
+pub(crate) fn prepare_run(files: &Files, mut settings: Settings) -> Result<Problem, Failure> {
+    let family = checked(&mut settings)?;
+    let mut problem = Problem::load(settings)?;
+    problem.run = Some(files.clone());
+    family.complete(&mut problem)?;
+    Ok(problem)
+}
+
+/// The family of settings that have been checked, with the defaults that need no data.
+fn checked(settings: &mut Settings) -> Result<Box<dyn Family>, Failure> {
+    let family = family(settings.sampler.method);
+    settings.check_source()?;
+    family.check(settings)?;
+    settings.model.check()?;
+    family.write_defaults(settings);
+    Ok(family)
+}
+
+/// What a run takes: memory, disk, operations.
+///
+/// # Errors
+/// A wrong request: a run so large that its size cannot be counted.
+pub fn plan(problem: &Problem) -> Result<Plan, Failure> {
+    family(problem.settings.sampler.method).plan(problem)
+}
+
+/// Measures where the time of a chain's step goes on this machine, for `seconds` a part.
+///
+/// # Errors
+/// A wrong request: a method without such steps, a problem that does not fit into memory.
+pub fn benchmark(settings: Settings, seconds: f64) -> Result<Benchmark, Failure> {
+    let method = bench::check(&settings, seconds)?;
+    let problem = prepare(settings)?;
+    plan(&problem)?.check_memory()?;
+    bench::measure(&problem, method, seconds)
+}
+
+/// Makes a run in the folder `out`, which may replace an earlier one with `overwrite`.
+///
+/// # Errors
+/// A wrong request before anything is written; a failed run, whose draws are kept; a run that was stopped.
+pub fn sample(
+    settings: Settings,
+    out: &Path,
+    overwrite: bool,
+    options: &Options<'_>,
+) -> Result<Summary, Failure> {
+    if !overwrite && out.join("config.toml").exists() {
+        return Err(Failure::request(format!(
+            "`{0}` holds a run already: go on with it by `reprior resume {0}`, replace it with --overwrite, or choose another --out",
+            out.display()
+        )));
+    }
+    let problem = prepare(settings)?;
+    let plan = plan(&problem)?;
+    plan.check(Destination::New { out, overwrite })?;
+    // what is removed for the folder may hold the file
+    let weights = given_weights(&problem)?;
+    let folder = RunFolder::create(out, overwrite).map_err(Failure::request)?;
+    begin(&problem, &plan, weights, &folder, options)
+}
+
+/// Makes a run in memory, with the same draws and the same bytes as in a folder ([`RunFolder::save_to`] writes them there).
+///
+/// # Errors
+/// As [`sample`].
+pub fn sample_in_memory(
+    settings: Settings,
+    options: &Options<'_>,
+) -> Result<(RunFolder, Summary), Failure> {
+    let problem = prepare(settings)?;
+    let plan = plan(&problem)?;
+    plan.check_memory()?;
+    let weights = given_weights(&problem)?;
+    let folder = RunFolder::in_memory();
+    let summary = begin(&problem, &plan, weights, &folder, options)?;
+    Ok((folder, summary))
+}
+
+fn given_weights(problem: &Problem) -> Result<Option<Vec<u8>>, Failure> {
+    let weights = problem.weights.as_ref().map(GivenWeights::bytes);
+    weights.transpose()
+}
+
+/// A new run: its weights, its settings, its draws.
+fn begin(
+    problem: &Problem,
+    plan: &Plan,
+    weights: Option<Vec<u8>>,
+    folder: &RunFolder,
+    options: &Options<'_>,
+) -> Result<Summary, Failure> {
+    let config = problem.settings.to_toml()?;
+    if let Some(weights) = weights {
+        let written = folder.files().write(WEIGHTS, &weights);
+        written.map_err(Failure::run)?;
+    }
+    folder.write_text(CONFIG, &config).map_err(Failure::run)?;
+    drive(problem, plan, folder, options)
+}
+
+/// Goes on with the run in the folder `run`, to the same end as if it had not been interrupted.
+///
+/// # Errors
+/// A wrong request: not a run, or its data have changed. Otherwise as [`sample`].
+pub fn resume(run: &Path, options: &Options<'_>) -> Result<Summary, Failure> {
+    let folder = RunFolder::open(run).map_err(Failure::request)?;
+    resume_in(&folder, options)
+}
+
+/// Goes on with a run that is open, such as one in memory that was stopped.
+///
+/// # Errors
+/// As [`resume`].
+pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, Failure> {
+    let files = folder.files();
+    let problem = prepare_run(files, Settings::of_run(files)?)?;
+    let before = DataDescription::read(files)?;
+    if before.is_some_and(|before| before.fingerprint != problem.description.fingerprint) {
+        return Err(Failure::request(format!(
+            "the data at `{}` are not those that `{}` was started with: put them back, or start a new run",
+            problem.settings.data.source,
+            name_of(files)
+        )));
+    }
+    let plan = plan(&problem)?;
+    match files.folder() {
+        Some(run) => plan.check(Destination::Resumed(run))?,
+        None => plan.check_memory()?,
+    }
+    drive(&problem, &plan, folder, options)
+}
+
+/// Runs to the end, and makes everything that is made of the draws: from then on the chains' states are of no use.
+fn drive(
+    problem: &Problem,
+    plan: &Plan,
+    folder: &RunFolder,
+    options: &Options<'_>,
+) -> Result<Summary, Failure> {
+    let place = Place { folder, options };
+    family(problem.settings.sampler.method).sample(problem, plan, &place)?;
+    for chain in 0..plan.schema.chains {
+        checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;
+    }
+    let summary = summarise(folder.files())?;
+    let text = serde_json::to_string_pretty(&summary).map_err(Failure::run)?;
+    folder
+        .write_text("summary.json", &text)
+        .map_err(Failure::run)?;
+    Ok(summary)
+}
+
+/// Diagnostics and metrics of a run, in a folder or in memory: finished, stopped or still going.
+///
+/// # Errors
+/// A wrong request: not a run, or one that cannot be read.
+pub fn summarise(run: impl Into<Files>) -> Result<Summary, Failure> {
+    Recorded::of(run)?.summarise()
+}
+
+impl Recorded {
+    /// The run in a folder or in memory.
+    ///
+    /// # Errors
+    /// A wrong request: not a run, or one that cannot be read.
+    pub fn of(run: impl Into<Files>) -> Result<Self, Failure> {
+        let files = run.into();
+        let mut settings = Settings::of_run(&files)?;
+        let description = DataDescription::read(&files)?.ok_or_else(|| {
+            Failure::request(format!(
+                "`{0}` was stopped before it began: go on with `reprior resume {0}`",
+                name_of(&files)
+            ))
+        })?;
+        description.check(&files)?;
+        let written = settings.clone();
+        let family = checked(&mut settings)?;
+        let problem = Problem::without_records(settings, description.clone())?;
+        let schema = family.plan(&problem)?.schema;
+        Self::open(&files, written, description, &schema)
+    }
+
+    /// Diagnostics and metrics, and whether they can be believed.
+    ///
+    /// # Errors
+    /// A run that cannot be read.
+    pub fn summarise(&self) -> Result<Summary, Failure> {
+        let family = family(self.settings.sampler.method);
+        let (mut summary, warnings) = family.summarise(self)?;
+        summary.conclude(&self.settings, warnings);
+        summary.warnings.extend(self.lacks_positions());
+        Ok(summary)
+    }
+}

@@ -1,0 +1,223 @@
+//! Flags laid over the settings of a file, and which flags go with which method.
+//!
+//! The sections of [`Settings`] are read by serde from a file and by clap from flags. A flag that is given replaces the file's value;
+//! what a file says that hangs on a value which a flag has changed is forgotten.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use reprior::model::likelihood::LikelihoodName;
+use reprior::posterior::Coordinates;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    LaplaceSettings, MethodName, MinibatchSettings, RunSettings, SamplingSettings, Settings,
+};
+use crate::failure::Failure;
+
+/// What the command line says of the settings: the file `--config`, and flags laid over it.
+#[derive(Debug, Clone)]
+pub struct Flags(ArgMatches);
+
+impl Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        let config = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help("Read settings from this TOML file (a run's own config.toml, for instance); flags override it");
+        // as for an update: nothing is required, and nothing has a default
+        Settings::augment_args_for_update(command.arg(config))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Flags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(matches.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = matches.clone();
+        Ok(())
+    }
+}
+
+impl Flags {
+    /// The settings of the file, if there is one, with the flags laid over them.
+    ///
+    /// # Errors
+    /// A wrong request: an unreadable file, an unknown key or value.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let file = match self.0.get_one::<PathBuf>("config") {
+            Some(path) => Settings::from_file(path)?,
+            None => Settings::default(),
+        };
+        let lay_over = |settings: &Settings| {
+            let mut settings = settings.clone();
+            let laid = settings.update_from_arg_matches(&self.0);
+            laid.map(|()| settings).map_err(Failure::request)
+        };
+        let mut base = file.clone();
+        base.forget(&file, &lay_over(&file)?, |flag| self.0.contains_id(flag));
+        let mut settings = lay_over(&base)?;
+        settings.model.read_network()?;
+        Ok(settings)
+    }
+}
+
+impl Settings {
+    /// Forgets what a `file` says that hangs on a value which flags have changed: in `asked`, the flags are laid over the file.
+    fn forget(&mut self, file: &Self, asked: &Self, is_given: impl Fn(&str) -> bool) {
+        let (model, method) = (&mut self.model, asked.sampler.method);
+        if is_given("network") {
+            model.layers = None;
+        }
+        if is_given("likelihood") {
+            if !asked.model.likelihood.has_scale() {
+                model.noise = None;
+            }
+            if asked.model.likelihood != LikelihoodName::StudentT {
+                model.degrees_of_freedom = None;
+            }
+        }
+        if !asked.model.learns_noise() {
+            (model.noise_median, model.noise_spread) = (None, None);
+        }
+        if method != file.sampler.method {
+            self.forget_method(file.sampler.method, method);
+        }
+        if asked.sampler.coordinates != Some(Coordinates::Tangent) {
+            self.sampler.determinant = None;
+        }
+        let own = &mut self.minibatch;
+        if is_given("prior") {
+            own.weight_decay = None;
+        } else if is_given("weight_decay") {
+            own.prior = None;
+        }
+        let (before, after) = (&file.minibatch, &asked.minibatch);
+        let has_other_preconditioner = before.preconditioner() != after.preconditioner();
+        if has_other_preconditioner {
+            (own.epsilon, own.epsilon_at) = (None, None);
+            (own.decay, own.labels) = (None, None);
+        }
+        let has_other_optimiser = before.optimiser != after.optimiser;
+        if has_other_optimiser {
+            own.momentum = None;
+        }
+        if has_other_preconditioner
+            || has_other_optimiser
+            || before.parametrisation() != after.parametrisation()
+        {
+            self.sampler.step_size = None;
+        }
+        let (before, after) = (&file.laplace, &asked.laplace);
+        if before.hessian_structure != after.hessian_structure {
+            (self.laplace.rank, self.laplace.eigenvalue_threshold) = (None, None);
+        }
+        if before.pred_type != after.pred_type {
+            self.laplace.link_approx = None;
+        }
+        if is_given("epochs") {
+            own.swag_updates = None;
+            if !is_given("thin") {
+                // lengths in a file are in updates
+                (self.run.warmup, self.run.thin) = (None, None);
+            }
+        } else if is_given("thin") {
+            own.epochs = None;
+        }
+        if is_given("keep_mb") {
+            // numbers in a file are those of its budget
+            (self.record.keep, self.record.keep_predictions) = (None, None);
+        }
+    }
+
+    /// What a file says of another method's steps does not concern this one, nor its lengths if one is by minibatches.
+    fn forget_method(&mut self, before: MethodName, after: MethodName) {
+        let is_by_minibatches = |method| matches!(method, MethodName::Minibatch(_));
+        if is_by_minibatches(before) || is_by_minibatches(after) {
+            self.run = RunSettings {
+                seed: self.run.seed,
+                ..RunSettings::default()
+            };
+            (self.record.keep, self.record.keep_predictions) = (None, None);
+        }
+        self.minibatch = MinibatchSettings::default();
+        self.laplace = LaplaceSettings::default();
+        let common = SamplingSettings {
+            precision: self.sampler.precision,
+            ..SamplingSettings::default()
+        };
+        self.sampler = match is_by_minibatches(after) {
+            true => common,
+            false => SamplingSettings {
+                coordinates: self.sampler.coordinates,
+                determinant: self.sampler.determinant,
+                space: self.sampler.space,
+                input_reduction: self.sampler.input_reduction,
+                ..common
+            },
+        };
+    }
+}
+
+/// The flags of what is given in a section: of what is not as it is by default.
+pub(crate) fn given<T: Serialize + Default>(section: &T) -> Vec<String> {
+    let table = |section: &T| match serde_json::to_value(section) {
+        Ok(Value::Object(table)) => table,
+        _ => serde_json::Map::new(),
+    };
+    let default = table(&T::default());
+    let given = table(section).into_iter();
+    let given = given.filter(|(key, value)| default.get(key) != Some(value));
+    given
+        .map(|(key, _)| match key.as_str() {
+            "metropolis" => "--no-metropolis".to_owned(),
+            _ => format!("--{key}"),
+        })
+        .collect()
+}
+
+/// Flags that go with some methods, or other settings, only.
+pub(crate) struct Rule<'a> {
+    pub flags: &'a [&'a str],
+    /// Whether they go with these settings.
+    pub is_taken: bool,
+    /// What they go with, in words.
+    pub whose: &'a str,
+}
+
+/// Refuses flags that are given, and do not go with the settings.
+///
+/// # Errors
+/// A wrong request: what the flag goes with.
+pub(crate) fn refuse_others(given: &[String], rules: &[Rule<'_>]) -> Result<(), Failure> {
+    for rule in rules.iter().filter(|rule| !rule.is_taken) {
+        if let Some(flag) = rule
+            .flags
+            .iter()
+            .find(|flag| given.iter().any(|own| own == *flag))
+        {
+            return Err(Failure::request(format!(
+                "{flag} is of {}: leave it out",
+                rule.whose
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl MinibatchSettings {
+    /// Takes paths of a settings file as relative to its folder.
+    pub(super) fn found_in(&mut self, folder: &Path) {
+        if let Some(weights) = &mut self.weights {
+            *weights = folder.join(&*weights);
+        }
+    }
+}

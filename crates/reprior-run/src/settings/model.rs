@@ -1,0 +1,282 @@
+//! Settings of the network and its likelihood.
+
+use std::ops::RangeInclusive;
+
+use clap::{ArgAction, Args};
+use reprior::model::likelihood::LikelihoodName;
+use reprior::model::{Noise, NoisePrior, Targets};
+use reprior::network::layer::Layer;
+use reprior::network::{Activation, Named};
+use serde::{Deserialize, Serialize};
+
+use super::noise::{Learn, NoiseSetting};
+use crate::failure::Failure;
+use crate::words::short;
+
+/// Degrees of freedom of the student-t likelihood unless given.
+const DEGREES_OF_FREEDOM: f64 = 4.0;
+
+/// Noise scales of standardised targets: beyond them, double precision does not tell the noise, or the function, from nothing.
+const NOISE: RangeInclusive<f64> = 1e-12..=1e12;
+
+/// `[model]`: the network, its prior and its likelihood.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[command(next_help_heading = "Model")]
+pub struct ModelSettings {
+    /// The network: fcn:WIDTH[,WIDTH...], linear, lenet, resnet:DEPTH,width=WIDTH[,scaling=NAME], resnet-small, or a TOML
+    /// file that describes its layers [default: fcn:512]
+    #[arg(long, value_name = "NET")]
+    pub network: String,
+    /// Of a network that was described layer by layer.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Vec<Layer>>,
+    /// gelu, relu, erf, tanh, identity, leaky_relu(a), sin [default: gelu]
+    #[arg(long, value_name = "NAME")]
+    pub activation: Activation,
+    /// Prior variance of hidden weights times fan-in, one for all hidden layers or one each [default: 2]
+    #[arg(long, value_name = "V", value_delimiter = ',')]
+    pub weight_variance: Vec<f64>,
+    /// Prior variance of hidden biases, one for all hidden layers or one each [default: 0.01]
+    #[arg(long, value_name = "V", value_delimiter = ',')]
+    pub bias_variance: Vec<f64>,
+    /// Prior variance of readout weights times fan-in [default: 1]
+    #[arg(long, value_name = "V")]
+    pub readout_weight_variance: f64,
+    /// Prior variance of readout biases [default: 0.01]
+    #[arg(long, value_name = "V")]
+    pub readout_bias_variance: f64,
+    /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C), student-t (real targets with outliers),
+    /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: gaussian]
+    #[arg(long, value_name = "NAME")]
+    pub likelihood: LikelihoodName,
+    /// auto: multiply all prior scales by what maximises the marginal likelihood of the infinitely wide network; with
+    /// --noise auto
+    #[arg(long = "scales", id = "scales", action = ArgAction::Set, value_parser = only_auto, value_name = "auto")]
+    #[serde(skip_serializing_if = "is_false")]
+    pub scales_auto: bool,
+    /// Scale of the observation noise, in units of the standardised target: a number, one per output with commas, `auto` (that
+    /// with the largest marginal likelihood of the infinitely wide network), `learn` (it gets a log-normal prior and is sampled
+    /// along), or `learn-each` (one per output) [default: 0.1]
+    #[arg(long, value_name = "SIGMA", allow_hyphen_values = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseSetting>,
+    /// Prior median of a learned noise scale [default: 0.3]
+    #[arg(long, value_name = "M")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_median: Option<f64>,
+    /// Prior standard deviation of the logarithm of a learned noise scale [default: 1]
+    #[arg(long, value_name = "S")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_spread: Option<f64>,
+    /// Degrees of freedom of the student-t likelihood [default: 4]
+    #[arg(long, value_name = "NU")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub degrees_of_freedom: Option<f64>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// The one value of `--scales`.
+fn only_auto(text: &str) -> Result<bool, String> {
+    match text {
+        "auto" => Ok(true),
+        _ => Err(format!(
+            "unknown scales `{text}`: use auto, or set them with --weight-variance and so on"
+        )),
+    }
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            network: "fcn:512".to_owned(),
+            layers: None,
+            activation: Activation::Gelu,
+            weight_variance: vec![2.0],
+            bias_variance: vec![0.01],
+            readout_weight_variance: 1.0,
+            readout_bias_variance: 0.01,
+            likelihood: LikelihoodName::Gaussian,
+            scales_auto: false,
+            noise: None,
+            noise_median: None,
+            noise_spread: None,
+            degrees_of_freedom: None,
+        }
+    }
+}
+
+impl ModelSettings {
+    /// Scales of the noise.
+    pub fn noise(&self) -> Noise {
+        let default = NoisePrior::default();
+        match &self.noise {
+            None | Some(NoiseSetting::Auto) => Noise::from(0.1),
+            Some(NoiseSetting::One(scale)) => Noise::from(*scale),
+            Some(NoiseSetting::Each(scales)) => Noise::Known(scales.clone()),
+            Some(NoiseSetting::Learn(learn)) => Noise::Learned(NoisePrior {
+                median: self.noise_median.unwrap_or(default.median),
+                spread: self.noise_spread.unwrap_or(default.spread),
+                per_output: *learn == Learn::LearnEach,
+            }),
+        }
+    }
+
+    /// Whether noise or scales are to be chosen by the data.
+    pub fn is_automatic(&self) -> bool {
+        self.scales_auto || self.noise == Some(NoiseSetting::Auto)
+    }
+
+    /// Whether σ is learned.
+    pub fn learns_noise(&self) -> bool {
+        self.likelihood.has_scale() && matches!(self.noise, Some(NoiseSetting::Learn(_)))
+    }
+
+    /// What a user should know of a noise that leaves nothing to learn.
+    pub fn note(&self) -> Option<String> {
+        let Noise::Known(scales) = self.noise() else {
+            return None;
+        };
+        let most = scales.iter().copied().fold(0.0, f64::max);
+        (self.likelihood.has_scale() && most > 1.0).then(|| {
+            format!(
+                "--noise {most} is in units of the standardised targets, whose own standard deviation is 1: all that they vary is taken \
+                 for noise (the default is 0.1; --noise learn finds it out)"
+            )
+        })
+    }
+
+    /// ν of the student-t likelihood.
+    pub fn degrees_of_freedom(&self) -> f64 {
+        self.degrees_of_freedom.unwrap_or(DEGREES_OF_FREEDOM)
+    }
+
+    /// Checks what can be checked without the data.
+    ///
+    /// # Errors
+    /// A wrong request that names the value and what is allowed.
+    pub fn check(&self) -> Result<(), Failure> {
+        let has_scale = self.likelihood.has_scale();
+        if self.noise.is_some() && !has_scale {
+            return Err(Failure::request(format!(
+                "the {} likelihood has no noise scale: leave --noise out",
+                self.likelihood
+            )));
+        }
+        if self.scales_auto && self.noise != Some(NoiseSetting::Auto) {
+            return Err(Failure::request(
+                "--scales auto chooses the noise as well: give --noise auto with it",
+            ));
+        }
+        if self.noise == Some(NoiseSetting::Auto) && self.likelihood != LikelihoodName::Gaussian {
+            return Err(Failure::request(format!(
+                "--noise auto is of the gaussian likelihood, not of {}: give a number, or `learn`",
+                self.likelihood
+            )));
+        }
+        let scales = match &self.noise {
+            Some(NoiseSetting::One(scale)) => std::slice::from_ref(scale),
+            Some(NoiseSetting::Each(scales)) => scales.as_slice(),
+            _ => &[],
+        };
+        for noise in scales {
+            if !NOISE.contains(noise) {
+                return Err(Failure::request(format!(
+                    "the noise is {}: it is a standard deviation in units of the targets' own and must be positive and finite, from {:e} to {:e}",
+                    short(*noise),
+                    NOISE.start(),
+                    NOISE.end()
+                )));
+            }
+        }
+        for (name, value) in [
+            ("--noise-median", self.noise_median),
+            ("--noise-spread", self.noise_spread),
+        ] {
+            let Some(value) = value else { continue };
+            if !self.learns_noise() {
+                return Err(Failure::request(format!(
+                    "{name} is of a learned noise: give --noise learn as well, or leave it out"
+                )));
+            }
+            if !NOISE.contains(&value) {
+                return Err(Failure::request(format!(
+                    "{name} is {}: it must be positive and finite, from {:e} to {:e}",
+                    short(value),
+                    NOISE.start(),
+                    NOISE.end()
+                )));
+            }
+        }
+        if let Some(degrees) = self.degrees_of_freedom {
+            if self.likelihood != LikelihoodName::StudentT {
+                return Err(Failure::request(
+                    "--degrees-of-freedom is of the student-t likelihood: give --likelihood student-t as well, or leave it out",
+                ));
+            }
+            if !(degrees > 0.0 && degrees.is_finite()) {
+                return Err(Failure::request(format!(
+                    "--degrees-of-freedom is {}: it must be positive and finite",
+                    short(degrees)
+                )));
+            }
+        }
+        self.check_network()
+    }
+
+    /// Checks the likelihood against the training targets.
+    ///
+    /// # Errors
+    /// A wrong request: a likelihood of other targets.
+    pub fn check_targets(&self, targets: &Targets) -> Result<(), Failure> {
+        let degrees = self.degrees_of_freedom();
+        self.likelihood
+            .of_targets(targets, degrees)
+            .map_err(Failure::request)?;
+        let outputs = self.likelihood.outputs(targets);
+        if let Some(NoiseSetting::Each(scales)) = &self.noise
+            && scales.len() != outputs
+        {
+            return Err(Failure::request(format!(
+                "{} noise scales were given for {outputs} outputs: give one, or one per output",
+                scales.len()
+            )));
+        }
+        if matches!(targets, Targets::Classes { .. })
+            && matches!(
+                self.noise,
+                Some(NoiseSetting::Each(_) | NoiseSetting::Learn(Learn::LearnEach))
+            )
+        {
+            return Err(Failure::request(
+                "the outputs of a classification share one noise scale: give one --noise, or `learn`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes out the defaults of the network's name and of the likelihood.
+    pub fn resolve(&mut self) {
+        if let Ok(named @ Named::Resnet { .. }) = self.network.parse() {
+            self.network = named.to_string();
+        }
+        if self.likelihood.has_scale() && self.noise.is_none() {
+            self.noise = Some(NoiseSetting::One(0.1));
+        }
+        if let (true, Noise::Learned(prior)) = (self.learns_noise(), self.noise()) {
+            self.noise_median = Some(prior.median);
+            self.noise_spread = Some(prior.spread);
+        }
+        if self.likelihood == LikelihoodName::StudentT {
+            self.degrees_of_freedom = Some(self.degrees_of_freedom());
+        }
+    }
+}

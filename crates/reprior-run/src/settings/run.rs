@@ -1,0 +1,74 @@
+//! How long a run is, and what of it is kept.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+/// `[run]`: numbers of chains, transitions and draws; what is absent is the method's default.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[command(next_help_heading = "Length")]
+pub struct RunSettings {
+    /// Independent chains [default: 4; 1 for map, dropout and swag, 5 for ensemble]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chains: Option<usize>,
+    /// Transitions of each chain before its first draw [default: 200 for hmc-infinite and hmc, 300 for nuts, 1000 for elliptical, 2000
+    /// for pcnl, mala and langevin, 5000 for pcn and rwm; half of the updates of sgld, sghmc and sgnht, all those before the
+    /// draws of map, dropout, swag and ensemble]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<u64>,
+    /// Draws of each chain [default: 250 for hmc-infinite, hmc and nuts, 500 for elliptical, 1000 for
+    /// the others; 100 for sgld, sghmc, sgnht and dropout, 30 for swag, 1 for map and ensemble]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draws: Option<u64>,
+    /// Transitions from one draw to the next [default: 2 for hmc-infinite, 1 for hmc and nuts, 25 for pcn and
+    /// rwm, 10 for the others; by minibatches what --epochs leaves]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thin: Option<u64>,
+    /// Seed of every random number; the same seed gives the same draws on any number of threads [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: u64,
+}
+
+/// `[record]`: what of each draw is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[command(next_help_heading = "Recording")]
+pub struct RecordSettings {
+    /// Random projections of all weights that are recorded [default: 100]
+    #[arg(long, value_name = "N")]
+    pub projections: usize,
+    /// Megabytes that the run folder may take: positions and predictions of evenly spaced draws are kept as far as they fit; in a
+    /// folder of the default size at least 16 positions in all (32 where the readout is sampled) and predictions of 100 draws
+    /// [default: 20]
+    #[arg(long, value_name = "MB")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_mb: Option<u64>,
+    /// Positions of each chain that are kept for `predict`, evenly spaced [default: at most 100, as --keep-mb has room]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<u64>,
+    /// Draws of each chain whose predictions for all test rows are recorded, evenly spaced; metrics are of these [default: all, as
+    /// --keep-mb has room]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_predictions: Option<u64>,
+    /// Whole weight vectors of each chain that are kept, evenly spread over its draws; beyond --keep-mb [default: 0]
+    #[arg(long, value_name = "N")]
+    pub keep_weights: u64,
+}
+
+impl Default for RecordSettings {
+    fn default() -> Self {
+        Self {
+            projections: 100,
+            keep_mb: None,
+            keep: None,
+            keep_predictions: None,
+            keep_weights: 0,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Settings of the method that makes the draws: those of chains on all data, and what all methods have.
+
+use clap::Args;
+use reprior::model::InputReduction;
+use reprior::posterior::{Coordinates, Regulariser};
+use serde::{Deserialize, Serialize};
+
+use super::determinant::Determinant;
+use super::method::MethodName;
+use super::names::{Precision, SpaceChoice, name};
+
+/// `[sampler]`: the method, and what chains on all data take; what is absent is the method's default.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[command(next_help_heading = "Sampler")]
+pub struct SamplingSettings {
+    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; by minibatches sgld, sghmc or sgnht,
+    /// and to compare with them map, dropout, swag or ensemble; around a trained mode laplace (a Gaussian) or
+    /// laplace-diffusion; or the posterior of infinitely wide layers in closed form: nngp, or ntk [default: hmc-infinite]
+    #[arg(long, value_name = "NAME")]
+    pub method: MethodName,
+    /// marginal (readout integrated out; gaussian likelihood only), repriorised, standard, or tangent (all weights repriorised;
+    /// gaussian likelihood, methods without gradients) [default: marginal for the gaussian likelihood, repriorised for
+    /// the others]
+    #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordinates: Option<Coordinates>,
+    /// The determinant of tangent coordinates: exact, or series(TERMS,PROBES), an approximation that wide networks need
+    /// [default: exact up to 200 parameters, series(4,16) beyond]
+    #[arg(long, value_name = "HOW")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub determinant: Option<Determinant>,
+    /// Where the readout is solved for: auto (the cheaper), feature, data, or data-symmetric (the symmetric root of Hron
+    /// et al. in repriorised coordinates: the same law, slower) [default: auto]
+    #[arg(long, value_name = "SPACE")]
+    pub space: SpaceChoice,
+    /// λ of the map T of repriorised coordinates: matched (σ², or the variance of the likelihood's own approximation), a
+    /// positive number, or a multiple of n·σ² such as 1n. It changes coordinates, not the posterior [default: matched]
+    #[arg(long, value_name = "LAMBDA")]
+    pub regulariser: Regulariser,
+    /// Reduce the first layer's inputs to what the training data can tell apart (exact): auto, on or off [default: auto]
+    #[arg(long, value_name = "WHEN", value_parser = name::<InputReduction>)]
+    pub input_reduction: InputReduction,
+    /// Fixed step size: β in (0, 1] for pcn and pcnl, an angle up to π/2 for hmc-infinite, up to 1.9 for hmc, mala and
+    /// langevin, up to 10 for rwm; by minibatches η, of the mean loss [default: adapted in warm-up; by minibatches a
+    /// guess from likelihood, preconditioner and parametrisation]
+    #[arg(long, value_name = "STEP")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_size: Option<f64>,
+    /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, hmc and nuts, 0.3 for pcn, 0.574 for pcnl and
+    /// mala, 0.97 for langevin, 0.234 for rwm]
+    #[arg(long, value_name = "RATE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_acceptance: Option<f64>,
+    /// Part of the momentum in (0, 1] that each transition of langevin or hmc-infinite refreshes [default: 0.03 for
+    /// langevin, 0.5 for hmc-infinite]
+    #[arg(long, value_name = "B")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damping: Option<f64>,
+    /// Take every step of langevin: the law is then right only as far as the acceptance rate is near 1
+    #[arg(
+        long = "no-metropolis",
+        id = "no_metropolis",
+        num_args = 0,
+        default_missing_value = "false"
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metropolis: Option<bool>,
+    /// Mean length of a trajectory of hmc-infinite or hmc, from 0.01 to 10 [default: 0.8 for hmc-infinite, π/2 for
+    /// hmc]
+    #[arg(long, value_name = "LENGTH")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trajectory: Option<f64>,
+    /// Transitions of warm-up that hmc-infinite makes before the method itself starts from there; 0 for none [default:
+    /// 30, at most half of the warm-up; 0 for hmc-infinite]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<u64>,
+    /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f64 for chains where the noise is
+    /// less than a hundredth of the function's prior standard deviation, f32 elsewhere]
+    #[arg(long, value_name = "TYPE")]
+    pub precision: Precision,
+}

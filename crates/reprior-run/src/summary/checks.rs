@@ -1,0 +1,266 @@
+//! The findings: each with its number, what it means, what to do, and how much it speaks against belief.
+
+use super::remedy::{cause, remedy};
+use super::{Check, Level, Summary};
+use crate::predictive::Metrics;
+use crate::read::{Ess, FitSummary};
+use crate::settings::Settings;
+use crate::words::number;
+use reprior::diagnostics::{ESS_NEEDED, ESS_RECOMMENDED_PER_CHAIN, RHAT_APART};
+use reprior::metrics::Expectation;
+
+/// Effective draws of every chain with which not even a mean is known.
+const HARDLY_ANY: f64 = 10.0;
+/// Share of hits below the least that chance allows from which on predictions are plainly wrong.
+const FAR_OFF: f64 = 0.1;
+
+impl Summary {
+    pub(super) fn of_predictions(&self, ess: &Ess, settings: &Settings) -> Check {
+        let mut check = self.of_block("predictions", ess, settings);
+        if ess.disagreeing > 0 {
+            check.meaning = format!(
+                "the chains disagree about {} of {}",
+                ess.disagreeing, ess.variables
+            );
+        }
+        check
+    }
+
+    pub(super) fn of_weights(&self, ess: &Ess, settings: &Settings) -> Check {
+        let mut check = self.of_block("weights", ess, settings);
+        let predictions = self.ess.prediction.as_ref();
+        let agree = predictions.is_some_and(|ess| ess.disagreeing == 0 && ess.unknown == 0);
+        if ess.disagreeing > 0 {
+            check.meaning = format!(
+                "the chains are at different weights ({} of {} projections)",
+                ess.disagreeing, ess.variables
+            );
+            if agree {
+                check.meaning += " and predict the same: hidden units can change places without a change of the function";
+                check.advice = "read nothing off single weights".to_owned();
+            } else if predictions.is_some() {
+                check.meaning += ", and predict differently";
+            }
+        } else if agree && (ess.too_short > 0 || ess.short > 0) {
+            check.meaning += "; predictions count, and they have more";
+        }
+        // a prediction that can be believed does not need weights that can
+        if predictions.is_some() {
+            check.level = check.level.min(Level::Caution);
+        }
+        check
+    }
+
+    /// R-hat and effective draws of one block of variables.
+    fn of_block(&self, name: &str, ess: &Ess, settings: &Settings) -> Check {
+        let least = ess.min.min(ess.tail_min);
+        let recommended = ESS_RECOMMENDED_PER_CHAIN * self.chains as f64;
+        let mut advice = remedy(settings);
+        let (meaning, level) = if ess.disagreeing > 0 {
+            let level = match ess.rhat_max > RHAT_APART {
+                true => Level::Bad,
+                false => Level::Caution,
+            };
+            (String::new(), level)
+        } else if ess.too_short > 0 {
+            let level = match least < HARDLY_ANY * self.chains as f64 {
+                true => Level::Bad,
+                false => Level::Caution,
+            };
+            let meaning = format!(
+                "fewer than {ESS_NEEDED} effective draws of {} of {}: means are rough, quantiles more so",
+                ess.too_short, ess.variables
+            );
+            (meaning, level)
+        } else if ess.unknown > 0 && self.chains == 1 && self.draws >= 4 {
+            advice = "use --chains 4".to_owned();
+            let meaning = "one chain cannot show whether other starts agree".to_owned();
+            (meaning, Level::Caution)
+        } else if ess.unknown > 0 {
+            let meaning = match self.draws {
+                0..4 => "too few draws to tell: at least 4 of each chain are needed".to_owned(),
+                _ => format!(
+                    "{} of {} cannot be judged: they are not numbers",
+                    ess.unknown, ess.variables
+                ),
+            };
+            (meaning, Level::Caution)
+        } else if ess.short > 0 {
+            let meaning = format!(
+                "the chains agree; fewer than the recommended {recommended} effective draws of {} of {}: quantiles are rough",
+                ess.short, ess.variables
+            );
+            (meaning, Level::Caution)
+        } else {
+            advice.clear();
+            ("the chains agree".to_owned(), Level::Good)
+        };
+        Check {
+            name: name.to_owned(),
+            value: in_numbers(ess.rhat_max, least),
+            meaning,
+            advice,
+            level,
+        }
+    }
+
+    pub(super) fn of_noise(&self, settings: &Settings) -> Vec<Check> {
+        let apart = self.noise.iter().filter(|noise| noise.disagrees);
+        apart
+            .map(|noise| Check {
+                name: "learned noise".to_owned(),
+                value: format!("R-hat {}", number(noise.rhat)),
+                meaning: format!("the chains disagree about the noise of {}", noise.output),
+                advice: remedy(settings),
+                level: Level::Caution,
+            })
+            .collect()
+    }
+
+    pub(super) fn of_log_density(&self, settings: &Settings) -> Option<Check> {
+        let found = self.stationarity.as_ref()?;
+        let predictions = self.ess.prediction.as_ref();
+        let agree = predictions.is_some_and(|ess| ess.disagreeing == 0);
+        let (meaning, level) = if found.is_drifting {
+            let meaning = format!(
+                "it still moves one way: its mean over the second halves of the chains is {:+.1} Monte Carlo standard errors from that over the first",
+                found.drift
+            );
+            (meaning, Level::Bad)
+        } else if !found.is_reached {
+            let meaning =
+                "the chains fit the training data differently well: they are in different places";
+            let level = match agree {
+                true => Level::Caution,
+                false => Level::Bad,
+            };
+            (meaning.to_owned(), level)
+        } else {
+            (
+                "the chains agree and no longer move one way".to_owned(),
+                Level::Good,
+            )
+        };
+        Some(Check {
+            name: "log-density".to_owned(),
+            value: format!("R-hat {}", number(found.rhat)),
+            meaning,
+            advice: match level {
+                Level::Good => String::new(),
+                _ => remedy(settings),
+            },
+            level,
+        })
+    }
+
+    /// What to do about it is said by the warnings, which know the method's flags.
+    pub(super) fn of_acceptance(&self) -> Check {
+        let rate = self.acceptance_rate;
+        let (meaning, level) = if rate.is_nan() {
+            ("no transitions yet", Level::Silent)
+        } else if rate < 0.1 {
+            ("hardly any proposal is taken", Level::Caution)
+        } else {
+            ("the share of proposals that were taken", Level::Good)
+        };
+        Check {
+            name: "acceptance rate".to_owned(),
+            value: number(rate),
+            meaning: meaning.to_owned(),
+            advice: String::new(),
+            level,
+        }
+    }
+
+    pub(super) fn of_divergences(&self) -> Check {
+        let transitions = self.chains as u64 * self.draws * self.thin;
+        let found = self.divergences;
+        let (meaning, level) = if found == 0 {
+            ("every transition could be computed".to_owned(), Level::Good)
+        } else if found * 1000 > transitions {
+            (
+                format!("of {transitions} transitions: too many"),
+                Level::Bad,
+            )
+        } else {
+            (format!("of {transitions} transitions: rare"), Level::Good)
+        };
+        Check {
+            name: "divergences".to_owned(),
+            value: found.to_string(),
+            meaning,
+            advice: String::new(),
+            level,
+        }
+    }
+
+    pub(super) fn of_fit(&self, fit: &FitSummary, settings: &Settings) -> Vec<Check> {
+        let is_classes = matches!(self.metrics, Some(Metrics::Classification { .. }));
+        let cause = |is_too_sure: bool| cause(settings, is_classes, is_too_sure);
+        let [low, high] = fit.expected;
+        let what = match is_classes {
+            true => "of the test rows are predicted right",
+            false => "of the test values are within their 90 % intervals",
+        };
+        let value = format!(
+            "{} {what}, {} to {} expected",
+            percent(fit.hits),
+            percent(low),
+            percent(high)
+        );
+        let (meaning, advice, level) = match fit.expectation {
+            Expectation::TooFew => {
+                let level = match fit.hits < low - FAR_OFF {
+                    true => Level::Bad,
+                    false => Level::Caution,
+                };
+                ("the predictions are too sure", cause(true), level)
+            }
+            Expectation::TooMany => (
+                "the predictions are not sure enough",
+                cause(false),
+                Level::Caution,
+            ),
+            Expectation::Met => ("as sure as they should be", String::new(), Level::Good),
+        };
+        let mut checks = vec![Check {
+            name: "calibration".to_owned(),
+            value,
+            meaning: meaning.to_owned(),
+            advice,
+            level,
+        }];
+        if fit.is_worse_than_constant {
+            checks.push(Check {
+                name: "likelihood".to_owned(),
+                value: format!(
+                    "a test row costs {} nats, and {} with a constant prediction",
+                    number(fit.nll),
+                    number(fit.nll_constant)
+                ),
+                meaning: "the inputs do harm instead of good".to_owned(),
+                advice: cause(true),
+                level: Level::Bad,
+            });
+        }
+        checks
+    }
+}
+
+/// The largest R-hat and the smallest effective sample size, where there are any.
+fn in_numbers(rhat: f64, least: f64) -> String {
+    let rhat = match rhat.is_nan() {
+        true => "no R-hat".to_owned(),
+        false => format!("R-hat {rhat:.3} at most"),
+    };
+    let effective = match least {
+        _ if least.is_nan() => "no effective sample size".to_owned(),
+        ..10.0 => format!("{least:.1} effective draws at least"),
+        _ => format!("{least:.0} effective draws at least"),
+    };
+    format!("{rhat}, {effective}")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}

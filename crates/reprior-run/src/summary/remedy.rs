@@ -1,0 +1,53 @@
+//! What to do about a finding, in the flags of the method that made the run.
+
+use crate::settings::{MethodName, Nature, Settings};
+use crate::words::number;
+use reprior::posterior::Coordinates;
+use reprior::sampler::Method;
+
+/// What to try where chains disagree or are too short, by the family of methods.
+pub(super) fn remedy(settings: &Settings) -> String {
+    let MethodName::Chain(method) = settings.sampler.method else {
+        return "raise --epochs and --draws".to_owned();
+    };
+    let other = if settings.coordinates() == Coordinates::Tangent {
+        ", or try marginal coordinates"
+    } else if !method.needs_gradients() {
+        ", or try --method hmc-infinite"
+    } else if method == Method::HmcInfinite {
+        ""
+    } else {
+        ", or try the default --method"
+    };
+    format!("raise --warmup and --draws (or --thin){other}")
+}
+
+/// The likely cause of predictions that are too sure, or not sure enough, and the way out.
+pub(super) fn cause(settings: &Settings, is_classes: bool, is_too_sure: bool) -> String {
+    let model = &settings.model;
+    if is_classes && model.likelihood.has_scale() {
+        return "a likely cause is the gaussian likelihood on class codes; try --likelihood categorical".to_owned();
+    }
+    if model.likelihood.has_scale() && !model.learns_noise() {
+        let size = match is_too_sure {
+            true => "too small",
+            false => "too large",
+        };
+        let scales = model.noise().typical(1);
+        let noise = scales
+            .first()
+            .map_or(String::new(), |&noise| format!(" at {}", number(noise)));
+        // methods without a chain for the noise take `auto`
+        let way = match settings.sampler.method.nature() {
+            Nature::Chains => "learn",
+            _ => "auto",
+        };
+        return format!(
+            "a likely cause is the noise, fixed{noise} of the target's spread, which is {size}; try --noise {way}"
+        );
+    }
+    match is_too_sure {
+        true => "likely causes: test rows that differ from the training rows (try --shuffle 1), chains that do not agree yet, or a network that cannot fit".to_owned(),
+        false => "a likely cause is a prior that is too wide, or test rows that are easier than the training rows".to_owned(),
+    }
+}

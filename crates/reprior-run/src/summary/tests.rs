@@ -1,0 +1,169 @@
+//! What the findings lead to.
+
+use super::{Level, Summary};
+use crate::read::{Ess, EssSummary, FitSummary, Stationarity};
+use crate::settings::Settings;
+use reprior::metrics::Expectation;
+
+fn ess(rhat: f64, least: f64) -> Ess {
+    Ess {
+        variables: 9,
+        mean: 2.0 * least,
+        min: least,
+        max: 3.0 * least,
+        tail_min: least,
+        per_draw: 0.1,
+        per_step: 0.1,
+        per_gradient: None,
+        per_evaluation: 0.1,
+        per_second: 1.0,
+        tfp_per_draw: 0.1,
+        rhat_max: rhat,
+        disagreeing: usize::from(rhat > 1.02),
+        too_short: usize::from(least < 100.0),
+        short: usize::from((100.0..400.0).contains(&least)),
+        unknown: 0,
+        rhat_squared_max: 1.0,
+    }
+}
+
+fn fit(expectation: Expectation, hits: f64) -> FitSummary {
+    FitSummary {
+        rows: 100,
+        hits,
+        expected: [0.82, 0.97],
+        expectation,
+        nll: 1.0,
+        nll_constant: 1.4,
+        is_worse_than_constant: false,
+    }
+}
+
+/// Four chains of 250 draws with these diagnostics of predictions and weights.
+fn judged(predictions: Ess, weights: Ess, change: impl FnOnce(&mut Summary)) -> Summary {
+    let settings = Settings::default();
+    let mut summary = Summary::new(&settings, 250);
+    (summary.chains, summary.draws, summary.draws_planned) = (4, 250, 250);
+    summary.acceptance_rate = 0.8;
+    summary.ess = EssSummary {
+        prediction: Some(predictions),
+        weights: Some(weights),
+    };
+    summary.fit = Some(fit(Expectation::Met, 0.9));
+    change(&mut summary);
+    summary.conclude(&settings, Vec::new());
+    summary
+}
+
+#[test]
+fn the_worst_finding_decides() {
+    let good = || ess(1.003, 700.0);
+    let of = |predictions, weights| {
+        let verdict = judged(predictions, weights, |_| ()).verdict;
+        (verdict.level, verdict.sentence)
+    };
+    let believe = "believe the predictions: the chains agree, and the test rows are as predicted";
+    assert_eq!(of(good(), good()), (Level::Good, believe.to_owned()));
+    // of energy.csv: R-hat 1.65, 6.6 effective draws of the weights
+    let (level, sentence) = of(good(), ess(1.65, 6.6));
+    assert_eq!(level, Level::Caution);
+    assert_eq!(
+        sentence,
+        "believe the predictions, but read nothing off single weights"
+    );
+    let (level, sentence) = of(ess(1.54, 7.0), ess(2.15, 5.3));
+    assert_eq!(level, Level::Bad);
+    assert_eq!(sentence, "do not believe the predictions yet");
+    assert_eq!(of(ess(1.03, 300.0), good()).0, Level::Caution);
+    assert_eq!(of(ess(1.003, 300.0), good()).0, Level::Caution);
+    assert_eq!(of(ess(1.003, 80.0), good()).0, Level::Caution);
+    assert_eq!(of(ess(1.003, 30.0), good()).0, Level::Bad);
+    assert_eq!(of(good(), ess(1.003, 80.0)).0, Level::Caution);
+}
+
+#[test]
+fn weights_and_predictions_are_told_apart() {
+    let weights_only = judged(ess(1.003, 700.0), ess(1.65, 6.6), |_| ());
+    let [one] = weights_only.warnings.as_slice() else {
+        panic!("{:?}", weights_only.warnings)
+    };
+    assert!(
+        one.starts_with("weights:") && one.contains("predict the same"),
+        "{one}"
+    );
+    let both = judged(ess(1.5, 20.0), ess(1.65, 6.6), |_| ());
+    assert!(
+        both.warnings[0].starts_with("predictions:"),
+        "{:?}",
+        both.warnings
+    );
+    assert!(
+        both.warnings[1].contains("predict differently"),
+        "{:?}",
+        both.warnings
+    );
+    assert!(both.warnings[0].contains("--warmup"), "{:?}", both.warnings);
+}
+
+#[test]
+fn the_fit_takes_part() {
+    let of = |fit: FitSummary| {
+        judged(ess(1.003, 700.0), ess(1.003, 700.0), |summary| {
+            summary.fit = Some(fit)
+        })
+    };
+    let wine = of(fit(Expectation::TooFew, 0.26));
+    assert_eq!(wine.verdict.level, Level::Bad);
+    let not_as_predicted = "do not believe the predictions: the test rows are not as predicted";
+    assert_eq!(wine.verdict.sentence, not_as_predicted);
+    assert!(
+        wine.warnings[0].contains("the noise, fixed at 0.1000"),
+        "{:?}",
+        wine.warnings
+    );
+    assert!(
+        wine.warnings[0].contains("too small; try --noise learn"),
+        "{:?}",
+        wine.warnings
+    );
+    let energy = of(fit(Expectation::TooMany, 1.0));
+    assert_eq!(energy.verdict.level, Level::Caution);
+    assert!(
+        energy.warnings[0].contains("too large"),
+        "{:?}",
+        energy.warnings
+    );
+    let mut worse = fit(Expectation::Met, 0.9);
+    worse.is_worse_than_constant = true;
+    assert_eq!(of(worse).verdict.level, Level::Bad);
+}
+
+#[test]
+fn what_is_still_on_its_way_is_bad() {
+    let good = || ess(1.003, 700.0);
+    let of = |change: fn(&mut Summary)| judged(good(), good(), change).verdict;
+    assert_eq!(
+        of(|summary| summary.draws = 0).sentence,
+        "there are no draws yet"
+    );
+    assert_eq!(
+        of(|summary| summary.draws_planned = 500).level,
+        Level::Caution
+    );
+    assert_eq!(of(|summary| summary.divergences = 70).level, Level::Bad);
+    assert_eq!(
+        of(|summary| summary.acceptance_rate = 0.01).level,
+        Level::Caution
+    );
+    let drifting = of(|summary| {
+        summary.stationarity = Some(Stationarity {
+            log_ratio_mean: 0.0,
+            log_ratio_sd: 1.0,
+            rhat: 1.3,
+            drift: 9.0,
+            is_drifting: true,
+            is_reached: false,
+        });
+    });
+    assert_eq!(drifting.level, Level::Bad);
+}

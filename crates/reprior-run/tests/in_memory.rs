@@ -1,0 +1,128 @@
+//! Runs made by the library: in memory as in a folder, the same bytes; stopped and gone on with; predicted from.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on may as well stop here"
+)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::{Args, FromArgMatches};
+use reprior::chain::Progress;
+use reprior_io::data::load_inputs;
+use reprior_run::{
+    Failure, Flags, Options, Predictor, Request, Settings, Watcher, resume_in, sample,
+    sample_in_memory, summarise,
+};
+
+/// Says nothing.
+struct Silent;
+impl Watcher for Silent {}
+
+/// Stops the run at the first news of it.
+struct Impatient<'a>(&'a AtomicBool);
+impl Watcher for Impatient<'_> {
+    fn update(&self, _: Progress) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn options<'a>(stop: &'a AtomicBool, watcher: &'a dyn Watcher) -> Options<'a> {
+    Options {
+        threads: Some(1),
+        checkpoint_every: Duration::ZERO,
+        stop,
+        watcher,
+    }
+}
+
+fn settings(flags: &str) -> Settings {
+    let command = Flags::augment_args(clap::Command::new("test"));
+    let words = std::iter::once("test").chain(flags.split_whitespace());
+    let matches = command.try_get_matches_from(words).unwrap();
+    Flags::from_arg_matches(&matches)
+        .unwrap()
+        .settings()
+        .unwrap()
+}
+
+const METHODS: [&str; 4] = [
+    "--network fcn:8 --chains 2 --warmup 20 --draws 10",
+    "--network fcn:8 --method sgld --epochs 20 --batch 10 --draws 5 --chains 2",
+    "--network fcn:8 --method laplace --epochs 20 --batch 10 --draws 5",
+    "--network fcn:8 --method nngp",
+];
+
+#[test]
+fn a_run_in_memory_has_the_bytes_of_one_in_a_folder() {
+    let place = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    for (index, flags) in METHODS.iter().enumerate() {
+        let settings = settings(&format!("--data friedman --train 30 --test 12 {flags}"));
+        let options = options(&stop, &Silent);
+        let path = place.path().join(index.to_string());
+        let on_disk = sample(settings.clone(), &path, false, &options).unwrap();
+        let (run, mut in_memory) = sample_in_memory(settings, &options).unwrap();
+        let disk = reprior_io::run::Files::from(path.as_path());
+        let names = run.files().names().unwrap();
+        assert_eq!(names, disk.names().unwrap(), "{flags}");
+        for name in names {
+            // these say how long it took
+            if !["summary.json"].contains(&name.as_str()) && !name.starts_with("checkpoint") {
+                let same = run.files().read(&name).unwrap() == disk.read(&name).unwrap();
+                assert!(same, "{flags}: {name}");
+            }
+        }
+        in_memory.seconds = on_disk.seconds;
+        assert_eq!(in_memory.verdict, on_disk.verdict, "{flags}");
+        assert_eq!(summarise(&path).unwrap().metrics, in_memory.metrics);
+        // the same predictions
+        let predict = |predictor: Predictor| {
+            let expected = predictor.description().expected_inputs();
+            let inputs = load_inputs("friedman", &expected).unwrap();
+            let mut means = Vec::new();
+            let found = predictor.predict(&inputs.values, None, Request::default(), |rows| {
+                (0..rows.len()).try_for_each(|row| {
+                    means.push(rows.output(row, 0)?);
+                    Ok(())
+                })
+            });
+            found.unwrap();
+            means
+        };
+        let means = predict(Predictor::of(run.files()).unwrap());
+        assert!(
+            means.len() > 12 && means.iter().all(|row| row.sd > 0.0),
+            "{flags}"
+        );
+        assert_eq!(means, predict(Predictor::of(&path).unwrap()), "{flags}");
+    }
+}
+
+#[test]
+fn a_run_in_memory_that_was_stopped_goes_on_to_the_same_end() {
+    let flags = format!("--data friedman --train 30 --test 12 {}", METHODS[0]);
+    let never = AtomicBool::new(false);
+    let (whole, _) = sample_in_memory(settings(&flags), &options(&never, &Silent)).unwrap();
+    // begun by hand, as a run that is stopped gives no folder back
+    let run = reprior_io::run::RunFolder::in_memory();
+    let config = whole.files().read_text("config.toml").unwrap().unwrap();
+    run.write_text("config.toml", &config).unwrap();
+    let mut stops = 0;
+    loop {
+        let stop = AtomicBool::new(false);
+        match resume_in(&run, &options(&stop, &Impatient(&stop))) {
+            Ok(_) => break,
+            Err(Failure::Stopped) => stops += 1,
+            Err(other) => panic!("{other}"),
+        }
+        assert!(stops < 1000, "it does not get on");
+    }
+    assert!(stops > 0, "it was never stopped");
+    for name in whole.files().names().unwrap() {
+        if name.starts_with("draws.zarr") {
+            let same = run.files().read(&name).unwrap() == whole.files().read(&name).unwrap();
+            assert!(same, "{name}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A linear model: its features are its inputs, and nothing lies below them.
+
+use super::{Cotangent, Inputs, Plan};
+use crate::compute::{Matrix, Real, matrix_mut};
+
+pub(super) struct Linear<R> {
+    /// The cotangent that nothing uses.
+    unused: Vec<R>,
+}
+
+impl<R> Linear<R> {
+    pub fn new() -> Self {
+        Self { unused: Vec::new() }
+    }
+}
+
+impl<R: Real> Plan<R> for Linear<R> {
+    fn evaluate(
+        &mut self,
+        inputs: &dyn Inputs<R>,
+        _: &[R],
+        _: bool,
+        visit: &mut dyn FnMut(Matrix<'_, R>),
+    ) {
+        visit(inputs.matrix());
+    }
+
+    fn features<'a>(&'a self, inputs: Matrix<'a, R>) -> Matrix<'a, R> {
+        inputs
+    }
+
+    fn backward(
+        &mut self,
+        inputs: &dyn Inputs<R>,
+        _: &[R],
+        _: &mut [R],
+        _: bool,
+        cotangent: &mut Cotangent<'_, R>,
+    ) {
+        // whoever writes the cotangent may find other derivatives on the way
+        let features = inputs.matrix();
+        let (rows, columns) = (features.nrows(), features.ncols() - 1);
+        self.unused.resize(rows * columns, R::ZERO);
+        let out = matrix_mut(&mut self.unused, rows, columns);
+        cotangent(out, features, 0..columns);
+    }
+}

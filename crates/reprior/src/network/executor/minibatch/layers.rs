@@ -1,0 +1,219 @@
+//! Minibatches through networks of any layers, by the [`Executor`]: all sums are made at once and kept.
+
+use std::ops::Range;
+
+use super::{GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
+use crate::compute::{Matrix, Real, Team, matrix, matrix_mut, multiply, panel_rows};
+use crate::network::{Executor, Loss, Moments};
+
+#[derive(Debug)]
+pub(super) struct Layers<R> {
+    executor: Executor<R>,
+    /// The batch's inputs, row-major.
+    batch: Vec<R>,
+    /// Outputs and cotangents, row-major, and gradients of single rows of a panel.
+    cotangents: Vec<R>,
+    single: Vec<R>,
+    /// Sums over the rows.
+    gradient: Vec<R>,
+    moments: OwnedMoments<R>,
+    /// A gradient that is of no interest: that of simulated targets.
+    unused: Vec<R>,
+}
+
+/// Sums over the rows, as long as the parameters but for the outer products; empty where they are not wanted.
+#[derive(Debug, Default)]
+struct OwnedMoments<R> {
+    squares: Vec<R>,
+    cross: Vec<R>,
+    outer: Vec<R>,
+}
+
+impl<R: Real> OwnedMoments<R> {
+    fn resize(&mut self, [squares, cross, outer]: [usize; 3]) {
+        self.squares.resize(squares, R::ZERO);
+        self.cross.resize(cross, R::ZERO);
+        self.outer.resize(outer, R::ZERO);
+    }
+
+    /// Those that an executor finds.
+    fn wanted(&mut self, statistics: GradientStatistics) -> Moments<'_, R> {
+        match statistics {
+            GradientStatistics::None => Moments::default(),
+            _ => Moments {
+                squares: &mut self.squares,
+                cross: &mut self.cross,
+                kronecker: match statistics {
+                    GradientStatistics::Kronecker => &mut self.outer,
+                    _ => &mut [],
+                },
+            },
+        }
+    }
+}
+
+impl<R: Real> Layers<R> {
+    pub fn new(executor: Executor<R>) -> Self {
+        Self {
+            executor,
+            batch: Vec::new(),
+            cotangents: Vec::new(),
+            single: Vec::new(),
+            gradient: Vec::new(),
+            moments: OwnedMoments {
+                squares: Vec::new(),
+                cross: Vec::new(),
+                outer: Vec::new(),
+            },
+            unused: Vec::new(),
+        }
+    }
+
+    fn load(&mut self, batch: Minibatch<'_, R>) {
+        self.batch.clear();
+        for &row in batch.rows {
+            let at = row as usize * batch.columns;
+            let own = &batch.inputs[at..at + batch.columns];
+            self.batch.extend_from_slice(own);
+        }
+    }
+
+    /// The batch's outputs, to where cotangents go.
+    fn forward(&mut self, weights: &[R], rows: usize) {
+        let (columns, outputs) = (self.executor.inputs_count(), self.executor.outputs_count());
+        self.cotangents.clear();
+        self.cotangents.resize(rows * outputs, R::ZERO);
+        let inputs = rows_of(&self.batch, columns, 0..rows);
+        let out = matrix_mut(&mut self.cotangents, outputs, rows);
+        self.executor.outputs(weights, inputs, out.transpose_mut());
+    }
+
+    /// The gradient of `loss`, with these statistics.
+    fn gradient(
+        &mut self,
+        weights: &[R],
+        rows: usize,
+        loss: &Loss<'_, R>,
+        statistics: GradientStatistics,
+    ) -> f64 {
+        let inputs = rows_of(&self.batch, self.executor.inputs_count(), 0..rows);
+        let moments = self.moments.wanted(statistics);
+        let gradient = &mut self.gradient;
+        self.executor
+            .gradient_with_moments(weights, inputs, loss, gradient, moments)
+    }
+
+    /// Statistics of the gradients that the cotangents are of.
+    fn moments_of_cotangents(
+        &mut self,
+        weights: &[R],
+        rows: usize,
+        statistics: GradientStatistics,
+    ) {
+        let (columns, outputs) = (self.executor.inputs_count(), self.executor.outputs_count());
+        let cotangents = &self.cotangents;
+        let loss = |row: usize, _: &[R], cotangent: &mut [R]| {
+            cotangent.copy_from_slice(&cotangents[row * outputs..(row + 1) * outputs]);
+            0.0
+        };
+        let inputs = rows_of(&self.batch, columns, 0..rows);
+        let moments = self.moments.wanted(statistics);
+        self.unused.resize(weights.len(), R::ZERO);
+        let unused = &mut self.unused;
+        self.executor
+            .gradient_with_moments(weights, inputs, &loss, unused, moments);
+    }
+
+    /// The sum (D × D) over the rows of gᵢgᵢᵀ for the gradients gᵢ that the cotangents are of. One panel's gradients at a time.
+    fn outer_products(&mut self, weights: &[R], rows: usize) {
+        let (columns, outputs) = (self.executor.inputs_count(), self.executor.outputs_count());
+        let (dim, height) = (weights.len(), panel_rows::<R>());
+        self.moments.outer.fill(R::ZERO);
+        for first in (0..rows).step_by(height) {
+            let panel = first..rows.min(first + height);
+            let inputs = rows_of(&self.batch, columns, panel.clone());
+            let cotangents = rows_of(&self.cotangents, outputs, panel.clone());
+            self.single.resize(height * dim, R::ZERO);
+            let single = &mut self.single[..panel.len() * dim];
+            let out = matrix_mut(single, panel.len(), dim);
+            self.executor
+                .vjp_of_samples(weights, inputs, cotangents, out);
+            let single = matrix(single, panel.len(), dim);
+            let out = matrix_mut(&mut self.moments.outer, dim, dim);
+            multiply(out, true, 1.0, single.transpose(), single);
+        }
+    }
+}
+
+/// Some rows of row-major `values`.
+fn rows_of<R: Real>(values: &[R], columns: usize, rows: Range<usize>) -> Matrix<'_, R> {
+    let own = &values[rows.start * columns..rows.end * columns];
+    matrix(own, columns, rows.len()).transpose()
+}
+
+impl<R: Real> Plan<R> for Layers<R> {
+    fn evaluate(
+        &mut self,
+        _: &mut Team,
+        weights: &[R],
+        batch: Minibatch<'_, R>,
+        simulate: Option<&mut dyn FnMut(&mut [R])>,
+    ) -> f64 {
+        self.load(batch);
+        let Minibatch {
+            loss, statistics, ..
+        } = batch;
+        let (rows, dim) = (batch.rows.len(), weights.len());
+        self.gradient.resize(dim, R::ZERO);
+        self.moments.resize(match statistics {
+            GradientStatistics::None => [0, 0, 0],
+            GradientStatistics::Squares => [dim, 0, 0],
+            GradientStatistics::SquaresAndCross => [dim, dim, 0],
+            GradientStatistics::Outer => [0, 0, dim * dim],
+            GradientStatistics::Kronecker => [0, 0, self.executor.kronecker_len()],
+        });
+        let is_outer = statistics == GradientStatistics::Outer;
+        if !is_outer && simulate.is_none() {
+            return self.gradient(weights, rows, loss, statistics);
+        }
+        self.forward(weights, rows);
+        match simulate {
+            Some(simulate) => simulate(&mut self.cotangents),
+            None => {
+                let outputs = self.executor.outputs_count();
+                to_cotangents(&mut self.cotangents, outputs, loss);
+            }
+        }
+        if is_outer {
+            self.outer_products(weights, rows);
+        } else {
+            self.moments_of_cotangents(weights, rows, statistics);
+        }
+        self.gradient(weights, rows, loss, GradientStatistics::None)
+    }
+
+    fn scaled_sums(
+        &self,
+        scale: f64,
+        _: (usize, Range<usize>),
+        range: Range<usize>,
+        sums: UnitSums<'_, R>,
+    ) {
+        let scale = R::from_f64(scale);
+        for (out, values) in [
+            (sums.gradient, &self.gradient),
+            (sums.squares, &self.moments.squares),
+            (sums.cross, &self.moments.cross),
+        ] {
+            if !out.is_empty() {
+                for (out, &value) in out.iter_mut().zip(&values[range.clone()]) {
+                    *out = scale * value;
+                }
+            }
+        }
+    }
+
+    fn outer(&self) -> &[R] {
+        &self.moments.outer
+    }
+}

@@ -1,0 +1,166 @@
+//! Gradients of a loss over minibatches, with second moments of single rows' gradients.
+//!
+//! They are made in two steps. [`Gradients::evaluate`] goes forward and back through the network as far as that is done for all
+//! parameters at once, and [`Evaluation::scaled_sums`] gives the gradients of a few units at a time, for whoever uses them while
+//! they are in the cache: those of a fully connected network are products that are made only then.
+
+mod dense;
+mod dropout;
+mod layers;
+
+use std::fmt;
+use std::ops::Range;
+
+use super::{Executor, Loss};
+use crate::compute::{Real, Team};
+use crate::network::Composition;
+use dense::Dense;
+use layers::Layers;
+
+pub(crate) use dropout::Dropout;
+
+/// What is to be found of the gradients of a minibatch's rows besides their sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GradientStatistics {
+    /// Nothing.
+    None,
+    /// Sums of squares.
+    Squares,
+    /// These and sums of products with the gradient of the unit's bias.
+    SquaresAndCross,
+    /// The sum of outer products.
+    Outer,
+    /// Sums of outer products of a layer's inputs, and of its cotangents.
+    Kronecker,
+}
+
+impl GradientStatistics {
+    /// Whether there is at most one number of each kind for each parameter.
+    pub(crate) fn are_elementwise(self) -> bool {
+        !matches!(self, Self::Outer | Self::Kronecker)
+    }
+}
+
+/// Rows to be evaluated together, and what is wanted of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Minibatch<'a, R> {
+    /// Of all rows, row-major.
+    pub inputs: &'a [R],
+    /// Numbers of one input.
+    pub columns: usize,
+    /// Which of the rows.
+    pub rows: &'a [u32],
+    /// The loss of a row, which is given its number in the batch.
+    pub loss: &'a Loss<'a, R>,
+    pub statistics: GradientStatistics,
+    /// Without effect on networks that are not fully connected.
+    pub dropout: Option<Dropout>,
+}
+
+/// Where sums over rows of a few units' gradients go; what is empty is not wanted.
+pub(crate) struct UnitSums<'a, R> {
+    pub gradient: &'a mut [R],
+    pub squares: &'a mut [R],
+    pub cross: &'a mut [R],
+}
+
+/// One way to evaluate minibatches.
+trait Plan<R>: fmt::Debug + Send + Sync {
+    /// See [`Gradients::evaluate`].
+    fn evaluate(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        batch: Minibatch<'_, R>,
+        simulate: Option<&mut dyn FnMut(&mut [R])>,
+    ) -> f64;
+
+    /// See [`Evaluation::scaled_sums`].
+    fn scaled_sums(
+        &self,
+        scale: f64,
+        units: (usize, Range<usize>),
+        range: Range<usize>,
+        sums: UnitSums<'_, R>,
+    );
+
+    /// See [`Evaluation::outer`].
+    fn outer(&self) -> &[R];
+}
+
+/// A network that minibatches are evaluated with.
+#[derive(Debug)]
+pub(crate) struct Gradients<R> {
+    layers: Layers<R>,
+    /// If the network is fully connected.
+    dense: Option<Dense<R>>,
+}
+
+/// A minibatch's loss, and what its gradients are made of.
+pub(crate) struct Evaluation<'a, R> {
+    /// The sum over the rows.
+    pub loss: f64,
+    plan: &'a dyn Plan<R>,
+}
+
+impl<R: Real> Gradients<R> {
+    /// Of the network that `executor` has been made of.
+    pub fn new(network: &Composition, executor: Executor<R>) -> Self {
+        Self {
+            layers: Layers::new(executor),
+            dense: Dense::new(network),
+        }
+    }
+
+    /// Whether the network is fully connected.
+    pub fn is_fully_connected(&self) -> bool {
+        self.dense.is_some()
+    }
+
+    /// Goes forward and back. Statistics are of the gradients of the loss, or of those whose cotangents `simulate` writes in place of
+    /// all outputs (row-major).
+    pub fn evaluate(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        batch: Minibatch<'_, R>,
+        simulate: Option<&mut dyn FnMut(&mut [R])>,
+    ) -> Evaluation<'_, R> {
+        let plan: &mut dyn Plan<R> = match &mut self.dense {
+            Some(dense) if batch.statistics.are_elementwise() => dense,
+            _ => &mut self.layers,
+        };
+        let loss = plan.evaluate(team, weights, batch, simulate);
+        Evaluation { loss, plan }
+    }
+}
+
+impl<R: Real> Evaluation<'_, R> {
+    /// `scale` times the sums over the minibatch for the parameters `range`, which are those of some `units` of a layer, or of all
+    /// layers where the statistics are [`GradientStatistics::Outer`].
+    pub fn scaled_sums(
+        &self,
+        scale: f64,
+        units: (usize, Range<usize>),
+        range: Range<usize>,
+        sums: UnitSums<'_, R>,
+    ) {
+        self.plan.scaled_sums(scale, units, range, sums);
+    }
+
+    /// The sums of outer products: D × D, or layer by layer those of Kronecker-factored curvature.
+    pub fn outer(&self) -> &[R] {
+        self.plan.outer()
+    }
+}
+
+/// The sum of a loss over rows of outputs (row-major), in whose place their cotangents are written.
+fn to_cotangents<R: Real>(values: &mut [R], outputs: usize, loss: &Loss<'_, R>) -> f64 {
+    let mut cotangent = vec![R::ZERO; outputs];
+    let mut total = 0.0;
+    for (row, f) in values.chunks_exact_mut(outputs).enumerate() {
+        total += loss(row, f, &mut cotangent);
+        f.copy_from_slice(&cotangent);
+    }
+    total
+}

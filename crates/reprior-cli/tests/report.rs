@@ -89,10 +89,7 @@ fn a_regression_by_chains() {
     // numbers are those of `summary`
     let summary = place.summary("run");
     let rmse = summary["metrics"]["rmse"].as_f64().unwrap();
-    has(
-        &html,
-        &[&format!("root mean squared error</td><td>{rmse:.4}")],
-    );
+    has(&html, &[&format!("rmse</td><td>{rmse:.4}")]);
     for warning in summary["warnings"].as_array().unwrap() {
         let text = warning.as_str().unwrap();
         has(&html, &[&text[1..]]);

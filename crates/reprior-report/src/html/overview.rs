@@ -217,7 +217,7 @@ pub(super) fn comparison(runs: &[Run], verdicts: &[&Verdict]) -> Markup {
         "effective predictions, mean",
         "acceptance",
         "negative log-likelihood",
-        "root mean squared error",
+        "rmse",
         "accuracy",
         "time",
     ];

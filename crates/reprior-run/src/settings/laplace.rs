@@ -5,6 +5,9 @@ use reprior::laplace::{Link, SubsetChoice};
 use reprior::model::likelihood::LikelihoodName;
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
+
+use super::flags::{Rule, given, refuse_others};
 use super::laplace_expressions::{Precision, Subset};
 use super::method::MinibatchMethod;
 use super::names::{DiffusionName, IntegratorName, LinkName, PredictionType, StructureName};
@@ -78,6 +81,59 @@ impl LaplaceSettings {
     /// Whether nothing is given.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Refuses flags that do not go with a method or with other flags.
+    ///
+    /// # Errors
+    /// A wrong request.
+    pub(crate) fn check_flags(
+        &self,
+        method: MinibatchMethod,
+        likelihood: LikelihoodName,
+    ) -> Result<(), Failure> {
+        let is_laplace = method == MinibatchMethod::Laplace;
+        let is_diffusion = method == MinibatchMethod::LaplaceDiffusion;
+        let structure = self.hessian_structure.unwrap_or_default();
+        let has_rank = is_diffusion || (is_laplace && structure == StructureName::LowRank);
+        let is_linearised = is_laplace && self.pred_type.unwrap_or_default() == PredictionType::Glm;
+        let has_classes = matches!(
+            likelihood,
+            LikelihoodName::Categorical | LikelihoodName::Bernoulli
+        );
+        let rule = |flags, is_taken, whose| Rule {
+            flags,
+            is_taken,
+            whose,
+        };
+        let rules = [
+            rule(
+                &["--hessian-structure", "--subset-of-weights", "--pred-type"],
+                is_laplace,
+                "laplace",
+            ),
+            rule(
+                &["--link-approx"],
+                is_linearised && has_classes,
+                "laplace with --pred-type glm, and of classes",
+            ),
+            rule(
+                &["--rank", "--eigenvalue-threshold"],
+                has_rank,
+                "laplace-diffusion and --hessian-structure lowrank",
+            ),
+            rule(
+                &["--diffusion", "--diffusion-steps", "--integrator"],
+                is_diffusion,
+                "laplace-diffusion",
+            ),
+            rule(
+                &["--prior-precision", "--curvature-rows"],
+                is_laplace || is_diffusion,
+                "laplace and laplace-diffusion",
+            ),
+        ];
+        refuse_others(&given(self), &rules)
     }
 
     /// Writes every default out, for a method on so many training rows.

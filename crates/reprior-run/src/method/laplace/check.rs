@@ -5,8 +5,8 @@ use reprior::model::likelihood::LikelihoodName;
 
 use crate::failure::Failure;
 use crate::settings::{
-    LaplaceSettings, LinkName, MinibatchMethod, Per, PredictionType,
-    PriorPrecisionChoice as Precision, Rule, StructureName, given, refuse_others,
+    LaplaceSettings, LinkName, MinibatchMethod, Per, PriorPrecisionChoice as Precision,
+    StructureName,
 };
 
 impl LaplaceSettings {
@@ -21,40 +21,9 @@ impl LaplaceSettings {
         validation: usize,
     ) -> Result<(), Failure> {
         let refuse = |text: String| Err(Failure::Request(text));
-        let is_laplace = method == MinibatchMethod::Laplace;
         let is_diffusion = method == MinibatchMethod::LaplaceDiffusion;
         let structure = self.hessian_structure.unwrap_or_default();
-        let has_rank = is_diffusion || (is_laplace && structure == StructureName::LowRank);
-        let is_linearised = is_laplace && self.pred_type.unwrap_or_default() == PredictionType::Glm;
-        let has_classes = likelihood.family(1.0).is_none();
-        let rule = |flags, is_taken, whose| Rule {
-            flags,
-            is_taken,
-            whose,
-        };
-        let rules = [
-            rule(
-                &["--hessian-structure", "--subset-of-weights", "--pred-type"],
-                is_laplace,
-                "laplace",
-            ),
-            rule(
-                &["--link-approx"],
-                is_linearised && has_classes,
-                "laplace with --pred-type glm, and of classes",
-            ),
-            rule(
-                &["--rank", "--eigenvalue-threshold"],
-                has_rank,
-                "laplace-diffusion and --hessian-structure lowrank",
-            ),
-            rule(
-                &["--diffusion", "--diffusion-steps", "--integrator"],
-                is_diffusion,
-                "laplace-diffusion",
-            ),
-        ];
-        refuse_others(&given(self), &rules)?;
+        self.check_flags(method, likelihood)?;
         let subset = self
             .subset_of_weights
             .map_or(SubsetChoice::All, |subset| subset.0);

@@ -20,7 +20,7 @@ use super::{Family, Place, Plan, Predict};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
-use crate::settings::{MinibatchMethod, Precision, Settings, given};
+use crate::settings::{MinibatchMethod, Precision, Settings};
 use crate::summary::Summary;
 
 /// One of the methods whose draws are positions, or made of them.
@@ -28,11 +28,8 @@ pub struct Minibatches(pub MinibatchMethod);
 
 impl Family for Minibatches {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
-        if let Some(flag) = given(&settings.laplace).first() {
-            return Err(Failure::request(format!(
-                "{flag} is of laplace and laplace-diffusion: leave it out"
-            )));
-        }
+        let likelihood = settings.model.likelihood;
+        settings.laplace.check_flags(self.0, likelihood)?;
         check(settings, self.0)
     }
 

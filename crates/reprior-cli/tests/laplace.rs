@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::{Place, assert_same};
+use reprior_io::run::{DrawReader, Selection};
 
 const CLASSES: &str = "--data two-moons --train 200 --test 100 --likelihood categorical --network fcn:10 --epochs 60 --batch 50";
 
@@ -64,6 +65,194 @@ fn every_choice_records_draws_that_predict_reads() {
             &place.tree(&format!("{run}/draws.zarr")),
         );
     }
+}
+
+/// Numbers of a column of what `predict` writes.
+fn column(header: &[String], rows: &[Vec<String>], name: &str) -> Vec<f64> {
+    let at = header.iter().position(|column| column == name).unwrap();
+    rows.iter().map(|row| row[at].parse().unwrap()).collect()
+}
+
+/// A number of what `predict` says of its predictions against the truth.
+fn said(text: &str, name: &str) -> f64 {
+    let rest = text.split(&format!("{name} ")).nth(1).unwrap();
+    rest.split([',', '\n'])
+        .next()
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+/// Of a linearised network the fit predicts, and the link acts: on the run's test rows what `predict` writes is what the run has in
+/// closed form, chains mixed, and its metrics are the summary's.
+#[test]
+fn predictions_for_the_test_rows_are_those_in_closed_form() {
+    let place = Place::new();
+    let data = "--data two-moons --train 200 --test 200 --network fcn:10 --epochs 30 --batch 50 --draws 3 --chains 2";
+    let mut written = Vec::new();
+    for (index, method) in [
+        "--likelihood categorical --link-approx probit",
+        "--likelihood categorical --link-approx bridge",
+        "--likelihood categorical --link-approx mc",
+        "--likelihood bernoulli --hessian-structure diag",
+        "--likelihood categorical --hessian-structure full --prior-precision marglik --precision f64",
+        "--likelihood categorical --hessian-structure lowrank --rank 10",
+        "--likelihood categorical --subset-of-weights last-layer",
+        "--likelihood categorical --subset-of-weights last(12) --hessian-structure full",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = format!("run{index}");
+        place.succeed(&format!("sample {data} --method laplace {method} --out {run}"));
+        let predicted = place.succeed(&format!("predict {run} --data two-moons"));
+        let (header, rows) = predicted.table();
+        let found: Vec<Vec<f64>> = (0..2).map(|c| column(&header, &rows, &header[c])).collect();
+        let reader = DrawReader::open(&place.path(&run)).unwrap();
+        let all = reader.read::<f64>("predictions_closed_form", "log_probability", &Selection::all());
+        let all = all.unwrap();
+        assert_eq!(all.shape, [2, 200, 2], "{method}");
+        for row in 0..200 {
+            for (class, found) in found.iter().enumerate() {
+                let of_chain = |chain: usize| all.values[chain * 400 + row * 2 + class].exp();
+                let mixed = 0.5 * (of_chain(0) + of_chain(1));
+                assert!((found[row] - mixed).abs() < 1e-9, "{method}: {row} {class}");
+            }
+        }
+        let closed = &place.summary(&run)["minibatch"]["metrics_in_closed_form"];
+        for (key, name) in [
+            ("nll", "negative log-likelihood"),
+            ("accuracy", "accuracy"),
+            ("brier", "Brier score"),
+            ("confidence", "mean confidence"),
+        ] {
+            let (found, expected) = (said(&predicted.stderr, name), closed[key].as_f64().unwrap());
+            assert!((found - expected).abs() < 6e-5, "{method} {key}: {found} {expected}");
+        }
+        written.push(predicted.stdout);
+    }
+    for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+        assert!(written[one] != written[other], "links {one} and {other}");
+    }
+}
+
+/// A network that is linear in its weights has its posterior, and its predictions, in closed form.
+#[test]
+fn predictions_of_a_linear_network_are_exact() {
+    let place = Place::new();
+    let data = "--data friedman --train 60 --test 20 --network linear --noise 0.3 --precision f64";
+    place.succeed(&format!("sample {data} --method nngp --out exact"));
+    place.succeed(&format!(
+        "sample {data} --method laplace --hessian-structure full --epochs 3 --draws 2 --out laplace"
+    ));
+    for flags in ["", " --no-noise"] {
+        let [exact, laplace] = ["exact", "laplace"].map(|run| {
+            let predict = format!("predict {run} --data friedman{flags}");
+            place.succeed(&predict).table()
+        });
+        let of = |name: &str| [&exact, &laplace].map(|(header, rows)| column(header, rows, name));
+        let ([means, found], [sds, found_sds]) = (of("mean"), of("sd"));
+        assert!(means.len() > 100);
+        for row in 0..means.len() {
+            let (sd, found_sd) = (sds[row], found_sds[row]);
+            assert!((sd / found_sd - 1.0).abs() < 1e-9, "{row}: {sd} {found_sd}");
+            assert!((means[row] - found[row]).abs() < 1e-6 * sd, "{row}");
+        }
+    }
+    // and the metrics are the summary's
+    let said_of = place.succeed("predict laplace --data friedman").stderr;
+    assert!(said(&said_of, "rmse") > 0.0);
+}
+
+/// Without its file, or with a damaged one, nothing is predicted, and the way out is named; `--pred-type nn` needs none.
+#[test]
+fn a_fit_that_cannot_be_read_is_refused() {
+    let place = Place::new();
+    place.succeed(&format!(
+        "sample {CLASSES} --method laplace --draws 2 --out run"
+    ));
+    let file = place.path("run/laplace/chain-000.safetensors");
+    let whole = std::fs::read(&file).unwrap();
+    let parts = [
+        "Laplace approximation of chain 0",
+        "reprior sample --config run/config.toml --out NEW",
+    ];
+    let refused = || {
+        place
+            .run("predict run --data two-moons")
+            .assert_error(2, &parts)
+    };
+    let mut damaged = whole.clone();
+    let middle = damaged.len() - 40;
+    damaged[middle] ^= 1;
+    std::fs::write(&file, damaged).unwrap();
+    refused();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    refused();
+    std::fs::remove_file(&file).unwrap();
+    refused();
+    std::fs::write(&file, whole).unwrap();
+    place.succeed("predict run --data two-moons");
+    let other = place.path("run/laplace");
+    place.succeed(&format!(
+        "sample {CLASSES} --method laplace --pred-type nn --draws 2 --out run --overwrite"
+    ));
+    assert!(!other.exists());
+    place.succeed("predict run --data two-moons");
+}
+
+/// The plan counts what a fit takes in the run folder.
+#[test]
+fn plans_count_the_kept_fit() {
+    let place = Place::new();
+    for structure in [
+        "kron",
+        "diag",
+        "full",
+        "lowrank",
+        "kron --subset-of-weights last-layer",
+    ] {
+        let method =
+            format!("{CLASSES} --method laplace --draws 2 --hessian-structure {structure}");
+        let bytes = |method: &str| {
+            let plan = place.succeed(&format!("plan {method} --json")).json();
+            plan["run_folder_bytes"].as_u64().unwrap()
+        };
+        let counted = bytes(&method) - bytes(&format!("{method} --pred-type nn"));
+        place.succeed(&format!("sample {method} --out run --overwrite"));
+        let file = std::fs::metadata(place.path("run/laplace/chain-000.safetensors")).unwrap();
+        // the linearised network's modes and predictions in closed form are in the difference too
+        assert!(
+            file.len() <= counted,
+            "{structure}: {} {counted}",
+            file.len()
+        );
+        assert!(
+            counted < 3 * file.len() + 20_000,
+            "{structure}: {} {counted}",
+            file.len()
+        );
+    }
+}
+
+/// Every likelihood with a curvature has Laplace approximations: counts too.
+#[test]
+fn counts_have_laplace_approximations() {
+    let place = Place::new();
+    let mut text = "x,y\n".to_owned();
+    for row in 0..120 {
+        let x = f64::from(row) / 40.0 - 1.5;
+        text += &format!("{x},{}\n", (3.0 * x.exp()).round() + f64::from(row % 3));
+    }
+    place.write("counts.csv", text);
+    place.succeed(
+        "sample --data counts.csv --target y --likelihood poisson --network fcn:10 --epochs 200 --method laplace --draws 50 --out run",
+    );
+    let summary = place.summary("run");
+    let nll = summary["metrics"]["nll"].as_f64().unwrap();
+    assert!(nll > 1.0 && nll < 3.5, "{nll}");
+    place.succeed("predict run --data counts.csv");
 }
 
 /// In regression the closed form has the function's variance and the noise.

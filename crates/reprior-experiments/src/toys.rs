@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use reprior::compute::{MatrixMut, Purpose, Stream, matrix, matrix_mut};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, HessianStructure,
-    Integrator, Laplace, LaplaceData, OutputCurvature, PriorPrecision, Subset,
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
+    HessianStructure, Integrator, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::network::{Activation, Composition, Executor, Layout};
@@ -34,7 +34,6 @@ pub struct Toy {
     /// n × C, column-major.
     pub targets: Vec<f64>,
     likelihood: Arc<dyn Likelihood>,
-    curvature: OutputCurvature,
     scales: Vec<f64>,
     /// α.
     pub precision: f64,
@@ -68,7 +67,6 @@ impl Toy {
             inputs,
             targets,
             likelihood: Arc::new(Gaussian),
-            curvature: OutputCurvature::gaussian(&[0.01]),
             scales: vec![0.01],
             precision: 10.0,
         };
@@ -96,7 +94,6 @@ impl Toy {
             inputs,
             targets,
             likelihood: Arc::new(Categorical),
-            curvature: OutputCurvature::Categorical,
             scales: vec![1.0; 2],
             precision: 1.0,
         };
@@ -105,6 +102,14 @@ impl Toy {
 
     fn rows(&self) -> usize {
         self.targets.len() / self.network.outputs
+    }
+
+    /// Of the outputs, at each row.
+    pub fn curvature(&self) -> FisherInformation<'_> {
+        FisherInformation {
+            likelihood: &*self.likelihood,
+            scales: &self.scales,
+        }
     }
 
     fn train(mut self, seed: u64, updates: u64) -> Result<Self, Failure> {
@@ -176,7 +181,7 @@ impl Toy {
             targets: &self.targets,
             likelihood: &*self.likelihood,
             scales: &self.scales,
-            curvature: &self.curvature,
+            curvature: &self.curvature(),
             scale: 1.0,
         };
         let (layout, weights) = (Layout::new(&self.network), &self.weights);
@@ -227,7 +232,7 @@ impl Toy {
                 let own = self.rows();
                 let data = DiffusionData {
                     inputs: matrix(&self.inputs, own, columns),
-                    curvature: &self.curvature,
+                    curvature: &self.curvature(),
                     scale: 1.0,
                 };
                 let settings = Diffusion {

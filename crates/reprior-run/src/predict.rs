@@ -12,9 +12,6 @@ use crate::read::{Detector, Recorded};
 use crate::record::POSITIONS;
 use crate::run::prepare_run;
 
-/// Rows that are predicted together.
-const BLOCK_ROWS: usize = 1000;
-
 /// A run that predicts.
 pub struct Predictor {
     run: Recorded,
@@ -179,17 +176,22 @@ impl Predictor {
         let mut clamped = 0;
         let values = problem.arranged(inputs);
         let columns = problem.description.columns;
-        for (index, block) in values.chunks(BLOCK_ROWS * columns).enumerate() {
-            let found = predictor.predict(block)?;
+        let together = predictor.rows_together();
+        for (index, part) in values.chunks(together * columns).enumerate() {
+            let found = predictor.predict(part)?;
             let mut block = found.block;
             clamped += found.clamped;
             let function = block.variance.clone();
             block.add_noise(&found.noise);
             if let Some(detector) = &mut detector {
-                detector.add(&block)?;
+                // the draws for the test rows are what it compares with
+                match predictor.by_draws(part)? {
+                    Some(draws) => detector.add(&draws.block)?,
+                    None => detector.add(&block)?,
+                }
             }
             if let Some(truth) = truth {
-                gatherer.add(&block, truth, index * BLOCK_ROWS)?;
+                gatherer.add(&block, truth, index * together)?;
             }
             if request.without_noise {
                 block.variance = function;

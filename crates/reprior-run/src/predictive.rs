@@ -5,7 +5,7 @@ use reprior::metrics::{
     ClassPredictions, Family, Mixture, expected_calibration_error, maximum_calibration_error,
     mixture_nll,
 };
-use reprior::model::likelihood::{Likelihood, LikelihoodName};
+use reprior::model::likelihood::Likelihood;
 use reprior::model::{Affine, Targets, targets};
 use serde::Serialize;
 
@@ -33,12 +33,10 @@ pub enum Kind {
 impl Kind {
     /// Of a run's draws.
     pub fn new(settings: &ModelSettings, is_classification: bool) -> Self {
-        match settings.likelihood {
-            LikelihoodName::Gaussian if is_classification => Self::Codes,
-            LikelihoodName::Gaussian => Self::Real(Family::Gaussian),
-            LikelihoodName::StudentT => Self::Real(Family::StudentT(settings.degrees_of_freedom())),
-            LikelihoodName::Poisson => Self::Real(Family::Poisson),
-            LikelihoodName::Categorical | LikelihoodName::Bernoulli => Self::Probabilities,
+        match settings.likelihood.family(settings.degrees_of_freedom()) {
+            Some(_) if is_classification => Self::Codes,
+            Some(family) => Self::Real(family),
+            None => Self::Probabilities,
         }
     }
 
@@ -49,7 +47,7 @@ impl Kind {
 
     /// Whether the function has a variance given a draw, which is recorded.
     pub fn has_function_variance(self) -> bool {
-        matches!(self, Self::Codes | Self::Real(Family::Gaussian))
+        self == Self::Codes || self == Self::Real(Family::NORMAL)
     }
 
     /// Name of the variable that what draws predict is stored in.
@@ -153,7 +151,7 @@ impl Block {
     /// The same without observation noise: for a function that a draw determines, a Gaussian of hardly any variance.
     pub fn without_noise(mut self) -> Self {
         if let Kind::Real(family) = &mut self.kind {
-            *family = Family::Gaussian;
+            *family = Family::NORMAL;
         }
         self
     }
@@ -178,7 +176,7 @@ impl Block {
     pub fn family(&self) -> Family {
         match self.kind {
             Kind::Real(family) => family,
-            _ => Family::Gaussian,
+            _ => Family::NORMAL,
         }
     }
 
@@ -293,7 +291,7 @@ impl Gatherer {
                         let y = truth[row * outputs + output];
                         self.squares += (mixture.mean() - y).powi(2);
                         // counts: within the 5 % and 95 % quantiles, both included
-                        let below = if family == Family::Poisson {
+                        let below = if family.is_discrete() {
                             mixture.cdf(y - 1.0)
                         } else {
                             mixture.cdf(y)

@@ -1,7 +1,8 @@
 //! A network with a likelihood of your own: counts that scatter more than a Poisson law allows.
 //!
 //! The counts follow a negative binomial law with mean μ = m·e^f, f the network's output, and variance μ + μ²/r. All the
-//! library needs is an implementation of [`Likelihood`]; gradients through the network, coordinates and samplers follow.
+//! library needs is an implementation of [`Likelihood`]; gradients through the network, coordinates and samplers follow. With its
+//! curvature come Laplace approximations, with its family of distributions quantiles of predictions.
 //!
 //! ```text
 //! cargo run --release -p reprior --example custom_likelihood
@@ -16,7 +17,8 @@ use std::time::Duration;
 use reprior::chain::{Chain, Collect, Control, Schedule, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
-use reprior::model::likelihood::{Approximation, Derivatives, Likelihood};
+use reprior::metrics::{Family, Law, Mixture};
+use reprior::model::likelihood::{Approximation, Curvature, Derivatives, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
@@ -63,6 +65,25 @@ impl Likelihood for NegativeBinomial {
         }
     }
 
+    /// The Fisher information of an output, which Laplace approximations are made of.
+    fn curvature(&self, outputs: &[f64], _scales: &[f64], curvature: &mut Curvature) -> bool {
+        curvature.set_diagonal(outputs.iter().map(|f| {
+            let mean = self.mean * f.exp();
+            mean * self.size / (self.size + mean)
+        }));
+        true
+    }
+
+    /// For an output f ~ N(f, v) the mean count is that of f + v/2.
+    fn moderate(&self, outputs: &mut [f64], variances: &[f64], _scales: &mut [f64]) {
+        outputs[0] += 0.5 * variances[0];
+    }
+
+    /// What a count is distributed as, given its mean; r is the same for all.
+    fn family(&self) -> Option<Family> {
+        Some(Family::new(&CountLaw, self.size))
+    }
+
     /// The mean count for an output, in its place.
     fn mean(&self, outputs: &mut [f64]) {
         outputs[0] = self.mean * outputs[0].exp();
@@ -75,6 +96,36 @@ impl Likelihood for NegativeBinomial {
         targets[0] = std::iter::repeat_with(failures)
             .take(self.size as usize)
             .sum();
+    }
+}
+
+/// The negative binomial distribution by its mean, with r as the parameter.
+struct CountLaw;
+
+impl Law for CountLaw {
+    fn name(&self) -> &'static str {
+        "negative-binomial"
+    }
+
+    fn log_density(&self, r: f64, y: f64, [mean, _]: [f64; 2]) -> f64 {
+        let choices = libm::lgamma(y + r) - libm::lgamma(r) - libm::lgamma(y + 1.0);
+        choices + y * (mean / (r + mean)).ln() + r * (r / (r + mean)).ln()
+    }
+
+    fn cdf(&self, r: f64, y: f64, member: [f64; 2]) -> f64 {
+        let counts = (0..).map(f64::from).take_while(|count| *count <= y);
+        let total: f64 = counts
+            .map(|count| self.log_density(r, count, member).exp())
+            .sum();
+        total.min(1.0)
+    }
+
+    fn variance(&self, r: f64, [mean, _]: [f64; 2]) -> f64 {
+        mean + mean * mean / r
+    }
+
+    fn is_discrete(&self) -> bool {
+        true
     }
 }
 
@@ -138,12 +189,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             values.push(f + mean.ln());
         }
     }
-    println!("     x   truth    mean      sd   ESS   R-hat   (of log μ)");
+    let family = law(mean).family().ok_or("counts have a family")?;
+    println!("     x   truth    mean      sd   ESS   R-hat   (of log μ)   90 % of counts");
     for (x, values) in test.iter().zip(&outputs) {
         let s = Estimator::new().summary(Draws::new(values, chains.len())?);
         let (truth, ess) = (truth(*x), s.ess_bulk);
         let (mean, sd, rhat) = (s.mean, s.sd, s.rhat);
-        println!("{x:>6}{truth:>8.2}{mean:>8.2}{sd:>8.2}{ess:>6.0}{rhat:>8.3}");
+        // the predictive: a mixture over draws of the likelihood's own family
+        let means: Vec<f64> = values.iter().map(|value| value.exp()).collect();
+        let mixture = Mixture::new(family, &means, &[1.0])?;
+        let [low, high] = [0.05, 0.95].map(|probability| mixture.quantile(probability));
+        println!("{x:>6}{truth:>8.2}{mean:>8.2}{sd:>8.2}{ess:>6.0}{rhat:>8.3}{low:>17} to {high}");
     }
     Ok(())
 }

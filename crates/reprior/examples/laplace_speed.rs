@@ -18,13 +18,17 @@ use std::time::Instant;
 
 use reprior::compute::{Matrix, Purpose, Stream, matrix, matrix_mut};
 use reprior::laplace::{
-    GaussNewton, HessianStructure, Lanczos, Laplace, LaplaceData, Link, OutputCurvature,
+    FisherInformation, GaussNewton, HessianStructure, Lanczos, Laplace, LaplaceData, Link,
     PriorPrecision, Spectrum, Subset, SymmetricOperator, log_probabilities,
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::Shape;
 use reprior::network::{Activation, Executor, LayerScale, Layout, Named};
 
+const FISHER: FisherInformation<'static> = FisherInformation {
+    likelihood: &Categorical,
+    scales: &[],
+};
 const CLASSES: usize = 10;
 
 fn normals(count: usize, index: u64) -> Vec<f32> {
@@ -62,7 +66,7 @@ fn warm_start(executor: &mut Executor<f32>, weights: &[f32], inputs: Matrix<'_, 
             executor: &mut *executor,
             weights,
             inputs,
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FISHER,
             scale: 60_000.0 / inputs.nrows() as f64,
         };
         let settings = Lanczos {
@@ -116,7 +120,7 @@ fn main() {
         let label = (source.uniform() * CLASSES as f64) as usize;
         targets[label * rows + row] = 1.0;
     }
-    let curvature = OutputCurvature::Categorical;
+    let curvature = FISHER;
     let data = LaplaceData {
         inputs,
         targets: &targets,
@@ -149,9 +153,10 @@ fn main() {
             let mut source = Stream::new(1, 0, Purpose::Prediction, 0);
             median(|| {
                 let found = laplace.linearised(&mut executor, inputs);
-                let (means, covariances) = (&found.means, &found.covariances);
+                let numbers = [&found.means[..], &found.covariances];
                 let link = Link::Probit;
-                log_probabilities(link, means, covariances, CLASSES, &mut source, &mut out)
+                out.clear();
+                log_probabilities(&Categorical, link, numbers, CLASSES, &mut source, &mut out)
                     .unwrap();
             })
         }

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use reprior::metrics::*;
+use reprior::model::likelihood::{Likelihood, Poisson, StudentT};
 use serde_json::Value;
 
 fn close(found: f64, expected: f64) {
@@ -136,7 +137,7 @@ fn rmse_sums_over_outputs() {
 #[test]
 fn one_draw_is_a_gaussian() {
     let found = mixture_nll(
-        Family::Gaussian,
+        Family::NORMAL,
         [(&[1.0, 2.0][..], &[4.0][..])],
         &[3.0, 2.0],
         1,
@@ -173,7 +174,7 @@ fn mixture_likelihood_is_the_definition() {
     };
     let draws = means.iter().zip(&variances);
     let found = mixture_nll(
-        Family::Gaussian,
+        Family::NORMAL,
         draws.map(|(m, v)| (&m[..], &v[..])),
         &targets,
         2,
@@ -186,14 +187,14 @@ fn mixture_likelihood_is_the_definition() {
 fn mixture_likelihood_survives_far_targets() {
     // exp(-5e5) is 0 in floating point; the nearer component alone remains, at weight one half.
     let draws = [(&[-1e3][..], &[1.0][..]), (&[1e3][..], &[1.0][..])];
-    let found = mixture_nll(Family::Gaussian, draws, &[2e3], 1).unwrap();
+    let found = mixture_nll(Family::NORMAL, draws, &[2e3], 1).unwrap();
     close(found, 0.5 * std::f64::consts::TAU.ln() + 5e5 + 2f64.ln());
 }
 
 #[test]
 fn what_are_no_gaussians_is_refused() {
     let nll =
-        |m: &[f64], v: &[f64]| mixture_nll(Family::Gaussian, [(m, v)], &[0.0, 0.0], 1).unwrap_err();
+        |m: &[f64], v: &[f64]| mixture_nll(Family::NORMAL, [(m, v)], &[0.0, 0.0], 1).unwrap_err();
     assert!(matches!(nll(&[0.0], &[1.0]), MetricsError::Length { .. }));
     assert!(matches!(
         nll(&[0.0; 2], &[1.0; 3]),
@@ -208,17 +209,17 @@ fn what_are_no_gaussians_is_refused() {
         MetricsError::Component { component: 1, .. }
     ));
     assert!(matches!(
-        mixture_nll(Family::Gaussian, [], &[0.0], 1),
+        mixture_nll(Family::NORMAL, [], &[0.0], 1),
         Err(MetricsError::Empty("draw"))
     ));
-    assert!(Mixture::new(Family::Gaussian, &[], &[1.0]).is_err());
-    assert!(Mixture::new(Family::Gaussian, &[0.0], &[-1.0]).is_err());
-    assert!(Mixture::new(Family::Gaussian, &[0.0; 3], &[1.0; 2]).is_err());
+    assert!(Mixture::new(Family::NORMAL, &[], &[1.0]).is_err());
+    assert!(Mixture::new(Family::NORMAL, &[0.0], &[-1.0]).is_err());
+    assert!(Mixture::new(Family::NORMAL, &[0.0; 3], &[1.0; 2]).is_err());
 }
 
 #[test]
 fn one_component_has_normal_quantiles() {
-    let mixture = Mixture::new(Family::Gaussian, &[3.0], &[4.0]).unwrap();
+    let mixture = Mixture::new(Family::NORMAL, &[3.0], &[4.0]).unwrap();
     close(mixture.quantile(0.975), 3.0 + 2.0 * 1.959963984540054);
     close(mixture.cdf(3.0), 0.5);
     assert_eq!((mixture.mean(), mixture.variance()), (3.0, 4.0));
@@ -229,7 +230,7 @@ fn one_component_has_normal_quantiles() {
 
 #[test]
 fn far_modes_have_quantiles() {
-    let mixture = Mixture::new(Family::Gaussian, &[-1e4, 0.0, 1e4], &[1e-6, 1.0, 1e-6]).unwrap();
+    let mixture = Mixture::new(Family::NORMAL, &[-1e4, 0.0, 1e4], &[1e-6, 1.0, 1e-6]).unwrap();
     for p in [1e-10, 0.01, 0.2, 0.334, 0.5, 0.6, 0.67, 0.9, 0.999] {
         let y = mixture.quantile(p);
         assert!((mixture.cdf(y) - p).abs() < 1e-8, "{p}: {y}");
@@ -306,7 +307,7 @@ proptest! {
         p in 0.001..0.999f64,
     ) {
         let (means, variances): (Vec<_>, Vec<_>) = components.into_iter().unzip();
-        let mixture = Mixture::new(Family::Gaussian, &means, &variances).unwrap();
+        let mixture = Mixture::new(Family::NORMAL, &means, &variances).unwrap();
         prop_assert!((mixture.cdf(mixture.quantile(p)) - p).abs() < 1e-13);
     }
 }
@@ -314,12 +315,22 @@ proptest! {
 #[test]
 fn quantiles_of_heavy_tails_and_counts_invert_the_distribution_function() {
     let (means, variances) = ([-3.0, 0.5, 40.0], [0.1, 2.0, 9.0]);
-    let mixture = Mixture::new(Family::StudentT(3.0), &means, &variances).unwrap();
+    let mixture = Mixture::new(
+        StudentT::new(3.0).unwrap().family().unwrap(),
+        &means,
+        &variances,
+    )
+    .unwrap();
     for p in [1e-6, 0.05, 0.3, 0.5, 0.95, 0.999] {
         assert!((mixture.cdf(mixture.quantile(p)) - p).abs() < 1e-12, "{p}");
     }
     assert!((mixture.variance() - (11.1 + 1140.5 / 3.0)).abs() < 1e-6);
-    let counts = Mixture::new(Family::Poisson, &[0.4, 30.0], &[1.0]).unwrap();
+    let counts = Mixture::new(
+        Poisson::new(vec![1.0]).unwrap().family().unwrap(),
+        &[0.4, 30.0],
+        &[1.0],
+    )
+    .unwrap();
     for p in [1e-6, 0.05, 0.4, 0.5, 0.75, 0.95, 0.999_999] {
         let q = counts.quantile(p);
         assert!(q >= 0.0 && q.fract() == 0.0);

@@ -4,9 +4,10 @@
 
 use reprior::compute::{MatrixMut, Purpose, Stream, matrix};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
-    OutputCurvature,
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
+    Integrator,
 };
+use reprior::model::likelihood::Gaussian;
 use reprior::network::{Activation, Composition, Executor};
 
 use crate::experiment::results;
@@ -70,7 +71,10 @@ impl Experiment for Kernel {
             f
         };
         let before = [&train, &new].map(|x| outputs(&mut executor, &weights, x));
-        let curvature = OutputCurvature::gaussian(&[0.4]);
+        let curvature = FisherInformation {
+            likelihood: &Gaussian,
+            scales: &[0.4],
+        };
         let data = DiffusionData {
             inputs: matrix(&train, ROWS, 2),
             curvature: &curvature,

@@ -5,8 +5,8 @@
 
 use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, HessianStructure,
-    Integrator, Lanczos, Laplace, LaplaceData, OutputCurvature, PriorPrecision, Subset,
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
+    HessianStructure, Integrator, Lanczos, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::{Executor, Layout};
@@ -112,7 +112,10 @@ impl Fitted {
             targets: &targets,
             likelihood: &Categorical,
             scales: &vec![1.0; self.classes],
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            },
             scale: trained.train.rows as f64 / part.rows as f64,
         };
         let seed = cell.count("seed") as u64;
@@ -148,7 +151,10 @@ impl Fitted {
         let part = trained.train.first(cell.count("curvature rows"));
         let data = DiffusionData {
             inputs: matrix(&part.pixels, trained.shape.features(), part.rows).transpose(),
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            },
             scale: trained.train.rows as f64 / part.rows as f64,
         };
         let settings = Diffusion {

@@ -4,8 +4,6 @@
 //! N((∓3.15, ±3.15), 0.6²·I), 2-16-16-2 with tanh (their code's network, not the paper's), α = 1; `all` of a diffusion alternates. The
 //! uncertainty is theirs: the standard deviation over draws of a class's probability, summed over classes.
 
-use reprior::laplace::OutputCurvature;
-
 use super::toy::{cells, outputs, spread};
 use crate::experiment::results;
 use crate::toys::Toy;
@@ -57,8 +55,7 @@ impl Experiment for Mixture {
         places.extend((0..side).map(|at| [place(at), -place(at)]));
         let mut points: Vec<f64> = places.iter().map(|place| place[0]).collect();
         points.extend(places.iter().map(|place| place[1]));
-        let curvature = OutputCurvature::Categorical;
-        let all = outputs(&toy, &curvature, cell, &points, bench)?;
+        let all = outputs(&toy, cell, &points, bench)?;
         let second = |f: &Vec<f64>, at: usize| 1.0 / (1.0 + (f[2 * at] - f[2 * at + 1]).exp());
         let at = |point: usize| {
             let (mean, sd) = spread(all[1..].iter().map(|f| second(f, point)));

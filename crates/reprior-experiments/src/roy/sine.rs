@@ -4,8 +4,6 @@
 //! y = sin(5x + 1) + N(0, 0.01²), 50 points x ~ U(0, 1), 1-10-10-1 with tanh, α = 10. Their code leaves the noise's precision out of the
 //! curvature; here it is in.
 
-use reprior::laplace::OutputCurvature;
-
 use super::toy::{cells, outputs, spread};
 use crate::experiment::results;
 use crate::toys::Toy;
@@ -50,8 +48,7 @@ impl Experiment for Sine {
         let grid = (0..GRID).map(|at| -1.0 + 3.0 * at as f64 / (GRID - 1) as f64);
         let mut points = toy.inputs.clone();
         points.extend(grid);
-        let curvature = OutputCurvature::gaussian(&[0.01]);
-        let all = outputs(&toy, &curvature, cell, &points, bench)?;
+        let all = outputs(&toy, cell, &points, bench)?;
         let error = |f: &Vec<f64>| {
             let pairs = f.iter().zip(&toy.targets);
             pairs.map(|(f, y)| (f - y).powi(2)).sum::<f64>() / rows as f64

@@ -5,8 +5,8 @@
 
 use reprior::compute::{MatrixMut, Purpose, Stream, matrix};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, GaussNewton,
-    HessianStructure, Integrator, Laplace, LaplaceData, OutputCurvature, PriorPrecision, Spectrum,
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
+    GaussNewton, HessianStructure, Integrator, Laplace, LaplaceData, PriorPrecision, Spectrum,
     Subset,
 };
 use reprior::model::likelihood::Categorical;
@@ -109,7 +109,10 @@ impl Small {
             executor: &mut self.executor,
             weights: &self.mode,
             inputs: matrix(&self.pixels, columns, rows).transpose(),
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            },
             scale: 1.0,
         };
         let all: Vec<usize> = (0..size).collect();
@@ -163,7 +166,10 @@ impl Small {
             targets: &targets,
             likelihood: &Categorical,
             scales: &vec![1.0; classes],
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            },
             scale: 1.0,
         };
         let seed = cell.count("seed") as u64;
@@ -192,7 +198,10 @@ impl Small {
         let columns = self.executor.inputs_count();
         let data = DiffusionData {
             inputs: matrix(&self.pixels, columns, self.pictures.rows).transpose(),
-            curvature: &OutputCurvature::Categorical,
+            curvature: &FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            },
             scale: 1.0,
         };
         let settings = Diffusion {

@@ -5,7 +5,6 @@
 use reprior::compute::{MatrixMut, matrix, matrix_mut};
 use reprior::laplace::{
     Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
-    OutputCurvature,
 };
 
 use crate::toys::Toy;
@@ -54,7 +53,6 @@ pub fn cells(base: &Row) -> Vec<Cell> {
 /// A curvature that is not finite; being stopped.
 pub fn outputs(
     toy: &Toy,
-    curvature: &OutputCurvature,
     cell: &Cell,
     points: &[f64],
     bench: &Bench<'_>,
@@ -65,7 +63,7 @@ pub fn outputs(
     let points = matrix(points, rows, columns);
     let data = DiffusionData {
         inputs: matrix(&toy.inputs, own, columns),
-        curvature,
+        curvature: &toy.curvature(),
         scale: 1.0,
     };
     let (method, part) = (cell.text("method"), cell.text("part"));

@@ -85,6 +85,17 @@ pub(crate) fn save(
     document: &Value,
     tensors: &[Tensor<'_>],
 ) -> Result<(), RunError> {
+    save_as(files, &name(chain), chain, cursor, document, tensors)
+}
+
+pub(super) fn save_as(
+    files: &Files,
+    name: &str,
+    chain: u64,
+    cursor: &Cursor,
+    document: &Value,
+    tensors: &[Tensor<'_>],
+) -> Result<(), RunError> {
     let mut stored = BTreeMap::new();
     for tensor in tensors {
         let data_type = tensor.values.data_type();
@@ -147,7 +158,7 @@ pub(crate) fn save(
         Metadata::new(Some(document), information.collect()).map_err(|error| unwritable(&error))?;
     let mut metadata = serde_json::to_vec(&metadata).map_err(|error| unwritable(&error))?;
     metadata.resize(metadata.len().next_multiple_of(8), b' ');
-    files.write_with(&name(chain), |file| {
+    files.write_with(name, |file| {
         file.write_all(&(metadata.len() as u64).to_le_bytes())?;
         file.write_all(&metadata)?;
         for (tensor, _) in &ordered {
@@ -186,11 +197,18 @@ pub fn finish(run: impl Into<Files>, chain: u64) -> Result<(), RunError> {
 /// [`RunError::Damaged`] when the file is truncated, is not a checkpoint, has another version, belongs to another chain
 /// or fails its checksum; [`RunError::Io`] when it cannot be read.
 pub fn load(run: impl Into<Files>, chain: u64) -> Result<Option<Checkpoint>, RunError> {
-    let files = run.into();
-    let Some(bytes) = files.read(&name(chain))? else {
+    load_from(&run.into(), &name(chain), chain)
+}
+
+pub(super) fn load_from(
+    files: &Files,
+    name: &str,
+    chain: u64,
+) -> Result<Option<Checkpoint>, RunError> {
+    let Some(bytes) = files.read(name)? else {
         return Ok(None);
     };
-    let path = files.place(&name(chain));
+    let path = files.place(name);
     let damaged = |reason: String| RunError::damaged(&path, reason);
     let unreadable = |error: &dyn std::fmt::Display| {
         damaged(format!("is not a whole safetensors file: {error}"))

@@ -5,6 +5,7 @@
 //! RUN/config.toml    resolved settings
 //! RUN/draws.zarr/    draws (DrawStore, DrawReader)
 //! RUN/checkpoint/    states of the chains (checkpoint)
+//! RUN/laplace/       Laplace approximations of the chains (laplace)
 //! RUN/weights.safetensors   weights that chains began at, where they were given
 //! RUN/data.json      what the data were, how they were standardised
 //! RUN/summary.json, RUN/laplace.json, RUN/report.html
@@ -14,6 +15,7 @@
 //! can take: what it holds by then is a run's, and no draws are among it.
 
 use super::checkpoint::CHECKPOINT;
+use super::laplace::LAPLACE;
 use super::layout::DRAWS;
 use super::lock::{LOCK, Lock, is_marked};
 use super::{Files, RunError, atomic};
@@ -27,11 +29,12 @@ const CONFIG: &str = "config.toml";
 pub const WEIGHTS: &str = "weights.safetensors";
 /// What a run writes, and overwriting removes. What tells a run folder comes last, so that a removal that was
 /// interrupted can be repeated.
-pub(crate) const CONTENTS: [&str; 8] = [
+pub(crate) const CONTENTS: [&str; 9] = [
     "report.html",
     "summary.json",
     "laplace.json",
     CHECKPOINT,
+    LAPLACE,
     DRAWS,
     "data.json",
     WEIGHTS,

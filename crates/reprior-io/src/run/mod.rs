@@ -4,7 +4,8 @@
 //!   same bytes in the same [`Files`].
 //! * [`DrawStore`] and [`DrawWriter`] write `draws.zarr`, a Zarr v3 hierarchy in ArviZ's groups, which xarray, ArviZ and
 //!   [`DrawReader`] can open at any moment: while the run goes on, after it was killed, when it is finished.
-//! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain.
+//! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain; [`laplace`] keeps what a Laplace
+//!   approximation predicts with.
 //!
 //! From Python (zarr 3): `xarray.open_datatree("RUN/draws.zarr", engine="zarr")`, and for ArviZ before 1.0
 //! `arviz.InferenceData.from_datatree` of it. Leave `consolidated` at its default: with `consolidated=False` the arrays'
@@ -71,6 +72,7 @@ mod error;
 mod files;
 mod folder;
 mod in_memory;
+pub mod laplace;
 mod layout;
 mod lock;
 mod metadata;

@@ -75,6 +75,19 @@ pub(crate) trait Predict {
     /// # Errors
     /// A run without draws, or that cannot be read.
     fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure>;
+
+    /// What draws predict where [`predict`](Self::predict) has a closed form: what scores of uncertainty are made of.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn by_draws(&mut self, _: &[f64]) -> Result<Option<Predictions>, Failure> {
+        Ok(None)
+    }
+
+    /// Rows that are to be predicted together.
+    fn rows_together(&self) -> usize {
+        1000
+    }
 }
 
 /// What draws predict for some rows.

@@ -14,6 +14,8 @@ pub struct Plan {
     pub(crate) schema: Schema,
     /// Bytes of each chain's checkpoint.
     pub(crate) checkpoint_bytes: u64,
+    /// Bytes that the run folder holds of each chain besides draws.
+    pub(crate) kept_bytes: u64,
     /// Bytes of memory that it needs.
     pub memory_bytes: u64,
     /// Bytes of memory that are free.
@@ -43,6 +45,7 @@ impl Plan {
         Self {
             schema,
             checkpoint_bytes,
+            kept_bytes: 0,
             memory_bytes,
             available_bytes,
             way_out: match fits {
@@ -85,6 +88,8 @@ impl Plan {
     /// A run so large that its size cannot be counted.
     pub(crate) fn say_disk(&mut self, problem: &Problem) -> Result<(), Failure> {
         let folder = self.schema.bytes_on_disk().map_err(Failure::request)?;
+        let kept = self.kept_bytes.saturating_mul(self.schema.chains);
+        let folder = folder.saturating_add(kept);
         let checkpoints = self.checkpoint_bytes.saturating_mul(self.schema.chains);
         let disk = folder.saturating_add(checkpoints);
         let schedule = problem.settings.schedule();
@@ -138,7 +143,7 @@ impl Plan {
     /// A wrong request, with what would fit.
     pub(crate) fn check(&self, place: Destination<'_>) -> Result<(), Failure> {
         self.check_memory()?;
-        place.check(&self.schema, self.checkpoint_bytes)
+        place.check(&self.schema, self.checkpoint_bytes + self.kept_bytes)
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use reprior::compute::Real;
 use reprior::gaussian_process::Covariance;
-use reprior::model::likelihood::{Likelihood, LikelihoodName};
+use reprior::model::likelihood::Likelihood;
 use reprior::model::{
     Affine, Dataset, InputKind, InputValues, Model, PixelScaling, Split, Standardisation, Targets,
 };
@@ -283,11 +283,9 @@ impl Problem {
 
     /// The map of every output of the network back to the target's own units; the identity where it has none.
     pub(crate) fn output_maps(&self) -> Vec<Affine> {
-        match self.settings.model.likelihood {
-            LikelihoodName::Gaussian | LikelihoodName::StudentT => {
-                self.description.standardisation.targets.clone()
-            }
-            _ => vec![Affine::IDENTITY; self.architecture.outputs],
+        match self.settings.model.likelihood.has_scale() {
+            true => self.description.standardisation.targets.clone(),
+            false => vec![Affine::IDENTITY; self.architecture.outputs],
         }
     }
 }

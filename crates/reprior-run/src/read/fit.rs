@@ -103,7 +103,7 @@ impl Fit {
     /// Of draws of this kind for `rows` test rows, given the training targets.
     pub fn new(kind: Kind, rows: usize, train: &Targets) -> Self {
         let most = match kind {
-            Kind::Real(Family::StudentT(_) | Family::Poisson) => MOST_ROWS_OF_OTHERS,
+            Kind::Real(family) if family != Family::NORMAL => MOST_ROWS_OF_OTHERS,
             _ => MOST_ROWS,
         };
         Self {
@@ -186,11 +186,7 @@ impl Fit {
             let mixture = Mixture::new(family, &mean, &variance).map_err(Failure::run)?;
             let [low, high] = [0.05, 0.95].map(|p| mixture.quantile(p));
             // counts: both ends belong to the interval
-            let below = if family == Family::Poisson {
-                low - 1.0
-            } else {
-                low
-            };
+            let below = if family.is_discrete() { low - 1.0 } else { low };
             self.check
                 .add((low..=high).contains(&y), |replicate, shared| {
                     let draw = drawn(replicate, draws);
@@ -213,9 +209,9 @@ impl Fit {
             .map(|(mean, variance)| (&mean[..], &variance[..]));
         let nll = mixture_nlls(family, all, truth, outputs).map_err(Failure::run)?[0];
         if let Constant::Real(means, variances) = &self.constant {
-            let family = match family {
-                Family::Poisson => Family::Poisson,
-                _ => Family::Gaussian,
+            let family = match family.is_discrete() {
+                true => family,
+                false => Family::NORMAL,
             };
             let each = truth.iter().zip(means.iter().zip(variances));
             let constant = each.map(|(&y, (&m, &v))| -family.log_density(y, m, v));

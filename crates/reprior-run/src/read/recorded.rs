@@ -3,7 +3,6 @@
 //! A damaged description of draws may claim any shape. What reads draws relies on shapes: here they are compared with the schema
 //! that follows from `config.toml` and `data.json` alone, before anything is read.
 
-use reprior::metrics::Family;
 use reprior::model::Targets;
 use reprior_io::run::{DrawReader, Files, Schema, Selection};
 
@@ -190,7 +189,7 @@ impl Recorded {
         let total = self.chains() * draws as usize;
         let maps = &self.description.standardisation.targets;
         let spread = self.kind.spread(maps.len());
-        if spread == 0 || self.kind == Kind::Real(Family::Poisson) {
+        if spread == 0 || !self.settings.model.likelihood.has_scale() {
             return Ok(vec![0.0; total * spread]);
         }
         let squares = |scales: &[f64]| scales.iter().map(|s| s * s).collect::<Vec<f64>>();

@@ -1,8 +1,7 @@
 //! Settings of Laplace approximations and diffusions.
 
 use clap::Args;
-use reprior::chain::SubsetChoice;
-use reprior::laplace::Link;
+use reprior::laplace::{Link, SubsetChoice};
 use reprior::model::likelihood::LikelihoodName;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use reprior::chain::SubsetChoice;
+use reprior::laplace::SubsetChoice;
 use serde::{Deserialize, Serialize};
 
 use super::expressions::written;

@@ -20,7 +20,6 @@ use std::path::Path;
 
 use clap::Args;
 use reprior::chain::Schedule;
-use reprior::model::likelihood::LikelihoodName;
 use reprior::posterior::{Coordinates, PosteriorSettings, TangentDeterminant};
 use reprior_io::data::BUILT_INS;
 use reprior_io::regular;
@@ -140,9 +139,9 @@ impl Settings {
     pub fn coordinates(&self) -> Coordinates {
         self.sampler
             .coordinates
-            .unwrap_or(match self.model.likelihood {
-                LikelihoodName::Gaussian => Coordinates::Marginal,
-                _ => Coordinates::Repriorised,
+            .unwrap_or(match self.model.likelihood.is_gaussian() {
+                true => Coordinates::Marginal,
+                false => Coordinates::Repriorised,
             })
     }
 

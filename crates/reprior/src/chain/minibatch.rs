@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AroundMode, News, Progress, RunError, Schedule, Walk};
+use super::{News, Progress, RunError, Schedule, Walk};
 use crate::compute::{Purpose, Real, Stream};
-use crate::laplace::LaplaceError;
+use crate::laplace::{LaplaceError, LaplaceFit};
 use crate::stochastic::{Langevin, Swag, Update, Validation, leave_units_out};
 
 /// What draws are made of.
@@ -29,8 +29,8 @@ pub enum Collection {
         /// Probability in [0, 1) that a unit is left out.
         rate: f64,
     },
-    /// After warm-up: draws around the last position, see [`AroundMode`].
-    AroundMode,
+    /// After warm-up: draws of a Laplace approximation around the last position, or diffusions from it, see [`LaplaceFit`].
+    Laplace,
 }
 
 /// How long, and what draws are made of. Warm-up and thinning count updates.
@@ -143,9 +143,6 @@ pub trait MinibatchObserver<R: Real>: Send {
     fn checkpoint(&mut self, chain: &MinibatchChain<R>) -> Result<(), Self::Error>;
 }
 
-/// What draws around a mode are made of, and the mode.
-pub type ModeAndDraws<'a, R> = (&'a mut AroundMode<R>, Arc<[R]>);
-
 /// A chain of a minibatch method.
 #[derive(Debug)]
 pub struct MinibatchChain<R> {
@@ -154,8 +151,8 @@ pub struct MinibatchChain<R> {
     langevin: Langevin<R>,
     swag: Option<Swag<R>>,
     validation: Option<Validation<R>>,
-    around: Option<AroundMode<R>>,
-    is_told: bool,
+    laplace: Option<LaplaceFit<R>>,
+    has_ended_training: bool,
     counters: MinibatchCounters,
     /// A draw that is not the position itself.
     drawn: Vec<R>,
@@ -201,31 +198,31 @@ impl<R: Real> MinibatchChain<R> {
             langevin,
             swag,
             validation,
-            around: None,
-            is_told: false,
+            laplace: None,
+            has_ended_training: false,
             counters,
             drawn,
             is_lost: false,
         }
     }
 
-    /// With what [`Collection::AroundMode`] draws are made of.
+    /// With what draws of [`Collection::Laplace`] are of.
     #[must_use]
-    pub fn with_draws_around_mode(mut self, around: AroundMode<R>) -> Self {
-        self.around = Some(around);
+    pub fn with_laplace(mut self, laplace: LaplaceFit<R>) -> Self {
+        self.laplace = Some(laplace);
         self
     }
 
-    /// What draws around the mode are made of, and the mode.
+    /// What draws of [`Collection::Laplace`] are of, and the weights that they are around.
     ///
     /// # Errors
     /// [`LaplaceError`].
-    pub fn around_mode(&mut self) -> Result<Option<ModeAndDraws<'_, R>>, LaplaceError> {
-        let Some(around) = &mut self.around else {
+    pub fn laplace(&mut self) -> Result<Option<(&mut LaplaceFit<R>, Arc<[R]>)>, LaplaceError> {
+        let Some(laplace) = &mut self.laplace else {
             return Ok(None);
         };
-        let mode = around.settle(&self.langevin.state().position)?;
-        Ok(Some((around, mode)))
+        let mode = laplace.settle(&self.langevin.state().position)?;
+        Ok(Some((laplace, mode)))
     }
 
     /// Which chain.
@@ -261,7 +258,7 @@ impl<R: Real> MinibatchChain<R> {
         let transition = self.counters.transition + 1;
         let warmup = self.plan.schedule.warmup;
         let is_update = transition <= warmup || self.plan.collection == Collection::Trajectory;
-        if !is_update && !self.draw_around_mode(transition, observer)? {
+        if !is_update && !self.draw_of_laplace(transition, observer)? {
             return Ok(());
         }
         if is_update {
@@ -290,14 +287,14 @@ impl<R: Real> MinibatchChain<R> {
         Ok(())
     }
 
-    /// Goes on with a draw around the mode; whether it is finished.
-    fn draw_around_mode<O: MinibatchObserver<R>>(
+    /// Goes on with a draw of a Laplace approximation or diffusion; whether it is finished.
+    fn draw_of_laplace<O: MinibatchObserver<R>>(
         &mut self,
         transition: u64,
         observer: &mut O,
     ) -> Result<bool, RunError<O::Error>> {
         let chain = self.index();
-        let Some(around) = &mut self.around else {
+        let Some(laplace) = &mut self.laplace else {
             return Ok(true);
         };
         let failed = |error: LaplaceError| RunError::Target {
@@ -305,10 +302,10 @@ impl<R: Real> MinibatchChain<R> {
             transition,
             reason: error.to_string(),
         };
-        let mode = around.settle(&self.langevin.state().position);
+        let mode = laplace.settle(&self.langevin.state().position);
         let mode = mode.map_err(failed)?;
-        if !self.is_told {
-            self.is_told = true;
+        if !self.has_ended_training {
+            self.has_ended_training = true;
             if self.counters.counted == 0 {
                 // those of training are not the first draw's
                 self.counters.since_draw.corrections = 0;
@@ -316,7 +313,7 @@ impl<R: Real> MinibatchChain<R> {
             let told = |error| RunError::Observer { chain, error };
             observer.trained(&mode).map_err(told)?;
         }
-        let found = around.advance(&mode, self.counters.counted, &mut self.drawn);
+        let found = laplace.advance(&mode, self.counters.counted, &mut self.drawn);
         let (is_over, unconverged) = found.map_err(failed)?;
         self.counters.since_draw.corrections += unconverged;
         Ok(is_over)
@@ -374,7 +371,7 @@ impl<R: Real> MinibatchChain<R> {
                 let layout = self.langevin.objective().layout();
                 leave_units_out(layout, rate, &mut stream(), &mut self.drawn);
             }
-            (Collection::AroundMode, _) => {}
+            (Collection::Laplace, _) => {}
             _ => return position,
         }
         &self.drawn

@@ -5,7 +5,6 @@
 //! threads. Each transition has a random stream of its own, so results depend neither
 //! on the number of threads nor on interruptions.
 
-mod around_mode;
 mod minibatch;
 mod moments;
 mod observer;
@@ -16,10 +15,8 @@ mod single;
 mod snapshot;
 mod statistics;
 
-pub use around_mode::{AroundMode, ModeDraws, PrecisionChoice, SubsetChoice, prior_precisions};
 pub use minibatch::{
-    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan,
-    ModeAndDraws, Tally,
+    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan, Tally,
 };
 pub use moments::Moments;
 pub use observer::{Collect, Observer};

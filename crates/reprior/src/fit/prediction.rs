@@ -80,7 +80,7 @@ impl Predicted for Prediction {
         }
         for cell in 0..rows * outputs {
             let (means, variances) = prediction.components(cell);
-            Mixture::new(Family::Gaussian, means, &variances)?;
+            Mixture::new(Family::NORMAL, means, &variances)?;
         }
         Ok(prediction)
     }
@@ -140,7 +140,7 @@ impl Prediction {
         let of_cell = |cell| {
             let (means, variances) = self.components(cell);
             // what is out of range was refused when this was made
-            let mixture = Mixture::new(Family::Gaussian, means, &variances).ok()?;
+            let mixture = Mixture::new(Family::NORMAL, means, &variances).ok()?;
             Some(statistic(&mixture))
         };
         cells.filter_map(of_cell).collect()

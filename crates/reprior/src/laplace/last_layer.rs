@@ -4,17 +4,96 @@
 //! Cost for p = d_L + 1: full n·C²p² and (C·p)² numbers, Kronecker factors n·(p² + C²), diagonal n·C·p. With thousands of classes
 //! the last two still fit.
 
-use super::posterior::{finite, separate_bias};
-use super::structure::{LayerCurvature, Precision};
-use super::{HessianStructure, KroneckerFactors, LaplaceData, LaplaceError, Spectrum, Structure};
+use super::diag::Diagonal;
+use super::kron::Kronecker;
+use super::low_rank::LowRank;
+use super::structure::{
+    Array, Arrays, DecompositionReport, Point, ReadoutStructure, Structure, double, finite, load,
+};
+use super::{HessianStructure, LaplaceData, LaplaceError, Spectrum};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
 use crate::network::{Executor, Layout};
 
 /// Rows whose features are held at a time.
 const ROWS: usize = 1024;
 
+/// The readout's curvature with a prior.
+#[derive(Debug)]
+pub(super) struct LastLayer<R> {
+    readout: Readout,
+    curvature: Box<dyn ReadoutStructure<R>>,
+}
+
+impl<R: Real> LastLayer<R> {
+    pub fn fit(
+        executor: &mut Executor<R>,
+        layout: &Layout,
+        weights: &[R],
+        data: &LaplaceData<'_, R>,
+        structure: HessianStructure,
+    ) -> Result<Self, LaplaceError> {
+        let readout = Readout::new(layout);
+        let curvature = readout.fit(executor, weights, data, structure)?;
+        Ok(Self { readout, curvature })
+    }
+
+    pub fn load(layout: &Layout, name: &str, arrays: &mut Arrays<R>) -> Result<Self, LaplaceError> {
+        let readout = Readout::new(layout);
+        let curvature = load(name, readout.features * readout.outputs, arrays)?;
+        Ok(Self { readout, curvature })
+    }
+}
+
+impl<R: Real> Structure<R> for LastLayer<R> {
+    fn size(&self) -> usize {
+        self.curvature.size()
+    }
+
+    fn set_prior(&mut self, precisions: &[f64], scale: f64) -> Result<f64, LaplaceError> {
+        self.curvature.set_prior(precisions, scale)
+    }
+
+    fn draw(&self, noise: &mut [R]) {
+        self.curvature.draw(noise);
+    }
+
+    fn covariance_product(&self, vector: &mut [R]) {
+        self.curvature.covariance_product(vector);
+    }
+
+    fn variances(&self) -> Vec<f64> {
+        self.curvature.variances()
+    }
+
+    /// From features, which are made once.
+    fn predict(&self, point: &mut Point<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
+        let (rows, outputs) = (point.inputs.nrows(), self.readout.outputs);
+        let own = (&mut *point.executor, point.weights, point.inputs);
+        let (features, f) = self.readout.features_and_outputs(own.0, own.1, own.2);
+        let row = |row: usize| (0..outputs).map(move |output| output * rows + row);
+        let means = (0..rows).flat_map(row).map(|at| f[at]).collect();
+        let spread = self
+            .curvature
+            .readout_covariances(&features, has_covariances);
+        [means, spread]
+    }
+
+    fn report(&self) -> DecompositionReport {
+        self.curvature.report()
+    }
+
+    fn name(&self) -> &'static str {
+        self.curvature.name()
+    }
+
+    fn arrays(&self) -> Vec<(String, Array<'_, R>)> {
+        self.curvature.arrays()
+    }
+}
+
 /// The readout of a network.
-pub(super) struct LastLayer {
+#[derive(Debug)]
+pub(super) struct Readout {
     /// p.
     features: usize,
     outputs: usize,
@@ -22,12 +101,77 @@ pub(super) struct LastLayer {
     factors: [f64; 2],
 }
 
-impl LastLayer {
-    pub fn new<R: Real>(executor: &Executor<R>, layout: &Layout) -> Self {
+/// Ψ of some rows.
+pub(super) struct Features {
+    pub rows: usize,
+    pub outputs: usize,
+    /// n × p, column-major.
+    psi: Vec<f64>,
+}
+
+impl Features {
+    /// Numbers of a row's covariance, or of its variances alone.
+    pub fn width(&self, has_covariances: bool) -> usize {
+        match has_covariances {
+            true => self.outputs * self.outputs,
+            false => self.outputs,
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.psi.len() / self.rows.max(1)
+    }
+
+    /// ψᵀM for M with as many rows as there are features, column-major n × columns.
+    pub fn times(&self, own: &[f64]) -> Vec<f64> {
+        let (rows, count) = (self.rows, self.count());
+        let columns = own.len() / count.max(1);
+        let mut out = vec![0.0; rows * columns];
+        let to = matrix_mut(&mut out, rows, columns);
+        let own = matrix(own, count, columns);
+        multiply(to, false, 1.0, matrix(&self.psi, rows, count), own);
+        out
+    }
+
+    /// The same features in other coordinates, `basis` p × p.
+    pub fn rotated(&self, basis: &[f64]) -> Self {
         Self {
-            features: executor.features_count() + 1,
-            outputs: executor.outputs_count(),
-            factors: layout.layers.last().map_or([1.0; 2], |layer| layer.factors),
+            psi: self.times(basis),
+            ..*self
+        }
+    }
+
+    /// Σ_i v_ik ψ_i² of each row and output k, n × C column-major, for variances v (p × C).
+    pub fn quadratic(&self, variances: &[f64]) -> Vec<f64> {
+        let squares = Self {
+            psi: self.psi.iter().map(|psi| psi * psi).collect(),
+            ..*self
+        };
+        squares.times(variances)
+    }
+
+    /// Covariances, or variances alone, of parameters that are independent with variances p × C.
+    pub fn independent(&self, variances: &[f64], has_covariances: bool) -> Vec<f64> {
+        let width = self.width(has_covariances);
+        let step = if has_covariances { self.outputs + 1 } else { 1 };
+        let mut spread = vec![0.0; self.rows * width];
+        let own = self.quadratic(variances);
+        for (row, spread) in spread.chunks_exact_mut(width.max(1)).enumerate() {
+            for k in 0..self.outputs {
+                spread[k * step] = own[k * self.rows + row];
+            }
+        }
+        spread
+    }
+}
+
+impl Readout {
+    pub fn new(layout: &Layout) -> Self {
+        let last = layout.layers.last();
+        Self {
+            features: last.map_or(0, |layer| layer.rows),
+            outputs: last.map_or(0, |layer| layer.units),
+            factors: last.map_or([1.0; 2], |layer| layer.factors),
         }
     }
 
@@ -50,31 +194,30 @@ impl LastLayer {
         psi
     }
 
-    /// Ψ (n × p) and the outputs (n × C), column-major.
-    fn psi<R: Real>(
+    /// Ψ and the outputs (n × C, column-major).
+    fn features_and_outputs<R: Real>(
         &self,
         executor: &mut Executor<R>,
         weights: &[R],
         inputs: Matrix<'_, R>,
-    ) -> [Vec<f64>; 2] {
-        let (rows, inner) = (inputs.nrows(), weights.len() - self.features * self.outputs);
-        let psi = self.features(executor, weights, inputs);
-        let double = |values: &[R]| -> Vec<f64> { values.iter().map(|v| v.to_f64()).collect() };
-        let (psi, readout) = (double(&psi), double(&weights[inner..]));
-        let mut outputs = vec![0.0; rows * self.outputs];
-        let out = matrix_mut(&mut outputs, rows, self.outputs);
-        let readout = matrix(&readout, self.features, self.outputs);
-        multiply(out, false, 1.0, matrix(&psi, rows, self.features), readout);
-        [psi, outputs]
+    ) -> (Features, Vec<f64>) {
+        let inner = weights.len() - self.features * self.outputs;
+        let features = Features {
+            rows: inputs.nrows(),
+            outputs: self.outputs,
+            psi: double(&self.features(executor, weights, inputs)),
+        };
+        let outputs = features.times(&double(&weights[inner..]));
+        (features, outputs)
     }
 
-    pub fn fit<R: Real>(
+    fn fit<R: Real>(
         &self,
         executor: &mut Executor<R>,
         weights: &[R],
-        data: LaplaceData<'_, R>,
+        data: &LaplaceData<'_, R>,
         structure: HessianStructure,
-    ) -> Result<Structure<R>, LaplaceError> {
+    ) -> Result<Box<dyn ReadoutStructure<R>>, LaplaceError> {
         let (p, outputs) = (self.features, self.outputs);
         let size = p * outputs;
         let length = match structure {
@@ -100,42 +243,34 @@ impl LastLayer {
         for first in (0..samples).step_by(ROWS) {
             let rows = ROWS.min(samples - first);
             let inputs = data.inputs.subrows(first, rows);
-            let [psi, f] = self.psi(executor, weights, inputs);
+            let (features, f) = self.features_and_outputs(executor, weights, inputs);
             let at = Rows {
                 first,
                 rows,
-                psi: &psi,
+                psi: &features.psi,
                 outputs: &f,
             };
             match structure {
-                HessianStructure::Full(_) => self.add_full(&data, &at, &mut sums),
+                HessianStructure::Full(_) => self.add_full(data, &at, &mut sums),
                 HessianStructure::Kron | HessianStructure::KronSeparate => {
-                    self.add_factors(&data, &at, &mut sums);
+                    self.add_factors(data, &at, &mut sums);
                 }
-                _ => self.add_diagonal(&data, &at, &mut sums),
+                _ => self.add_diagonal(data, &at, &mut sums),
             }
         }
         finite(&sums)?;
         let scale = data.scale / samples as f64;
+        if structure.is_kronecker() {
+            let (a, b) = sums.split_at(p * p);
+            let is_separate = structure == HessianStructure::KronSeparate;
+            return Ok(Box::new(Kronecker::of_layer(a, b, scale, is_separate)?));
+        }
+        sums.iter_mut().for_each(|value| *value *= data.scale);
         match structure {
-            HessianStructure::Kron | HessianStructure::KronSeparate => {
-                let (a, b) = sums.split_at_mut(p * p);
-                if structure == HessianStructure::KronSeparate {
-                    separate_bias(a, p);
-                }
-                let factors = KroneckerFactors::new(a, b, scale)?;
-                Ok(Structure::Kronecker(vec![LayerCurvature::Kronecker(
-                    factors,
-                )]))
-            }
-            HessianStructure::Diag => {
-                sums.iter_mut().for_each(|value| *value *= data.scale);
-                Ok(Structure::Diagonal(sums))
-            }
-            _ => {
-                sums.iter_mut().for_each(|value| *value *= data.scale);
-                Ok(Structure::Spectral(Spectrum::of_dense(&sums, size, 1e-13)?))
-            }
+            HessianStructure::Diag => Ok(Box::new(Diagonal::new(sums)?)),
+            _ => Ok(Box::new(LowRank::new(Spectrum::of_dense(
+                &sums, size, 1e-13,
+            )?))),
         }
     }
 
@@ -196,99 +331,6 @@ impl LastLayer {
         let curvatures = matrix(&curvatures, outputs, rows).transpose();
         multiply(out, true, 1.0, squares, curvatures);
     }
-
-    /// Outputs (row after row) and their variances, or whole covariances (C × C each).
-    pub fn predict<R: Real>(
-        &self,
-        executor: &mut Executor<R>,
-        weights: &[R],
-        inputs: Matrix<'_, R>,
-        (structure, precision): (&Structure<R>, &Precision<R>),
-        has_covariances: bool,
-    ) -> [Vec<f64>; 2] {
-        let (p, outputs, rows) = (self.features, self.outputs, inputs.nrows());
-        let [psi, f] = self.psi(executor, weights, inputs);
-        let means = transposed(&f, rows, outputs);
-        let width = if has_covariances {
-            outputs * outputs
-        } else {
-            outputs
-        };
-        let step = if has_covariances { outputs + 1 } else { 1 };
-        let mut spread = vec![0.0; rows * width];
-        // Σ_i v_ik ψ_i² for all rows and outputs
-        let quadratic = |psi: &[f64], variances: &[f64]| {
-            let squares: Vec<f64> = psi.iter().map(|psi| psi * psi).collect();
-            let mut out = vec![0.0; rows * outputs];
-            let to = matrix_mut(&mut out, rows, outputs);
-            let variances = matrix(variances, p, outputs);
-            multiply(to, false, 1.0, matrix(&squares, rows, p), variances);
-            out
-        };
-        let set_diagonal = |own: &[f64], spread: &mut [f64]| {
-            for row in 0..rows {
-                for k in 0..outputs {
-                    spread[row * width + k * step] = own[k * rows + row];
-                }
-            }
-        };
-        match (structure, precision) {
-            (_, Precision::Diagonal(variances)) => {
-                set_diagonal(&quadratic(&psi, variances), &mut spread);
-            }
-            (Structure::Kronecker(layers), Precision::Kronecker(variances)) => {
-                let [LayerCurvature::Kronecker(factors)] = &layers[..] else {
-                    return [means, spread];
-                };
-                let [a, b] = factors.vectors.each_ref().map(|vectors| {
-                    let values = vectors.iter().map(|value| value.to_f64());
-                    values.collect::<Vec<f64>>()
-                });
-                let mut turned = vec![0.0; rows * p];
-                let own = matrix(&psi, rows, p);
-                multiply(
-                    matrix_mut(&mut turned, rows, p),
-                    false,
-                    1.0,
-                    own,
-                    matrix(&a, p, p),
-                );
-                let along = quadratic(&turned, &variances[0]);
-                add_turned(&along, &b, [rows, outputs], has_covariances, &mut spread);
-            }
-            (
-                _,
-                Precision::Spectral {
-                    prior_scales,
-                    vectors,
-                    values,
-                },
-            ) => {
-                let variances: Vec<f64> = prior_scales.iter().map(|scale| scale * scale).collect();
-                set_diagonal(&quadratic(&psi, &variances), &mut spread);
-                let mut direction = vec![0.0; p * outputs];
-                let mut along = vec![0.0; rows * outputs];
-                for (column, value) in vectors.chunks_exact(p * outputs).zip(values) {
-                    let pairs = column.iter().zip(prior_scales);
-                    for (to, (entry, scale)) in direction.iter_mut().zip(pairs) {
-                        *to = scale * entry.to_f64();
-                    }
-                    let out = matrix_mut(&mut along, rows, outputs);
-                    let own = matrix(&direction, p, outputs);
-                    multiply(out, false, 1.0, matrix(&psi, rows, p), own);
-                    subtract_outer(
-                        &along,
-                        value / (1.0 + value),
-                        rows,
-                        has_covariances,
-                        &mut spread,
-                    );
-                }
-            }
-            (_, Precision::Kronecker(_)) => {}
-        }
-        [means, spread]
-    }
 }
 
 /// Some rows of the data.
@@ -304,67 +346,6 @@ impl Rows<'_> {
         let own = self.outputs[row..].iter().step_by(self.rows);
         for (to, &from) in out.iter_mut().zip(own) {
             *to = R::from_f64(from);
-        }
-    }
-}
-
-fn transposed(values: &[f64], rows: usize, columns: usize) -> Vec<f64> {
-    let row = |row: usize| (0..columns).map(move |column| values[column * rows + row]);
-    (0..rows).flat_map(row).collect()
-}
-
-/// Adds B·diag(w)·Bᵀ of each row's w, or its diagonal.
-fn add_turned(
-    along: &[f64],
-    b: &[f64],
-    [rows, outputs]: [usize; 2],
-    has_covariances: bool,
-    spread: &mut [f64],
-) {
-    if !has_covariances {
-        let squares: Vec<f64> = b.iter().map(|b| b * b).collect();
-        let squares = matrix(&squares, outputs, outputs);
-        let own = matrix(along, rows, outputs).transpose();
-        let out = matrix_mut(spread, outputs, rows);
-        return multiply(out, true, 1.0, squares, own);
-    }
-    let mut scaled = vec![0.0; outputs * outputs];
-    for (row, spread) in spread.chunks_exact_mut(outputs * outputs).enumerate() {
-        let columns = scaled
-            .chunks_exact_mut(outputs)
-            .zip(b.chunks_exact(outputs));
-        for (j, (to, from)) in columns.enumerate() {
-            let weight = along[j * rows + row];
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = weight * from;
-            }
-        }
-        let out = matrix_mut(spread, outputs, outputs);
-        let own = matrix(b, outputs, outputs).transpose();
-        multiply(out, true, 1.0, matrix(&scaled, outputs, outputs), own);
-    }
-}
-
-/// Subtracts `factor`·a·aᵀ of each row's a, or its diagonal.
-fn subtract_outer(
-    along: &[f64],
-    factor: f64,
-    rows: usize,
-    has_covariances: bool,
-    spread: &mut [f64],
-) {
-    let outputs = along.len() / rows.max(1);
-    let width = spread.len() / rows.max(1);
-    for (row, spread) in spread.chunks_exact_mut(width.max(1)).enumerate() {
-        for k in 0..outputs {
-            let own = factor * along[k * rows + row];
-            if has_covariances {
-                for l in 0..outputs {
-                    spread[k * outputs + l] -= own * along[l * rows + row];
-                }
-            } else {
-                spread[k] -= own * along[k * rows + row];
-            }
         }
     }
 }

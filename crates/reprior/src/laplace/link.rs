@@ -1,117 +1,79 @@
-//! Class probabilities E[softmax(f)] of Gaussian logits f ~ N(m, Σ): by draws, or by approximations in closed form.
-//!
-//! * `probit` (MacKay 1992; Spiegelhalter & Lauritzen 1990): softmax(m/√(1 + π/8·diag Σ)).
-//! * `bridge`, the Laplace bridge (MacKay 1998; Hobbhahn, Kristiadi & Hennig 2022): the mean of a Dirichlet of parameters
-//!   (1 − 2/C + e^{m_k}/C²·Σ_l e^{−m_l})/Σ_kk, after m and Σ are conditioned on Σ_k f_k = 0.
+//! Class probabilities of Gaussian outputs f ~ N(m, Σ): E[p(class | f)] by draws, or by approximations in closed form, which are the
+//! likelihood's own ([`Likelihood::moderate`], [`Likelihood::bridge`]).
 
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{Cholesky, LogSum, NotPositiveDefinite, Stream};
+use crate::model::likelihood::Likelihood;
 
 /// How probabilities are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Link {
-    /// The mean over so many draws of the logits.
+    /// The mean over so many draws of the outputs.
     Mc(usize),
-    /// Multi-class probit.
+    /// The probit approximation, from variances alone.
     Probit,
-    /// The Laplace bridge.
+    /// The Laplace bridge; of likelihoods without one the probit approximation.
     Bridge,
 }
 
-/// `out` ← logarithms of the probabilities of each row of `means` (n × C, row after row) with its covariance (C × C each).
+/// Appends the logarithms of the classes' probabilities for each row of `means` (n × C, row after row) with its covariance (C × C
+/// each); nothing where targets are no classes.
 ///
 /// # Errors
 /// A covariance that is not positive semi-definite, even with jitter; by draws alone.
 pub fn log_probabilities(
+    likelihood: &dyn Likelihood,
     link: Link,
-    means: &[f64],
-    covariances: &[f64],
+    [means, covariances]: [&[f64]; 2],
     outputs: usize,
     stream: &mut Stream,
-    out: &mut [f64],
+    out: &mut Vec<f64>,
 ) -> Result<(), NotPositiveDefinite> {
     let mut cholesky = Cholesky::new(outputs);
+    let (mut noise, mut f) = (vec![0.0; outputs], vec![0.0; outputs]);
     let rows = means
         .chunks_exact(outputs)
         .zip(covariances.chunks_exact(outputs * outputs));
-    for ((mean, covariance), out) in rows.zip(out.chunks_exact_mut(outputs)) {
+    for (mean, covariance) in rows {
+        f.copy_from_slice(mean);
+        let variances = || covariance.iter().step_by(outputs + 1).copied();
         match link {
-            Link::Probit => {
-                for (k, out) in out.iter_mut().enumerate() {
-                    let variance = covariance[k * (outputs + 1)].max(0.0);
-                    *out = mean[k] / (1.0 + std::f64::consts::PI / 8.0 * variance).sqrt();
-                }
-                log_softmax(out);
+            Link::Bridge if likelihood.bridge(mean, covariance, out) => {}
+            Link::Probit | Link::Bridge => {
+                likelihood.moderate(&mut f, &variances().collect::<Vec<_>>(), &mut []);
+                likelihood.log_probabilities(&f, out);
             }
-            Link::Bridge => bridge(mean, covariance, out),
             // a function that nothing random changes
-            Link::Mc(_) if covariance.iter().step_by(outputs + 1).all(|v| *v <= 0.0) => {
-                out.copy_from_slice(mean);
-                log_softmax(out);
-            }
+            Link::Mc(_) if variances().all(|v| v <= 0.0) => likelihood.log_probabilities(&f, out),
             Link::Mc(draws) => {
                 cholesky.factorise(|row, column| covariance[column * outputs + row])?;
-                let (mut noise, mut logits) = (vec![0.0; outputs], vec![0.0; outputs]);
-                let mut sums = vec![LogSum::default(); outputs];
+                let (mut sums, mut own) = (Vec::new(), Vec::new());
                 for _ in 0..draws {
                     stream.fill_normal(&mut noise);
-                    logits.copy_from_slice(mean);
-                    cholesky.add_correlated(&mut logits, &noise);
-                    log_softmax(&mut logits);
-                    for (sum, &logarithm) in sums.iter_mut().zip(&logits) {
+                    f.copy_from_slice(mean);
+                    cholesky.add_correlated(&mut f, &noise);
+                    own.clear();
+                    likelihood.log_probabilities(&f, &mut own);
+                    sums.resize_with(own.len(), LogSum::default);
+                    for (sum, &logarithm) in sums.iter_mut().zip(&own) {
                         sum.add(logarithm);
                     }
                 }
-                for (out, sum) in out.iter_mut().zip(&sums) {
-                    *out = sum.value() - (draws as f64).ln();
-                }
+                let average = |sum: &LogSum| sum.value() - (draws as f64).ln();
+                out.extend(sums.iter().map(average));
             }
         }
     }
     Ok(())
 }
 
-fn bridge(mean: &[f64], covariance: &[f64], out: &mut [f64]) {
-    let count = mean.len();
-    let row_sum = |k: usize| covariance[k * count..(k + 1) * count].iter().sum::<f64>();
-    let total: f64 = covariance.iter().sum();
-    // conditioned on the sum of all logits, along which probabilities do not change
-    let shift = |k: usize| {
-        if total > 0.0 {
-            row_sum(k) / total
-        } else {
-            1.0 / count as f64
-        }
-    };
-    let sum: f64 = mean.iter().sum();
-    let logit = |k: usize| mean[k] - shift(k) * sum;
-    let inverse: f64 = (0..count).map(|k| (-logit(k)).exp()).sum();
-    let classes = count as f64;
-    for (k, out) in out.iter_mut().enumerate() {
-        let variance = covariance[k * (count + 1)] - shift(k) * row_sum(k);
-        let spread = logit(k).exp() / (classes * classes) * inverse;
-        *out = (1.0 - 2.0 / classes + spread) / variance.max(f64::MIN_POSITIVE);
-    }
-    let total: f64 = out.iter().sum();
-    if total.is_finite() && total > 0.0 {
-        out.iter_mut().for_each(|p| *p = (*p / total).ln());
-    } else {
-        out.copy_from_slice(mean);
-        log_softmax(out);
-    }
-}
-
-fn log_softmax(logits: &mut [f64]) {
-    let total = LogSum::of(logits.iter().copied());
-    logits.iter_mut().for_each(|f| *f -= total);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compute::Purpose;
+    use crate::model::likelihood::{Bernoulli, Categorical};
 
     fn probabilities(
         link: Link,
@@ -121,17 +83,21 @@ mod tests {
         stream: &mut Stream,
         out: &mut [f64],
     ) -> Result<(), NotPositiveDefinite> {
-        log_probabilities(link, means, covariances, outputs, stream, out)?;
-        out.iter_mut().for_each(|p| *p = p.exp());
+        let (numbers, mut found) = ([means, covariances], Vec::new());
+        log_probabilities(&Categorical, link, numbers, outputs, stream, &mut found)?;
+        for (out, logarithm) in out.iter_mut().zip(found) {
+            *out = logarithm.exp();
+        }
         Ok(())
     }
 
     #[test]
     fn logarithms_reach_further_than_probabilities() {
-        let (mean, covariance, mut found) = ([2000.0, 0.0], [1e-9, 0.0, 0.0, 1e-9], [0.0; 2]);
+        let (mean, covariance) = ([2000.0, 0.0], [1e-9, 0.0, 0.0, 1e-9]);
         let mut stream = Stream::new(3, 0, Purpose::Prediction, 0);
         for link in [Link::Probit, Link::Bridge, Link::Mc(3)] {
-            log_probabilities(link, &mean, &covariance, 2, &mut stream, &mut found).unwrap();
+            let (numbers, mut found) = ([&mean[..], &covariance], Vec::new());
+            log_probabilities(&Categorical, link, numbers, 2, &mut stream, &mut found).unwrap();
             assert!(found[0].abs() < 1e-6, "{link:?} {found:?}");
             assert!((found[1] + 2000.0).abs() < 0.1, "{link:?} {found:?}");
         }
@@ -146,8 +112,7 @@ mod tests {
             .map(|at| if at % 4 == 0 { 1e-3 } else { 0.0 })
             .collect();
         let mut exact = mean;
-        log_softmax(&mut exact);
-        exact.iter_mut().for_each(|p| *p = p.exp());
+        Categorical.mean(&mut exact);
         for link in [Link::Mc(20_000), Link::Probit] {
             let mut found = [0.0; 3];
             probabilities(link, &mean, &small, 3, &mut stream, &mut found).unwrap();
@@ -195,6 +160,34 @@ mod tests {
         let total: f64 = alpha.iter().sum();
         for (a, b) in found.iter().zip(alpha) {
             assert!((a - b / total).abs() < 1e-12);
+        }
+    }
+
+    /// Of two classes with one output: the logistic integral over a fine grid.
+    #[test]
+    fn two_classes_with_one_output_have_links_too() {
+        let mut stream = Stream::new(5, 0, Purpose::Prediction, 0);
+        let (m, v) = (0.8_f64, 1.7_f64);
+        let density =
+            |f: f64| (-(f - m).powi(2) / (2.0 * v)).exp() / (std::f64::consts::TAU * v).sqrt();
+        let integral: f64 = (-4000..4000)
+            .map(|i| f64::from(i) * 0.005)
+            .map(|f| density(f) / (1.0 + (-f).exp()) * 0.005)
+            .sum();
+        let links = [
+            (Link::Mc(200_000), 2e-3),
+            (Link::Probit, 0.02),
+            (Link::Bridge, 0.02),
+        ];
+        for (link, tolerance) in links {
+            let mut found = Vec::new();
+            let numbers = [&[m][..], &[v]];
+            log_probabilities(&Bernoulli, link, numbers, 1, &mut stream, &mut found).unwrap();
+            assert!(
+                (found[1].exp() - integral).abs() < tolerance,
+                "{link:?} {found:?}"
+            );
+            assert!((found[0].exp() + found[1].exp() - 1.0).abs() < 1e-9);
         }
     }
 }

@@ -3,21 +3,22 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::diag::Diagonal;
+use super::kron::Kronecker;
 use super::last_layer::LastLayer;
-use super::structure::{LayerCurvature, Precision};
+use super::low_rank::LowRank;
+use super::structure::{Structure, load};
 use super::{
-    GaussNewton, KroneckerFactors, Lanczos, PriorPrecision, RowCurvature, Spectrum, SpectrumError,
-    Structure, Subset,
+    Array, Arrays, DecompositionReport, GaussNewton, Lanczos, LeftOut, PriorPrecision,
+    RowCurvature, SpectrumError, Subset, full,
 };
 use crate::compute::{EigenFailed, Matrix, Real, Stream, dot, matrix_mut};
 use crate::model::likelihood::Likelihood;
+use crate::network::layer::ShapeError;
 use crate::network::{Executor, Layout};
-
-/// Outputs up to which a trace is exact, and products that it is estimated with beyond.
-const MOST_EXACT: usize = 100;
-const PROBES: usize = 32;
 
 /// Why there is no approximation.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -60,6 +61,15 @@ pub enum LaplaceError {
         /// What may be taken.
         most: u64,
     },
+    /// A layer that does not fit.
+    #[error(transparent)]
+    Layer(#[from] ShapeError),
+    /// A likelihood without a curvature.
+    #[error("the likelihood does not say what the curvature of its outputs is")]
+    NoCurvature,
+    /// A fit that was kept and cannot be made again.
+    #[error("the fit cannot be used: {0}")]
+    Kept(String),
     /// A structure that a subset has not.
     #[error("a {structure} curvature is not available for {subset}: use {instead}")]
     Structure {
@@ -104,19 +114,15 @@ pub struct LaplaceData<'a, R> {
     pub scale: f64,
 }
 
-/// What a curvature of low rank has not: eigenvalues beyond its pairs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LeftOut {
-    /// How many may be other than zero.
-    pub directions: usize,
-    /// Their sum: the trace of G less the eigenvalues of the pairs.
-    pub trace: f64,
-    /// The most that they would add to log det(I + P^(−1)G), in nats: if they were all alike.
-    pub log_determinant: f64,
+/// What a fit that is kept says of itself, besides its [`Arrays`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeptFit {
+    structure: String,
+    subset: Subset,
 }
 
 /// A Gaussian around trained weights.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Laplace<R> {
     weights: Vec<R>,
     subset: Subset,
@@ -124,14 +130,11 @@ pub struct Laplace<R> {
     /// Parameter matrices of the whole network, and the places of the random ones in these.
     layout: Layout,
     layers: Vec<Range<usize>>,
-    structure: Structure<R>,
+    structure: Box<dyn Structure<R>>,
     precisions: Vec<f64>,
-    precision: Precision<R>,
     log_ratio: f64,
     curvature_scale: f64,
     log_likelihood: f64,
-    /// Of a curvature of low rank: the trace and the largest rank of all of it.
-    whole: Option<(f64, usize)>,
 }
 
 impl<R: Real> Laplace<R> {
@@ -150,38 +153,104 @@ impl<R: Real> Laplace<R> {
         prior: &PriorPrecision,
         stream: &mut Stream,
     ) -> Result<Self, LaplaceError> {
-        let readout = executor.readout_parameters();
-        let curvature = match subset {
-            Subset::LastLayer => {
-                LastLayer::new(executor, layout).fit(executor, weights, data, structure)?
-            }
-            _ => fit(executor, layout, weights, data, structure, &subset, stream)?,
+        let fitted: Box<dyn Structure<R>> = if subset == Subset::LastLayer {
+            Box::new(LastLayer::fit(executor, layout, weights, &data, structure)?)
+        } else {
+            let mut operator = data.operator(executor, weights);
+            fit(&mut operator, layout, structure, &subset, stream)?
         };
-        let whole = match structure {
-            HessianStructure::LowRank(_) => Some(trace(executor, weights, data)),
-            _ => None,
-        };
-        let log_likelihood = data.scale * log_likelihood(executor, weights, data);
+        let log_likelihood = data.scale * data.log_likelihood(executor, weights);
+        let mut own = Self::new(layout, weights.to_vec(), subset, fitted, log_likelihood);
+        own.set_prior_precision(prior)?;
+        Ok(own)
+    }
+
+    fn new(
+        layout: &Layout,
+        weights: Vec<R>,
+        subset: Subset,
+        structure: Box<dyn Structure<R>>,
+        log_likelihood: f64,
+    ) -> Self {
         let ranges: Vec<_> = layout
             .layers
             .iter()
             .map(|layer| layer.range.clone())
             .collect();
-        let mut own = Self {
-            weights: weights.to_vec(),
-            readout,
+        Self {
+            weights,
+            readout: ranges.last().map_or(0, Range::len),
             layers: subset.layers(&ranges),
             layout: layout.clone(),
             subset,
-            structure: curvature,
+            structure,
             precisions: Vec::new(),
-            precision: Precision::Diagonal(Vec::new()),
             log_ratio: 0.0,
             curvature_scale: 1.0,
             log_likelihood,
-            whole,
+        }
+    }
+
+    /// What [`load`](Self::load) makes the same approximation of again, bit for bit.
+    pub fn keep(&self) -> (KeptFit, Vec<(String, Array<'_, R>)>) {
+        let about = KeptFit {
+            structure: self.structure.name().to_owned(),
+            subset: self.subset.clone(),
         };
-        own.set_prior_precision(prior)?;
+        let mut arrays = self.structure.arrays();
+        let is_one = self.precisions.iter().all(|p| *p == self.precisions[0]);
+        let precisions = &self.precisions[..if is_one { 1 } else { self.precisions.len() }];
+        arrays.extend([
+            ("weights".to_owned(), Array::Weights(&self.weights[..])),
+            ("precisions".to_owned(), Array::Double(precisions)),
+            (
+                "scale".to_owned(),
+                Array::Double(std::slice::from_ref(&self.curvature_scale)),
+            ),
+            (
+                "log_likelihood".to_owned(),
+                Array::Double(std::slice::from_ref(&self.log_likelihood)),
+            ),
+        ]);
+        (about, arrays)
+    }
+
+    /// The approximation that [`keep`](Self::keep) gave, of a network with these parameters.
+    ///
+    /// # Errors
+    /// [`LaplaceError::Kept`]: something is missing, or is of another network.
+    pub fn load(
+        layout: &Layout,
+        about: KeptFit,
+        mut arrays: Arrays<R>,
+    ) -> Result<Self, LaplaceError> {
+        let weights = arrays.take_weights("weights")?;
+        let readout = layout.layers.last().map_or(0, |layer| layer.range.len());
+        let size = about.subset.len(weights.len(), readout);
+        let is_inside = match &about.subset {
+            Subset::Parameters(places) => places.iter().all(|&at| at < weights.len()),
+            _ => true,
+        };
+        if weights.len() != layout.len() || !is_inside {
+            return Err(LaplaceError::Kept(format!(
+                "it is of {} weights, the network has {}",
+                weights.len(),
+                layout.len()
+            )));
+        }
+        let structure: Box<dyn Structure<R>> = match about.subset {
+            Subset::LastLayer => Box::new(LastLayer::load(layout, &about.structure, &mut arrays)?),
+            _ => load(&about.structure, size, &mut arrays)?,
+        };
+        let number = |values: Vec<f64>| values.first().copied().unwrap_or(f64::NAN);
+        let log_likelihood = number(arrays.take("log_likelihood")?);
+        let mut own = Self::new(layout, weights, about.subset, structure, log_likelihood);
+        own.curvature_scale = number(arrays.take("scale")?);
+        let precisions = arrays.take("precisions")?;
+        own.set_prior_precision(&match precisions[..] {
+            [precision] => PriorPrecision::Scalar(precision),
+            _ => PriorPrecision::PerParameter(precisions),
+        })?;
         Ok(own)
     }
 
@@ -229,7 +298,7 @@ impl<R: Real> Laplace<R> {
 
     fn refresh(&mut self) -> Result<(), LaplaceError> {
         let scale = self.curvature_scale;
-        (self.precision, self.log_ratio) = self.structure.with_prior(&self.precisions, scale)?;
+        self.log_ratio = self.structure.set_prior(&self.precisions, scale)?;
         Ok(())
     }
 
@@ -238,9 +307,9 @@ impl<R: Real> Laplace<R> {
         &self.weights
     }
 
-    /// The curvature.
-    pub fn structure(&self) -> &Structure<R> {
-        &self.structure
+    /// How the curvature's decomposition went.
+    pub fn report(&self) -> DecompositionReport {
+        self.structure.report()
     }
 
     /// Which weights are random.
@@ -266,8 +335,8 @@ impl<R: Real> Laplace<R> {
         &self.layout
     }
 
-    pub(super) fn precision(&self) -> &Precision<R> {
-        &self.precision
+    pub(super) fn structure(&self) -> &dyn Structure<R> {
+        &*self.structure
     }
 
     pub(super) fn readout(&self) -> usize {
@@ -304,194 +373,93 @@ impl<R: Real> Laplace<R> {
 
     /// What a curvature of low rank has left out; none of other structures.
     pub fn left_out(&self) -> Option<LeftOut> {
-        let (trace, rank) = self.whole?;
-        let Structure::Spectral(found) = &self.structure else {
-            return None;
-        };
-        let directions = rank.saturating_sub(found.values.len());
-        let kept: f64 = found.values.iter().sum();
-        let trace = match directions {
-            0 => 0.0,
-            _ => self.curvature_scale * (trace - kept).max(0.0),
-        };
-        let least = self
-            .precisions
-            .iter()
-            .copied()
-            .fold(f64::INFINITY, f64::min);
-        let each = trace / (directions.max(1) as f64 * least);
-        Some(LeftOut {
-            directions,
-            trace,
-            log_determinant: directions as f64 * each.ln_1p(),
-        })
+        self.structure
+            .left_out(&self.precisions, self.curvature_scale)
     }
 
     /// Variances of the random parameters: the diagonal of (G + P)^(−1).
     pub fn variances(&self) -> Vec<f64> {
-        self.precision.variances(&self.structure)
+        self.structure.variances()
     }
 
     /// `vector` ← (G + P)^(−1)·vector, for the random parameters.
     pub fn covariance_product(&self, vector: &mut [R]) {
-        self.precision.covariance_product(&self.structure, vector);
+        self.structure.covariance_product(vector);
     }
 
     /// Writes a draw of all weights; those that are not random are ŵ's.
     pub fn draw(&self, stream: &mut Stream, weights: &mut [R]) {
         let size = self.subset.len(self.weights.len(), self.readout);
         let mut noise = vec![R::ZERO; size];
-        self.precision.draw(&self.structure, stream, &mut noise);
+        stream.fill_normal(&mut noise);
+        self.structure.draw(&mut noise);
         weights.copy_from_slice(&self.weights);
         self.subset.add(&noise, weights, self.readout);
     }
 }
 
+/// The curvature of all parameters, or of chosen ones.
 fn fit<R: Real>(
-    executor: &mut Executor<R>,
+    operator: &mut GaussNewton<'_, R>,
     layout: &Layout,
-    weights: &[R],
-    data: LaplaceData<'_, R>,
     structure: HessianStructure,
     subset: &Subset,
     stream: &mut Stream,
-) -> Result<Structure<R>, LaplaceError> {
-    let (size, readout) = (weights.len(), executor.readout_parameters());
-    let places = subset.places(size, readout);
-    let is_all = matches!(subset, Subset::All);
-    let count = data.curvature.count(executor.outputs_count()) * data.inputs.nrows();
-    let mut operator = GaussNewton {
-        executor,
-        weights,
-        inputs: data.inputs,
-        curvature: data.curvature,
-        scale: data.scale,
+) -> Result<Box<dyn Structure<R>>, LaplaceError> {
+    let places = subset.places(
+        operator.weights.len(),
+        layout.layers.last().map_or(0, |layer| layer.range.len()),
+    );
+    let needs_all = |structure, instead| match subset {
+        Subset::All => Ok(()),
+        _ => Err(LaplaceError::Structure {
+            structure,
+            subset: "chosen parameters",
+            instead,
+        }),
     };
-    let rounding = 1e-12;
-    let chosen = "chosen parameters";
-    let refuse = |structure, subset, instead| LaplaceError::Structure {
-        structure,
-        subset,
-        instead,
-    };
-    match structure {
-        HessianStructure::Full(most) => {
-            let by_rows = is_all && count < size;
-            // the rows, or the matrix and its eigenvectors
-            let (small, bytes) = if by_rows {
-                (count, (count * (size * 2 * R::BYTES + 24 * count)) as u64)
-            } else {
-                (places.len(), 24 * (places.len() as u64).pow(2))
-            };
-            if bytes > most {
-                let size = small;
-                return Err(LaplaceError::Memory { size, bytes, most });
-            }
-            let spectrum = if by_rows {
-                Spectrum::of_rows(&operator.rows(), count, rounding)?
-            } else {
-                Spectrum::of_dense(&operator.dense(&places), places.len(), rounding)?
-            };
-            Ok(Structure::Spectral(spectrum))
-        }
-        HessianStructure::LowRank(lanczos) if is_all => {
-            let found = Spectrum::lanczos(&mut operator, lanczos, None, stream)?;
-            Ok(Structure::Spectral(found))
-        }
-        HessianStructure::LowRank(_) => Err(refuse("lowrank", chosen, "full or diag")),
-        HessianStructure::Diag => {
-            let diagonal = operator.diagonal();
-            finite(&diagonal)?;
-            let own = places.iter().map(|&at| diagonal[at]);
-            Ok(Structure::Diagonal(own.collect()))
-        }
-        HessianStructure::Kron | HessianStructure::KronSeparate if is_all => {
-            let is_separate = structure == HessianStructure::KronSeparate;
-            let matrices = operator.kronecker();
-            finite(&matrices)?;
-            let scale = data.scale / data.inputs.nrows() as f64;
-            let (mut rest, mut layers) = (&matrices[..], Vec::new());
-            let mut diagonal = Vec::new();
-            for layer in &layout.layers {
-                let (a, after) = rest.split_at(layer.rows * layer.rows);
-                let (b, after) = after.split_at(layer.units * layer.units);
-                rest = after;
-                if a.iter().all(|value| *value == 0.0) {
-                    // batch normalisation has no factors
-                    if diagonal.is_empty() {
-                        diagonal = operator.diagonal();
-                        finite(&diagonal)?;
-                    }
-                    let own = diagonal[layer.range.clone()].to_vec();
-                    layers.push(LayerCurvature::Diagonal(own));
-                } else {
-                    let mut a = a.to_vec();
-                    if is_separate && layer.has_bias {
-                        separate_bias(&mut a, layer.rows);
-                    }
-                    let factors = KroneckerFactors::new(&a, b, scale)?;
-                    layers.push(LayerCurvature::Kronecker(factors));
-                }
-            }
-            Ok(Structure::Kronecker(layers))
+    Ok(match structure {
+        HessianStructure::Full(most) => Box::new(full::fit(operator, &places, most)?),
+        HessianStructure::Diag => Box::new(Diagonal::fit(operator, &places)?),
+        HessianStructure::LowRank(lanczos) => {
+            needs_all("lowrank", "full or diag")?;
+            Box::new(LowRank::fit(operator, lanczos, stream)?)
         }
         HessianStructure::Kron | HessianStructure::KronSeparate => {
-            Err(refuse("kron", chosen, "full or diag"))
+            needs_all("kron", "full or diag")?;
+            let is_separate = structure == HessianStructure::KronSeparate;
+            Box::new(Kronecker::fit(operator, layout, is_separate)?)
+        }
+    })
+}
+
+impl HessianStructure {
+    /// Whether these are Kronecker factors, which need one prior precision for each layer.
+    pub fn is_kronecker(self) -> bool {
+        matches!(self, Self::Kron | Self::KronSeparate)
+    }
+}
+
+impl<'a, R: Real> LaplaceData<'a, R> {
+    /// Their curvature at `weights`.
+    pub fn operator(&self, executor: &'a mut Executor<R>, weights: &'a [R]) -> GaussNewton<'a, R> {
+        GaussNewton {
+            executor,
+            weights,
+            inputs: self.inputs,
+            curvature: self.curvature,
+            scale: self.scale,
         }
     }
-}
 
-/// Takes the products of the bias, the last of `rows` inputs, with the others out of A: its block is then A_bb·B/n.
-pub(super) fn separate_bias(a: &mut [f64], rows: usize) {
-    let last = rows.saturating_sub(1);
-    for other in 0..last {
-        a[last * rows + other] = 0.0;
-        a[other * rows + last] = 0.0;
+    /// log p(y | w) of the rows.
+    fn log_likelihood(&self, executor: &mut Executor<R>, weights: &[R]) -> f64 {
+        let (rows, outputs) = (self.inputs.nrows(), executor.outputs_count());
+        let mut f = vec![R::ZERO; rows * outputs];
+        executor.outputs(weights, self.inputs, matrix_mut(&mut f, rows, outputs));
+        let f: Vec<f64> = f.iter().map(|value| value.to_f64()).collect();
+        let likelihood = self.likelihood;
+        let value = likelihood.log_density(self.targets, &f, self.scales, None);
+        value + likelihood.left_out(self.targets.len())
     }
-}
-
-/// The trace of G, and the most eigenvalues of it that are not zero. With many outputs, whose diagonal takes a pass for each of
-/// them, the trace is an estimate.
-fn trace<R: Real>(
-    executor: &mut Executor<R>,
-    weights: &[R],
-    data: LaplaceData<'_, R>,
-) -> (f64, usize) {
-    let count = data.curvature.count(executor.outputs_count());
-    let mut operator = GaussNewton {
-        executor,
-        weights,
-        inputs: data.inputs,
-        curvature: data.curvature,
-        scale: data.scale,
-    };
-    let diagonal = if count <= MOST_EXACT {
-        operator.diagonal()
-    } else {
-        operator.estimated_diagonal(PROBES, 0)
-    };
-    let rank = weights.len().min(count * data.inputs.nrows());
-    (diagonal.iter().sum(), rank)
-}
-
-pub(super) fn finite(values: &[f64]) -> Result<(), LaplaceError> {
-    match crate::compute::all_finite(values) {
-        true => Ok(()),
-        false => Err(LaplaceError::NotFinite),
-    }
-}
-
-/// log p(y | w) of the rows.
-fn log_likelihood<R: Real>(
-    executor: &mut Executor<R>,
-    weights: &[R],
-    data: LaplaceData<'_, R>,
-) -> f64 {
-    let (rows, outputs) = (data.inputs.nrows(), executor.outputs_count());
-    let mut f = vec![R::ZERO; rows * outputs];
-    executor.outputs(weights, data.inputs, matrix_mut(&mut f, rows, outputs));
-    let f: Vec<f64> = f.iter().map(|value| value.to_f64()).collect();
-    let likelihood = data.likelihood;
-    let value = likelihood.log_density(data.targets, &f, data.scales, None);
-    value + likelihood.left_out(data.targets.len())
 }

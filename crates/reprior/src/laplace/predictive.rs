@@ -4,11 +4,11 @@
 //! Cost: diagonal and Kronecker structures [`Executor::covariances`]; spectral ones a jvp for each eigenpair besides; the last
 //! layer features alone.
 
-use super::last_layer::LastLayer;
-use super::structure::{LayerCurvature, Precision, Structure};
+use super::last_layer::Readout;
+use super::structure::Point;
 use super::{Laplace, Subset};
-use crate::compute::{Matrix, MatrixMut, Real, Stream, matrix, matrix_mut, multiply};
-use crate::network::{Executor, Spread};
+use crate::compute::{Matrix, Real, Stream, matrix, matrix_mut, multiply};
+use crate::network::Executor;
 
 /// A Gaussian for each input.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,36 +21,15 @@ pub struct Linearised {
     pub covariances: Vec<f64>,
 }
 
-/// Directions that are multiplied in one pass.
-const AT_ONCE: usize = 32;
-
 impl<R: Real> Laplace<R> {
     /// The linearised network's outputs for `inputs` (n × d₀).
     pub fn linearised(&self, executor: &mut Executor<R>, inputs: Matrix<'_, R>) -> Linearised {
-        let (rows, outputs) = (inputs.nrows(), executor.outputs_count());
-        if *self.subset() == Subset::LastLayer {
-            let [means, covariances] = self.of_last_layer(executor, inputs, true);
-            return Linearised {
-                outputs,
-                means,
-                covariances,
-            };
+        let [means, covariances] = self.predict(executor, inputs, true);
+        Linearised {
+            outputs: executor.outputs_count(),
+            means,
+            covariances,
         }
-        let mut f = vec![R::ZERO; rows * outputs];
-        let out = MatrixMut::from_row_major_slice_mut(&mut f, rows, outputs);
-        executor.outputs(self.mean(), inputs, out);
-        let mut covariances = vec![R::ZERO; rows * outputs * outputs];
-        let size = outputs * outputs;
-        let out = MatrixMut::from_row_major_slice_mut(&mut covariances, rows, size);
-        self.add_independent_part(executor, inputs, out);
-        let double = |values: Vec<R>| values.into_iter().map(|value| value.to_f64()).collect();
-        let mut found = Linearised {
-            outputs,
-            means: double(f),
-            covariances: double(covariances),
-        };
-        self.subtract_known_directions(executor, inputs, &mut found.covariances);
-        found
     }
 
     /// The linearised network's outputs and their variances alone, n × C row after row: for the last layer without covariances
@@ -60,14 +39,23 @@ impl<R: Real> Laplace<R> {
         executor: &mut Executor<R>,
         inputs: Matrix<'_, R>,
     ) -> [Vec<f64>; 2] {
-        if *self.subset() == Subset::LastLayer {
-            return self.of_last_layer(executor, inputs, false);
-        }
-        let found = self.linearised(executor, inputs);
-        let count = found.outputs;
-        let own = found.covariances.chunks_exact(count * count);
-        let variances = own.flat_map(|own| own.iter().step_by(count + 1)).copied();
-        [found.means, variances.collect()]
+        self.predict(executor, inputs, false)
+    }
+
+    fn predict(
+        &self,
+        executor: &mut Executor<R>,
+        inputs: Matrix<'_, R>,
+        has_covariances: bool,
+    ) -> [Vec<f64>; 2] {
+        let mut point = Point {
+            executor,
+            layout: self.layout(),
+            weights: self.mean(),
+            subset: self.subset(),
+            inputs,
+        };
+        self.structure().predict(&mut point, has_covariances)
     }
 
     /// Calls `visit` with the network's outputs (n × C, column-major) at each of `draws` draws of the weights. Of the last layer the
@@ -84,7 +72,7 @@ impl<R: Real> Laplace<R> {
         let mut draw = self.mean().to_vec();
         let mut f = vec![R::ZERO; rows * outputs];
         let is_last = *self.subset() == Subset::LastLayer;
-        let layer = LastLayer::new(executor, self.layout());
+        let layer = Readout::new(self.layout());
         let psi = is_last.then(|| layer.features::<R>(executor, self.mean(), inputs));
         let inner = draw.len() - self.readout();
         for _ in 0..draws {
@@ -131,112 +119,5 @@ impl<R: Real> Laplace<R> {
         let to = matrix_mut(&mut out, total, total);
         multiply(to, false, 1.0, left, matrix(&products, count, total));
         out.iter().map(|value| value.to_f64()).collect()
-    }
-
-    fn of_last_layer(
-        &self,
-        executor: &mut Executor<R>,
-        inputs: Matrix<'_, R>,
-        has_covariances: bool,
-    ) -> [Vec<f64>; 2] {
-        let layer = LastLayer::new(executor, self.layout());
-        let posterior = (self.structure(), self.precision());
-        layer.predict(executor, self.mean(), inputs, posterior, has_covariances)
-    }
-
-    /// JΣJᵀ for parameters that are independent, or are within each layer's rotation; of a spectral structure the prior's alone.
-    fn add_independent_part(
-        &self,
-        executor: &mut Executor<R>,
-        inputs: Matrix<'_, R>,
-        out: MatrixMut<'_, R>,
-    ) {
-        let real = |values: &[f64]| -> Vec<R> { values.iter().map(|&v| R::from_f64(v)).collect() };
-        let layers = &self.layout().layers;
-        let variances: Vec<Vec<R>> = match self.precision() {
-            Precision::Kronecker(variances) => variances.iter().map(|own| real(own)).collect(),
-            Precision::Diagonal(own) => self.by_layer(&real(own)),
-            Precision::Spectral { prior_scales, .. } => {
-                let own: Vec<f64> = prior_scales.iter().map(|scale| scale * scale).collect();
-                self.by_layer(&real(&own))
-            }
-        };
-        let spreads = (0..layers.len()).map(|layer| Spread {
-            rotations: match self.structure() {
-                Structure::Kronecker(own) => match &own[layer] {
-                    LayerCurvature::Kronecker(factors) => {
-                        Some(factors.vectors.each_ref().map(|vectors| &vectors[..]))
-                    }
-                    LayerCurvature::Diagonal(_) => None,
-                },
-                _ => None,
-            },
-            variances: &variances[layer],
-        });
-        let spreads: Vec<_> = spreads.collect();
-        executor.covariances(self.mean(), inputs, &spreads, out);
-    }
-
-    /// A number for each random parameter as one for each parameter of each layer, zero where it is not random; a layer with the
-    /// same number everywhere has one.
-    fn by_layer(&self, values: &[R]) -> Vec<Vec<R>> {
-        let mut all = vec![R::ZERO; self.mean().len()];
-        self.subset().add(values, &mut all, self.readout());
-        let layers = self.layout().layers.iter();
-        let own = layers.map(|layer| {
-            let own = &all[layer.range.clone()];
-            match own.iter().all(|value| *value == own[0]) {
-                true => own[..1].to_vec(),
-                false => own.to_vec(),
-            }
-        });
-        own.collect()
-    }
-
-    /// What the curvature takes away from the prior's covariance, along its eigenvectors.
-    fn subtract_known_directions(
-        &self,
-        executor: &mut Executor<R>,
-        inputs: Matrix<'_, R>,
-        covariances: &mut [f64],
-    ) {
-        let Precision::Spectral {
-            prior_scales,
-            vectors,
-            values,
-        } = self.precision()
-        else {
-            return;
-        };
-        let (rows, outputs, size) = (inputs.nrows(), executor.outputs_count(), self.mean().len());
-        let scales: Vec<R> = prior_scales
-            .iter()
-            .map(|&scale| R::from_f64(scale))
-            .collect();
-        for (first, values) in (0..).step_by(AT_ONCE).zip(values.chunks(AT_ONCE)) {
-            let count = values.len();
-            let mut directions = vec![R::ZERO; size * count];
-            for (index, direction) in directions.chunks_exact_mut(size).enumerate() {
-                let column = &vectors[(first + index) * scales.len()..][..scales.len()];
-                let own: Vec<R> = column.iter().zip(&scales).map(|(&q, &s)| q * s).collect();
-                self.subset().add(&own, direction, self.readout());
-            }
-            let mut along = vec![R::ZERO; rows * outputs * count];
-            let width = outputs * count;
-            let out = MatrixMut::from_row_major_slice_mut(&mut along, rows, width);
-            executor.jvps(self.mean(), inputs, matrix(&directions, size, count), out);
-            let pairs = along.chunks_exact(width);
-            let pairs = pairs.zip(covariances.chunks_exact_mut(outputs * outputs));
-            for (along, covariance) in pairs {
-                for (own, value) in along.chunks_exact(outputs).zip(values) {
-                    let part = value / (1.0 + value);
-                    for (column, a) in covariance.chunks_exact_mut(outputs).zip(own) {
-                        for (entry, b) in column.iter_mut().zip(own) {
-                            *entry -= part * a.to_f64() * b.to_f64();
-                        }
-                    }
-                }
-            }
-        }
     }
 }

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::compute::Real;
 
 /// The parameters of a Laplace approximation among all of a network, in increasing order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Subset {
     /// All of them.
     All,
@@ -13,6 +16,21 @@ pub enum Subset {
     LastLayer,
     /// These, in increasing order (a subnetwork; Daxberger et al. 2021).
     Parameters(Vec<usize>),
+}
+
+/// How a subset is chosen for given weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubsetChoice {
+    /// All.
+    All,
+    /// The readout's.
+    LastLayer,
+    /// So many of the last ones.
+    Last(usize),
+    /// So many with the largest magnitudes.
+    LargestMagnitude(usize),
+    /// So many with the largest variances of a diagonal approximation.
+    LargestVariance(usize),
 }
 
 impl Subset {

@@ -58,11 +58,7 @@ impl<'a> Mixture<'a> {
 
     /// F(y), the probability of at most y.
     pub fn cdf(&self, y: f64) -> f64 {
-        let total: f64 = self
-            .components()
-            .map(|(m, v)| self.family.cdf(y, m, v))
-            .sum();
-        total / self.means.len() as f64
+        self.family.sum_of_cdfs(y, [self.means, self.variances]) / self.means.len() as f64
     }
 
     /// The y with F(y) = `probability`, to about 14 digits where F rises there; on a plateau between far modes, a point of

@@ -18,7 +18,7 @@ mod error;
 mod family;
 mod mixture;
 mod mixture_nll;
-mod poisson;
+pub(crate) mod poisson;
 mod predictive_check;
 mod regression;
 
@@ -26,7 +26,7 @@ pub use calibration::{ReliabilityBin, expected_calibration_error, maximum_calibr
 pub use classification::ClassPredictions;
 pub use detection::{Detection, UncertaintyScore};
 pub use error::MetricsError;
-pub use family::Family;
+pub use family::{Family, Law};
 pub use mixture::Mixture;
 pub use mixture_nll::{mixture_nll, mixture_nlls};
 pub use predictive_check::{Expectation, PredictiveCheck};

@@ -50,7 +50,7 @@ const C2: [f64; 6] = [
 ];
 
 /// log of the probability of y for the mean m; for y that is no count, its continuation by the gamma function.
-pub(super) fn log_probability(y: f64, m: f64) -> f64 {
+pub(crate) fn log_probability(y: f64, m: f64) -> f64 {
     if y < LARGE || m <= 0.0 {
         return y * m.ln() - m - libm::lgamma(y + 1.0);
     }
@@ -60,7 +60,7 @@ pub(super) fn log_probability(y: f64, m: f64) -> f64 {
 }
 
 /// Probability of at most y for the mean m.
-pub(super) fn cdf(y: f64, m: f64) -> f64 {
+pub(crate) fn cdf(y: f64, m: f64) -> f64 {
     if y < 0.0 {
         return 0.0;
     }

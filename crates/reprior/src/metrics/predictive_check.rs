@@ -113,14 +113,14 @@ mod tests {
             .map(|_| centre + stream.normal() / precision.sqrt())
             .collect();
         let variance = [noise * noise];
-        let mixture = Mixture::new(Family::Gaussian, &draws, &variance).unwrap();
+        let mixture = Mixture::new(Family::NORMAL, &draws, &variance).unwrap();
         let [low, high] = [0.05, 0.95].map(|p| mixture.quantile(p));
         let mut check = PredictiveCheck::new(1);
         for _ in 0..rows {
             let y = truth + stream.normal();
             check.add((low..=high).contains(&y), |replicate, _| {
                 let mean = draws[replicate % draws.len()];
-                let cdf = |y| Family::Gaussian.cdf(y, mean, variance[0]);
+                let cdf = |y| Family::NORMAL.cdf(y, mean, variance[0]);
                 cdf(high) - cdf(low)
             });
         }

@@ -2,11 +2,11 @@
 
 use reprior::compute::{matrix, matrix_mut};
 use reprior::laplace::{
-    EmpiricalFisher, GaussNewton, HessianStructure, Lanczos, Laplace, LaplaceData, LaplaceError,
-    LayerCurvature, OutputCurvature, PriorPrecision, RowCurvature, Structure, Subset,
+    Array, Arrays, EmpiricalFisher, FisherInformation, GaussNewton, HessianStructure, KeptFit,
+    Lanczos, Laplace, LaplaceData, LaplaceError, PriorPrecision, RowCurvature, Subset,
     SymmetricOperator,
 };
-use reprior::model::likelihood::Categorical;
+use reprior::model::likelihood::{Categorical, Gaussian};
 use reprior::network::{Composition, Executor, Layout};
 
 use crate::{
@@ -54,12 +54,24 @@ fn cases() -> Vec<Case> {
     vec![
         case(
             dense_network(4, &[5, 6], 3),
-            Box::new(OutputCurvature::Categorical),
+            Box::new(FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            }),
         ),
-        case(image_network(), Box::new(OutputCurvature::Categorical)),
+        case(
+            image_network(),
+            Box::new(FisherInformation {
+                likelihood: &Categorical,
+                scales: &[],
+            }),
+        ),
         case(
             dense_network(2, &[7], 2),
-            Box::new(OutputCurvature::gaussian(&[0.5, 2.0])),
+            Box::new(FisherInformation {
+                likelihood: &Gaussian,
+                scales: &[0.5, 2.0],
+            }),
         ),
     ]
 }
@@ -179,7 +191,10 @@ fn products_diagonals_and_parts() {
 fn empirical_fisher() {
     let mut case = case(
         dense_network(4, &[5], 3),
-        Box::new(OutputCurvature::Categorical),
+        Box::new(FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        }),
     );
     let (jacobians, outputs) = jacobians(&mut case.executor, &case.weights, &case.inputs, ROWS);
     let targets: Vec<f64> = (0..ROWS * 3)
@@ -366,28 +381,30 @@ fn kronecker_posteriors_are_those_of_their_factors() {
         let is_separate = structure == HessianStructure::KronSeparate;
         let (size, prior) = (case.weights.len(), PriorPrecision::Scalar(0.4));
         let laplace = case.fit(structure, Subset::All, &prior).unwrap();
-        let Structure::Kronecker(layers) = laplace.structure() else {
-            panic!("another structure");
-        };
         let matrices = case.operator().kronecker();
         let mut precision = vec![0.0; size * size];
         let (mut rest, mut first) = (&matrices[..], 0);
-        for (layer, own) in case.layout.layers.clone().iter().zip(layers) {
+        let all = case.operator().diagonal();
+        let mut diagonal_layers = 0;
+        for layer in &case.layout.layers.clone() {
             let (a, after) = rest.split_at(layer.rows.pow(2));
             let (b, after) = after.split_at(layer.units.pow(2));
             rest = after;
             let number = layer.range.len();
+            // batch normalisation, which has no factors
+            let is_diagonal = a.iter().all(|value| *value == 0.0);
+            diagonal_layers += usize::from(is_diagonal);
             for i in 0..number {
                 for j in 0..number {
                     let [[row, unit], [other_row, other_unit]] =
                         [i, j].map(|at| [at % layer.rows, at / layer.rows]);
                     let is_bias = [row, other_row].map(|at| layer.has_bias && at + 1 == layer.rows);
                     let is_apart = is_separate && is_bias[0] != is_bias[1];
-                    precision[(first + j) * size + first + i] = match own {
-                        LayerCurvature::Kronecker(_) if is_apart => 0.0,
-                        LayerCurvature::Diagonal(values) if i == j => values[i],
-                        LayerCurvature::Diagonal(_) => 0.0,
-                        LayerCurvature::Kronecker(_) => {
+                    precision[(first + j) * size + first + i] = match is_diagonal {
+                        true if i == j => all[first + i],
+                        true => 0.0,
+                        false if is_apart => 0.0,
+                        false => {
                             a[other_row * layer.rows + row] * b[other_unit * layer.units + unit]
                                 / ROWS as f64
                         }
@@ -397,7 +414,7 @@ fn kronecker_posteriors_are_those_of_their_factors() {
             // every layer of images but the first one is dense
             let is_dense =
                 case.network.layers.len() < 6 || layer.name != case.layout.layers[0].name;
-            if is_dense && is_separate && matches!(own, LayerCurvature::Kronecker(_)) {
+            if is_dense && is_separate && !is_diagonal {
                 let biases = |at: usize| first + at * layer.rows + layer.rows - 1;
                 for (i, j) in (0..layer.units.pow(2)).map(|at| (at % layer.units, at / layer.units))
                 {
@@ -410,6 +427,7 @@ fn kronecker_posteriors_are_those_of_their_factors() {
             }
             first += number;
         }
+        assert_eq!(laplace.report().diagonal_layers, diagonal_layers);
         let covariance = apply(&precision, size, |value| 1.0 / value);
         let mut product = normals(size, 8);
         let expected = times(&covariance, &product);
@@ -442,7 +460,10 @@ fn kronecker_posteriors_are_those_of_their_factors() {
 fn draws_have_the_covariance() {
     let mut case = case(
         dense_network(2, &[3], 2),
-        Box::new(OutputCurvature::Categorical),
+        Box::new(FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        }),
     );
     let size = case.weights.len();
     let prior = PriorPrecision::Scalar(0.5);
@@ -517,7 +538,10 @@ fn thousands_of_classes() {
         targets: &targets,
         likelihood: &Categorical,
         scales: &vec![1.0; classes],
-        curvature: &OutputCurvature::Categorical,
+        curvature: &FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        },
         scale: 1.0,
     };
     let prior = PriorPrecision::Scalar(1.0);
@@ -550,7 +574,13 @@ fn thousands_of_classes() {
 /// Draws of the last layer with features made once are those of the whole network.
 #[test]
 fn sampled_outputs_are_those_of_the_draws() {
-    let mut case = case(image_network(), Box::new(OutputCurvature::Categorical));
+    let mut case = case(
+        image_network(),
+        Box::new(FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        }),
+    );
     let prior = PriorPrecision::Scalar(2.0);
     for subset in [Subset::All, Subset::LastLayer] {
         let laplace = case.fit(HessianStructure::Diag, subset, &prior).unwrap();
@@ -574,7 +604,10 @@ fn sampled_outputs_are_those_of_the_draws() {
 fn what_cannot_be_is_refused() {
     let mut case = case(
         dense_network(4, &[5], 3),
-        Box::new(OutputCurvature::Categorical),
+        Box::new(FisherInformation {
+            likelihood: &Categorical,
+            scales: &[],
+        }),
     );
     let scalar = PriorPrecision::Scalar(1.0);
     let memory = case.fit(HessianStructure::Full(1000), Subset::All, &scalar);
@@ -614,5 +647,79 @@ fn what_cannot_be_is_refused() {
         HessianStructure::LowRank(lanczos(3)),
     ] {
         assert!(case.fit(structure, Subset::All, &scalar).is_err());
+    }
+}
+
+/// A fit that was kept and loaded predicts the same to the bit, and draws the same; what is missing or of another network is refused.
+#[test]
+fn kept_fits_are_the_same_to_the_bit() {
+    for mut case in cases() {
+        let size = case.weights.len();
+        let readout = case.layout.layers.last().unwrap().range.len();
+        let per_weight: Vec<f64> = (0..size).map(|at| 0.3 + 0.01 * at as f64).collect();
+        let each = |count: usize| PriorPrecision::PerParameter(per_weight[..count].to_vec());
+        let same = PriorPrecision::Scalar(0.7);
+        let full = HessianStructure::Full(u64::MAX);
+        let low_rank = HessianStructure::LowRank(lanczos(6));
+        let some = Subset::Parameters(vec![0, 3, 5, 8]);
+        for (structure, subset, prior) in [
+            (HessianStructure::Diag, Subset::All, each(size)),
+            (HessianStructure::Kron, Subset::All, same.clone()),
+            (HessianStructure::KronSeparate, Subset::All, same.clone()),
+            (full, Subset::All, same.clone()),
+            (full, Subset::All, each(size)),
+            (low_rank, Subset::All, each(size)),
+            (full, some.clone(), each(4)),
+            (HessianStructure::Diag, some, same.clone()),
+            (full, Subset::LastLayer, each(readout)),
+            (HessianStructure::Kron, Subset::LastLayer, same.clone()),
+            (HessianStructure::Diag, Subset::LastLayer, each(readout)),
+        ] {
+            let mut laplace = case.fit(structure, subset, &prior).unwrap();
+            laplace.rescale(1.3, -17.5).unwrap();
+            let (about, arrays) = laplace.keep();
+            let text = serde_json::to_string(&about).unwrap();
+            let about: KeptFit = serde_json::from_str(&text).unwrap();
+            let mut kept = Arrays::default();
+            for (name, array) in arrays {
+                match array {
+                    Array::Weights(own) => drop(kept.weights.insert(name, own.to_vec())),
+                    Array::Double(own) => drop(kept.double.insert(name, own.to_vec())),
+                }
+            }
+            let loaded = Laplace::load(&case.layout, about.clone(), kept.clone()).unwrap();
+            let x = matrix(&case.inputs, ROWS, case.inputs.len() / ROWS);
+            let executor = &mut case.executor;
+            assert_eq!(
+                loaded.linearised(executor, x),
+                laplace.linearised(executor, x)
+            );
+            assert_eq!(
+                loaded.linearised_variances(executor, x),
+                laplace.linearised_variances(executor, x)
+            );
+            let draw = |laplace: &Laplace<f64>| {
+                let mut draw = vec![0.0; size];
+                laplace.draw(&mut stream(), &mut draw);
+                draw
+            };
+            assert_eq!(draw(&loaded), draw(&laplace));
+            assert_eq!(
+                loaded.log_marginal_likelihood(),
+                laplace.log_marginal_likelihood()
+            );
+            assert_eq!(loaded.left_out(), laplace.left_out());
+            // every array is needed
+            for name in kept.double.keys().chain(kept.weights.keys()) {
+                let mut less = kept.clone();
+                less.double.remove(name);
+                less.weights.remove(name);
+                let found = Laplace::load(&case.layout, about.clone(), less);
+                assert!(matches!(found, Err(LaplaceError::Kept(_))), "{name}");
+            }
+            let other = Layout::new(&dense_network(3, &[4], 2));
+            let found = Laplace::load(&other, about, kept);
+            assert!(matches!(found, Err(LaplaceError::Kept(_))));
+        }
     }
 }

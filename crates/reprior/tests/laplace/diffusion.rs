@@ -2,9 +2,10 @@
 
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator, Lanczos,
-    OutputCurvature, RowCurvature,
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
+    Integrator, Lanczos, RowCurvature,
 };
+use reprior::model::likelihood::Gaussian;
 use reprior::network::Executor;
 
 use crate::{apply, close, dense_network, gauss_newton, jacobians, normals, times};
@@ -15,7 +16,7 @@ struct Problem {
     executor: Executor<f64>,
     weights: Vec<f64>,
     x: Vec<f64>,
-    curvature: OutputCurvature,
+    curvature: FisherInformation<'static>,
     rows: usize,
 }
 
@@ -26,7 +27,10 @@ fn problem(widths: &[usize], rows: usize) -> Problem {
         weights: normals(executor.parameters(), 1),
         executor,
         x: normals(rows * 2, 2),
-        curvature: OutputCurvature::gaussian(&[0.4]),
+        curvature: FisherInformation {
+            likelihood: &Gaussian,
+            scales: &[0.4],
+        },
         rows,
     }
 }

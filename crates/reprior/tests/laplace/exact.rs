@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use reprior::compute::{matrix, symmetric_eigen};
 use reprior::laplace::{
-    HessianStructure, Lanczos, Laplace, LaplaceData, Linearised, LogPosterior, LogPrior,
-    OutputCurvature, PrecisionPer, PriorPrecision, Subset,
+    FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData, Linearised, LogPosterior,
+    LogPrior, PrecisionPer, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Bernoulli, Gaussian, Likelihood};
 use reprior::network::{Composition, Executor, Layout};
@@ -84,7 +84,7 @@ impl Fitted {
         weights: &[f64],
         likelihood: &dyn Likelihood,
         sigma: f64,
-        curvature: &OutputCurvature,
+        curvature: &FisherInformation<'_>,
         (structure, subset): (HessianStructure, Subset),
         alpha: f64,
     ) -> Laplace<f64> {
@@ -150,7 +150,10 @@ fn linear_regression() {
     let new = normals(7 * COLUMNS, 3);
     let psi_new = psi(&own.network, &new, 7);
     for structure in structures() {
-        let curvature = OutputCurvature::gaussian(&[sigma]);
+        let curvature = FisherInformation {
+            likelihood: &Gaussian,
+            scales: &[sigma],
+        };
         let name = format!("{structure:?}");
         let laplace = own.laplace(&mode, &Gaussian, sigma, &curvature, structure, alpha);
         let diagonal: Vec<f64> = (0..size).map(|i| covariance[i * (size + 1)]).collect();
@@ -199,7 +202,10 @@ fn an_ascent_ends_at_the_mode() {
             scales: vec![0.3],
         };
         let mut weights = normals(layout.len(), 6);
-        let curvature = OutputCurvature::gaussian(&[0.3]);
+        let curvature = FisherInformation {
+            likelihood: &Gaussian,
+            scales: &[0.3],
+        };
         let fit = |weights: &[f64]| {
             let data = LaplaceData {
                 inputs: matrix(&own.x, ROWS, COLUMNS),
@@ -254,7 +260,10 @@ fn prior_precisions_maximise_the_marginal_likelihood() {
     let noise = normals(ROWS, 2);
     let mut own = Fitted::new(|f, row| f + 0.3 * noise[row]);
     let weights = normals(COLUMNS + 1, 4);
-    let curvature = OutputCurvature::gaussian(&[0.3]);
+    let curvature = FisherInformation {
+        likelihood: &Gaussian,
+        scales: &[0.3],
+    };
     for structure in structures() {
         let mut laplace = own.laplace(&weights, &Gaussian, 0.3, &curvature, structure, 1.0);
         let best = laplace
@@ -321,7 +330,10 @@ fn noise_and_precision_maximise_the_marginal_likelihood() {
         (own.y[r] - f).powi(2)
     };
     let residuals: f64 = (0..ROWS).map(residual).sum();
-    let curvature = OutputCurvature::gaussian(&[fitted]);
+    let curvature = FisherInformation {
+        likelihood: &Gaussian,
+        scales: &[fitted],
+    };
     let full = (HessianStructure::Full(u64::MAX), Subset::All);
     let mut laplace = own.laplace(&weights, &Gaussian, fitted, &curvature, full, 1.0);
     let sigma = laplace
@@ -398,7 +410,10 @@ fn logistic_regression() {
         if structure == HessianStructure::Kron {
             continue;
         }
-        let curvature = OutputCurvature::Bernoulli;
+        let curvature = FisherInformation {
+            likelihood: &Bernoulli,
+            scales: &[1.0],
+        };
         let at = (structure, subset);
         let laplace = own.laplace(&theta, &Bernoulli, 1.0, &curvature, at, alpha);
         let vector = normals(size, 9);

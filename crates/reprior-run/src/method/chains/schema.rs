@@ -1,6 +1,5 @@
 //! What chains on all data record.
 
-use reprior::model::likelihood::LikelihoodName;
 use reprior::network::{Composition, Layout};
 use reprior_io::run::{DataType, Draws, Schema};
 
@@ -52,16 +51,7 @@ pub fn schema(problem: &Problem, sizes: &Sizes) -> Schema {
         let variables = Transitions::variables();
         phases.push(group(settings, WARMUP, Some(draws), variables));
     }
-    let prediction = match settings.model.likelihood {
-        LikelihoodName::Gaussian => {
-            "mean of the function given this draw's inner weights, in the target's own units"
-        }
-        LikelihoodName::StudentT => "function of this draw, in the target's own units",
-        LikelihoodName::Categorical | LikelihoodName::Bernoulli => {
-            "logarithms of the class probabilities of this draw, in nats"
-        }
-        LikelihoodName::Poisson => "mean count of this draw",
-    };
+    let prediction = settings.model.likelihood.predicts();
     let spread = "standard deviation of the function given this draw's inner weights, without observation noise";
     let contents = Contents {
         tensors: &tensors(&problem.architecture),

@@ -1,6 +1,6 @@
 //! What does not go together in the settings of a Laplace approximation.
 
-use reprior::chain::SubsetChoice;
+use reprior::laplace::SubsetChoice;
 use reprior::model::likelihood::LikelihoodName;
 
 use crate::failure::Failure;

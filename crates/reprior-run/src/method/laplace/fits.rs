@@ -1,13 +1,12 @@
 //! What a run of a Laplace approximation keeps besides draws: predictions in closed form, and how the fit went.
 
-use reprior::chain::AroundMode;
-use reprior::laplace::{LayerCurvature, Structure};
-use reprior::metrics::Family;
+use reprior::laplace;
 use reprior_io::run::{DrawStore, Files, RunFolder, Values};
 
+use super::closed_form::Predictor;
+use super::kept::save;
 use crate::failure::Failure;
-use crate::method::minibatch::{Chains, MinibatchRecorder};
-use crate::predictive::Kind;
+use crate::method::minibatch::Chains;
 use crate::problem::Problem;
 use crate::stored::Stored;
 use crate::summary::{LaplaceFit, LeftOut};
@@ -16,15 +15,8 @@ use crate::summary::{LaplaceFit, LeftOut};
 pub const CLOSED_FORM: &str = "predictions_closed_form";
 /// The group with the weights that the network was linearised at.
 pub const MODES: &str = "modes";
-/// Numbers of covariances that are held at a time.
-const COVARIANCES: usize = 1 << 23;
 /// The file that says how the fits went.
 const FILE: &str = "laplace.json";
-
-/// Whether predictions of such targets have a closed form.
-pub fn has_closed_form(kind: Kind) -> bool {
-    matches!(kind, Kind::Probabilities | Kind::Real(Family::Gaussian))
-}
 
 /// Writes the fits, and predictions in closed form for the test rows.
 ///
@@ -39,8 +31,9 @@ pub fn finish<R: Stored>(
 ) -> Result<(), Failure> {
     let (mut means, mut variances) = (Vec::new(), Vec::new());
     let (mut modes, mut fits) = (Vec::<R>::new(), Vec::new());
-    for (chain, recorder) in chains.iter_mut() {
-        let found = chain.around_mode().map_err(Failure::run)?;
+    let mut predictor = Predictor::<R>::new(problem)?;
+    for (index, (chain, recorder)) in chains.iter_mut().enumerate() {
+        let found = chain.laplace().map_err(Failure::run)?;
         let Some((around, mode)) = found else {
             continue;
         };
@@ -49,7 +42,13 @@ pub fn finish<R: Stored>(
         };
         fits.push(fit);
         if is_linearised {
-            predict(problem, around, &mode, recorder, &mut means, &mut variances)?;
+            let fitted = around.fit(&mode).map_err(Failure::run)?;
+            if let (Some(predictor), Some(fitted)) = (&mut predictor, fitted) {
+                save(folder, index as u64, fitted)?;
+                let inputs = recorder.test_inputs().unwrap_or_default();
+                let to = [&mut means, &mut variances];
+                predictor.predict(fitted, index as u64, inputs, to)?;
+            }
             modes.extend_from_slice(&mode);
         }
     }
@@ -81,7 +80,10 @@ pub fn read(files: &Files) -> Vec<LaplaceFit> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<LaplaceFit>, Failure> {
+fn fit<R: Stored>(
+    around: &mut laplace::LaplaceFit<R>,
+    mode: &[R],
+) -> Result<Option<LaplaceFit>, Failure> {
     if around.fit(mode).map_err(Failure::run)?.is_none() {
         return Ok(None);
     }
@@ -94,11 +96,7 @@ fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<Lapla
         precisions.clone().fold(f64::INFINITY, f64::min),
         precisions.clone().fold(0.0, f64::max),
     ];
-    let (eigenpairs, unconverged, products) = match laplace.structure() {
-        Structure::Spectral(found) => (Some(found.values.len()), found.unconverged, found.products),
-        _ => (None, 0, 0),
-    };
-    let is_diagonal = |layer: &&LayerCurvature<R>| matches!(layer, LayerCurvature::Diagonal(_));
+    let report = laplace.report();
     Ok(Some(LaplaceFit {
         log_likelihood: laplace.log_likelihood(),
         log_marginal_likelihood: laplace.log_marginal_likelihood(),
@@ -113,68 +111,9 @@ fn fit<R: Stored>(around: &mut AroundMode<R>, mode: &[R]) -> Result<Option<Lapla
         }),
         parameters: laplace.precisions().len(),
         prior_precision: range,
-        eigenpairs,
-        unconverged,
-        products,
-        diagonal_layers: match laplace.structure() {
-            Structure::Kronecker(layers) => layers.iter().filter(is_diagonal).count(),
-            _ => 0,
-        },
+        eigenpairs: report.eigenpairs,
+        unconverged: report.unconverged,
+        products: report.products,
+        diagonal_layers: report.diagonal_layers,
     }))
-}
-
-/// Appends one chain's predictions in closed form, in the target's own units.
-fn predict<R: Stored>(
-    problem: &Problem,
-    around: &mut AroundMode<R>,
-    mode: &[R],
-    recorder: &MinibatchRecorder<R>,
-    means: &mut Vec<f64>,
-    variances: &mut Vec<f64>,
-) -> Result<(), Failure> {
-    let kind = problem.kind();
-    let Some(inputs) = recorder.test_inputs().filter(|_| has_closed_form(kind)) else {
-        return Ok(());
-    };
-    let (columns, outputs) = (
-        problem.description.columns,
-        problem.architecture.outputs.max(1),
-    );
-    // covariances of some rows at a time
-    let rows = (COVARIANCES / (outputs * outputs)).clamp(1, 1024);
-    for part in inputs.chunks(rows * columns) {
-        predict_some(problem, around, mode, part, means, variances)?;
-    }
-    Ok(())
-}
-
-/// The same for some rows.
-fn predict_some<R: Stored>(
-    problem: &Problem,
-    around: &mut AroundMode<R>,
-    mode: &[R],
-    inputs: &[R],
-    means: &mut Vec<f64>,
-    variances: &mut Vec<f64>,
-) -> Result<(), Failure> {
-    let kind = problem.kind();
-    let Some(found) = around.linearised(mode, inputs).map_err(Failure::run)? else {
-        return Ok(());
-    };
-    let count = found.outputs;
-    if kind == Kind::Probabilities {
-        let link = problem.settings.laplace.link();
-        let all = around.log_probabilities(&found, link);
-        means.extend(all.map_err(Failure::run)?);
-        return Ok(());
-    }
-    let maps = problem.output_maps();
-    for (f, map) in found.means.iter().zip(maps.iter().cycle()) {
-        means.push(map.restore(*f));
-    }
-    for covariance in found.covariances.chunks_exact(count * count) {
-        let own = covariance.iter().step_by(count + 1).zip(&maps);
-        variances.extend(own.map(|(variance, map)| variance * map.scale * map.scale));
-    }
-    Ok(())
 }

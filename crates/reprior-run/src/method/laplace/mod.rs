@@ -1,16 +1,20 @@
 //! Laplace approximations and diffusions: a network is trained by minibatches, and draws are made around its mode.
 
 mod check;
+mod closed_form;
 mod fits;
+mod kept;
 mod parts;
 mod warnings;
 
-use reprior::chain::{AroundMode, MinibatchChain};
+use reprior::chain::MinibatchChain;
+use reprior::laplace::LaplaceFit;
 use reprior::network::Layout;
 use reprior_io::run::{DataType, DrawStore, Group, Number, Selection, Variable};
 
-use self::fits::{CLOSED_FORM, MODES, has_closed_form};
-use self::parts::output_curvature;
+use self::closed_form::has_closed_form;
+use self::fits::{CLOSED_FORM, MODES};
+use self::kept::ClosedForm;
 use super::minibatch::{
     self, AfterTraining, Chains, Curvature, Predictor, Resolved, Trained, complete, resolve,
     static_metrics, summarise,
@@ -90,11 +94,15 @@ impl Laplace {
             })?;
             modes = found.values;
         }
-        Ok(Box::new(Predictor::<R> {
+        let draws = Predictor::<R> {
             problem,
             run,
             modes,
-        }))
+        };
+        match self.is_linearised(&problem.settings) {
+            true => ClosedForm::of(problem, draws),
+            false => Ok(Box::new(draws)),
+        }
     }
 }
 
@@ -107,19 +115,17 @@ impl AfterTraining for Laplace {
         let (settings, resolved) = (&trained.problem.settings, trained.resolved);
         let priors = &resolved.settings.priors;
         let draws = settings.laplace.draws(self.0, trained.layout, priors)?;
-        let curvature = output_curvature(&settings.model, &trained.data.scales)?;
-        let around = AroundMode::new(
+        let around = LaplaceFit::new(
             draws,
             trained.network,
             trained.data.clone(),
             trained.held_out.cloned(),
-            curvature,
             settings.laplace.curvature_rows.unwrap_or(usize::MAX),
             [resolved.settings.seed, trained.chain],
             trained.threads,
         );
         let around = around.map_err(Failure::request)?;
-        Ok(chain.with_draws_around_mode(match resolved.updates {
+        Ok(chain.with_laplace(match resolved.updates {
             // weights that were given stay where they are
             0 => around,
             _ => around.with_training(priors.clone(), evaluations(resolved.epochs)),
@@ -159,8 +165,8 @@ impl Family for Laplace {
         // a wrong request is refused before any training
         let layout = Layout::new(&problem.architecture);
         let priors = &resolved.settings.priors;
-        problem.settings.laplace.draws(self.0, &layout, priors)?;
-        output_curvature(&problem.settings.model, &[1.0]).map(|_| ())
+        let draws = problem.settings.laplace.draws(self.0, &layout, priors);
+        draws.map(|_| ())
     }
 
     fn plan(&self, problem: &Problem) -> Result<Plan, Failure> {
@@ -184,6 +190,10 @@ impl Family for Laplace {
                 _ => " ",
             },
             groups: self.groups(problem, &layout),
+            kept: match self.is_linearised(settings) && has_closed_form(problem.kind()) {
+                true => settings.laplace.kept_bytes(&layout, real, sizes),
+                false => 0,
+            },
         };
         minibatch::plan(problem, &resolved, curvature)
     }

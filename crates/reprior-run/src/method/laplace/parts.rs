@@ -1,19 +1,17 @@
 //! What the library's parts of a Laplace approximation or a diffusion are, and what they cost.
 
-use reprior::chain::{ModeDraws, PrecisionChoice, SubsetChoice, prior_precisions};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionKind, HessianStructure, Integrator, Lanczos,
-    OutputCurvature, PrecisionPer,
+    Decomposition, Diffusion, DiffusionKind, HessianStructure, Integrator, Lanczos, LaplaceMethod,
+    PrecisionChoice, PrecisionPer, SubsetChoice, prior_precisions,
 };
-use reprior::model::likelihood::LikelihoodName;
 use reprior::network::Layout;
 use reprior::stochastic::Prior;
 
 use crate::failure::Failure;
 use crate::method::plan::available_memory;
 use crate::settings::{
-    DiffusionName, EIGENVALUE_THRESHOLD, IntegratorName, LaplaceSettings, MinibatchMethod,
-    ModelSettings, Per, PriorPrecisionChoice as Precision, StructureName,
+    DiffusionName, EIGENVALUE_THRESHOLD, IntegratorName, LaplaceSettings, MinibatchMethod, Per,
+    PriorPrecisionChoice as Precision, StructureName,
 };
 
 impl LaplaceSettings {
@@ -34,7 +32,7 @@ impl LaplaceSettings {
         method: MinibatchMethod,
         layout: &Layout,
         priors: &[Prior],
-    ) -> Result<ModeDraws, Failure> {
+    ) -> Result<LaplaceMethod, Failure> {
         let given = |value: Precision| {
             match value {
             Precision::Number(value) => Ok(vec![value; layout.len()]),
@@ -54,7 +52,7 @@ impl LaplaceSettings {
                     "a diffusion has one prior precision for all weights: give --prior-precision a number, or train with --parametrisation ntk or --weight-decay",
                 ));
             }
-            return Ok(ModeDraws::Diffusion(Diffusion {
+            return Ok(LaplaceMethod::Diffusion(Diffusion {
                 kind: match self.diffusion.unwrap_or_default() {
                     DiffusionName::NonKernel => DiffusionKind::NonKernel,
                     DiffusionName::Kernel => DiffusionKind::Kernel,
@@ -70,7 +68,7 @@ impl LaplaceSettings {
                 decomposition: Decomposition::Lanczos(self.lanczos(first)),
             }));
         }
-        Ok(ModeDraws::Laplace {
+        Ok(LaplaceMethod::Approximation {
             structure: match self.hessian_structure.unwrap_or_default() {
                 StructureName::Kron => HessianStructure::Kron,
                 StructureName::Diag => HessianStructure::Diag,
@@ -173,30 +171,4 @@ impl LaplaceSettings {
             }
         }
     }
-}
-
-/// How −log p curves in the outputs.
-///
-/// # Errors
-/// A wrong request: a likelihood without one.
-pub fn output_curvature(
-    settings: &ModelSettings,
-    scales: &[f64],
-) -> Result<OutputCurvature, Failure> {
-    Ok(match settings.likelihood {
-        LikelihoodName::Gaussian => OutputCurvature::gaussian(scales),
-        LikelihoodName::StudentT => {
-            // its Fisher information
-            let nu = settings.degrees_of_freedom();
-            let factor = (nu + 1.0) / (nu + 3.0);
-            OutputCurvature::Constant(scales.iter().map(|s| factor / (s * s)).collect())
-        }
-        LikelihoodName::Categorical => OutputCurvature::Categorical,
-        LikelihoodName::Bernoulli => OutputCurvature::Bernoulli,
-        LikelihoodName::Poisson => {
-            return Err(Failure::request(
-                "Laplace approximations are for gaussian, student-t, categorical and bernoulli likelihoods",
-            ));
-        }
-    })
 }

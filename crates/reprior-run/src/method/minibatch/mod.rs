@@ -11,8 +11,7 @@ mod summary;
 
 pub use check::check;
 pub use plan::{Curvature, plan};
-pub use predict::Predictor;
-pub use record::MinibatchRecorder;
+pub use predict::{Predictor, noise};
 pub use resolve::{Resolved, complete, resolve};
 pub use run::{AfterTraining, Chains, Trained, network, sample};
 pub use summary::{static_metrics, summarise};

@@ -24,6 +24,8 @@ pub struct Curvature {
     pub per: &'static str,
     /// Groups of draws.
     pub groups: Vec<Group>,
+    /// Bytes that each chain keeps of it in the run folder.
+    pub kept: u64,
 }
 
 /// Numbers that a preconditioner keeps, and how its state is split.
@@ -115,6 +117,7 @@ pub fn plan(problem: &Problem, resolved: &Resolved, curvature: Curvature) -> Res
     plan.say("memory, shared", bytes(shared as f64));
     plan.say("memory, each chain", bytes(chain as f64));
     plan.say_memory("memory, in all");
+    plan.kept_bytes = curvature.kept;
     plan.say_disk(problem)?;
     if !curvature.per.is_empty() {
         plan.say("memory of the curvature", bytes(curvature.bytes as f64));

@@ -20,7 +20,7 @@ pub struct Predictor<'a, R> {
 }
 
 /// Squared noise scales of one draw, in the target's own units.
-fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<f64> {
+pub fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<f64> {
     let maps = problem.output_maps();
     if !settings.likelihood.has_scale() {
         return vec![0.0; spread];

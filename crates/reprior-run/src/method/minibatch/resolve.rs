@@ -2,7 +2,6 @@
 
 use reprior::chain::{Collection, MinibatchPlan, Schedule as Lengths};
 use reprior::model::Noise;
-use reprior::model::likelihood::LikelihoodName;
 use reprior::network::Layout;
 use reprior::stochastic::preconditioner::Decay;
 use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Prior};
@@ -69,7 +68,7 @@ impl Settings {
         }
         let collection = match method {
             _ if is_trajectory => Collection::Trajectory,
-            _ if is_around_mode => Collection::AroundMode,
+            _ if is_around_mode => Collection::Laplace,
             MinibatchMethod::Swag => {
                 let last = own.swag_updates.unwrap_or(lengths.warmup.div_ceil(4));
                 let every = updates_per_epoch.min((last / 2).max(1));
@@ -262,15 +261,16 @@ impl Settings {
             return if is_standard { 0.001 } else { 0.005 };
         }
         // over the curvature of −log p in the outputs: a quarter for classes, 1/σ²
-        let scale = match self.model.likelihood {
-            LikelihoodName::Gaussian | LikelihoodName::StudentT => match self.model.noise() {
+        let likelihood = self.model.likelihood;
+        let scale = match likelihood.family(self.model.degrees_of_freedom()) {
+            Some(_) if likelihood.has_scale() => match self.model.noise() {
                 Noise::Known(scales) => {
                     0.3 * scales.iter().fold(1.0, |least: f64, s| least.min(s * s))
                 }
                 Noise::Learned(prior) => 0.3 * prior.median.powi(2),
             },
-            LikelihoodName::Poisson => 0.1,
-            LikelihoodName::Categorical | LikelihoodName::Bernoulli => 1.0,
+            Some(_) => 0.1,
+            None => 1.0,
         };
         // weights of the standard parametrisation are smaller by about √width, steps of a gradient by its square
         let step = match own.preconditioner() {

@@ -3,8 +3,10 @@
 //! Targets are 0 and 1. log p = Σ y f − log(1 + e^f), gradient y − p. At f = 0 the Fisher information is ¼: pseudo-targets
 //! ±2 of variance 4.
 
-use super::{Approximation, Derivatives, Likelihood};
+use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, Named};
+use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::Stream;
+use crate::model::{Standardisation, Targets, targets};
 
 /// The logistic likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,6 +50,19 @@ impl Likelihood for Bernoulli {
         }
     }
 
+    /// p(1 − p) of each output.
+    fn curvature(&self, outputs: &[f64], _: &[f64], curvature: &mut Curvature) -> bool {
+        curvature.set_diagonal(outputs.iter().map(|&f| {
+            let p = probability(f);
+            p * (1.0 - p)
+        }));
+        true
+    }
+
+    fn moderate(&self, outputs: &mut [f64], variances: &[f64], _: &mut [f64]) {
+        moderate_logits(outputs, variances);
+    }
+
     fn mean(&self, outputs: &mut [f64]) {
         outputs.iter_mut().for_each(|f| *f = probability(*f));
     }
@@ -60,6 +75,37 @@ impl Likelihood for Bernoulli {
     fn simulate(&self, outputs: &[f64], _: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         for (y, &f) in targets.iter_mut().zip(outputs) {
             *y = f64::from(u8::from(stream.uniform() < probability(f)));
+        }
+    }
+}
+
+impl Named for Bernoulli {
+    const NAME: &str = "bernoulli";
+    const PREDICTS: &str = LOG_PROBABILITIES;
+
+    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+        match targets {
+            Targets::Classes { names, .. } if names.len() == 2 => Ok(Self),
+            Targets::Classes { names, .. } => Err(LikelihoodError::NeedsTwoClasses(names.len())),
+            Targets::Real { .. } => Err(LikelihoodError::NeedsClasses(LikelihoodName::Bernoulli)),
+        }
+    }
+
+    fn example(_: f64) -> Self {
+        Self
+    }
+
+    fn outputs(_: &Targets) -> usize {
+        1
+    }
+
+    /// 0 and 1.
+    fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
+        match targets {
+            Targets::Classes { labels, .. } => {
+                labels.iter().map(|&l| f64::from(l.min(1))).collect()
+            }
+            Targets::Real { .. } => targets::code(targets, standardisation),
         }
     }
 }

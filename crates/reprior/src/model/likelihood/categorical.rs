@@ -4,8 +4,11 @@
 //! is I/C − 11ᵀ/C²: 1/C in every direction but the constant one, which does not matter. So pseudo-targets C·y − 1 of
 //! variance C.
 
-use super::{Approximation, Derivatives, Likelihood};
+use super::curvature::exponentials;
+use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, Named};
+use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::{LogSum, Stream};
+use crate::model::{Standardisation, Targets, targets};
 
 /// The softmax likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,11 +51,52 @@ impl Likelihood for Categorical {
         }
     }
 
+    /// diag(p) − p·pᵀ.
+    fn curvature(&self, outputs: &[f64], _: &[f64], curvature: &mut Curvature) -> bool {
+        curvature.set_softmax(outputs);
+        true
+    }
+
+    fn moderate(&self, outputs: &mut [f64], variances: &[f64], _: &mut [f64]) {
+        moderate_logits(outputs, variances);
+    }
+
+    /// MacKay (1998), Hobbhahn, Kristiadi & Hennig (2022): the mean of a Dirichlet of parameters
+    /// (1 − 2/C + e^{m_k}/C²·Σ_l e^{−m_l})/Σ_kk, after m and Σ are conditioned on Σ_k f_k = 0.
+    fn bridge(&self, mean: &[f64], covariance: &[f64], out: &mut Vec<f64>) -> bool {
+        let (count, start) = (mean.len(), out.len());
+        let row_sum = |k: usize| covariance[k * count..(k + 1) * count].iter().sum::<f64>();
+        let total: f64 = covariance.iter().sum();
+        // conditioned on the sum of all logits, along which probabilities do not change
+        let shift = |k: usize| {
+            if total > 0.0 {
+                row_sum(k) / total
+            } else {
+                1.0 / count as f64
+            }
+        };
+        let sum: f64 = mean.iter().sum();
+        let logit = |k: usize| mean[k] - shift(k) * sum;
+        let inverse: f64 = (0..count).map(|k| (-logit(k)).exp()).sum();
+        let classes = count as f64;
+        out.extend((0..count).map(|k| {
+            let variance = covariance[k * (count + 1)] - shift(k) * row_sum(k);
+            let spread = logit(k).exp() / (classes * classes) * inverse;
+            (1.0 - 2.0 / classes + spread) / variance.max(f64::MIN_POSITIVE)
+        }));
+        let total: f64 = out[start..].iter().sum();
+        if total.is_finite() && total > 0.0 {
+            out[start..].iter_mut().for_each(|p| *p = (*p / total).ln());
+        } else {
+            out.truncate(start);
+            self.log_probabilities(mean, out);
+        }
+        true
+    }
+
     /// Class probabilities.
     fn mean(&self, outputs: &mut [f64]) {
-        let peak = outputs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        outputs.iter_mut().for_each(|f| *f = (*f - peak).exp());
-        let sum: f64 = outputs.iter().sum();
+        let sum = exponentials(outputs);
         outputs.iter_mut().for_each(|f| *f /= sum);
     }
 
@@ -74,6 +118,34 @@ impl Likelihood for Categorical {
             }
             rest -= probability;
         }
+    }
+}
+
+impl Named for Categorical {
+    const NAME: &str = "categorical";
+    const PREDICTS: &str = LOG_PROBABILITIES;
+
+    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+        match targets {
+            Targets::Classes { .. } => Ok(Self),
+            Targets::Real { .. } => Err(LikelihoodError::NeedsClasses(LikelihoodName::Categorical)),
+        }
+    }
+
+    fn example(_: f64) -> Self {
+        Self
+    }
+
+    /// One-hot.
+    fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
+        let Targets::Classes { labels, names } = targets else {
+            return targets::code(targets, standardisation);
+        };
+        let one_hot = |class: usize| {
+            let is_class = move |&label: &u32| f64::from(u8::from(label as usize == class));
+            labels.iter().map(is_class)
+        };
+        (0..names.len()).flat_map(one_hot).collect()
     }
 }
 

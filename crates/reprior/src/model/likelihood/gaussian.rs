@@ -2,8 +2,11 @@
 //!
 //! log p = Σ −½(y − f)²/σ² − log σ − ½ log 2π; the last is left out where samplers ask.
 
-use super::{Approximation, Derivatives, Likelihood};
+use super::name::{LikelihoodError, Named};
+use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
+use crate::metrics::Family;
+use crate::model::Targets;
 
 /// The Gaussian likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,10 +55,27 @@ impl Likelihood for Gaussian {
         }
     }
 
+    /// 1/σ² of each output.
+    fn curvature(&self, _: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
+        curvature.set_diagonal(scales.iter().map(|sigma| sigma.powi(-2)));
+        true
+    }
+
+    /// Exact: N(f, σ² + v).
+    fn moderate(&self, _: &mut [f64], variances: &[f64], scales: &mut [f64]) {
+        for (sigma, variance) in scales.iter_mut().zip(variances) {
+            *sigma = (*sigma * *sigma + variance).sqrt();
+        }
+    }
+
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         for ((y, f), scale) in targets.iter_mut().zip(outputs).zip(scales) {
             *y = f + scale * stream.normal();
         }
+    }
+
+    fn family(&self) -> Option<Family> {
+        Some(Family::NORMAL)
     }
 
     fn is_gaussian(&self) -> bool {
@@ -72,8 +92,24 @@ pub(super) fn mean_square(scales: &[f64]) -> f64 {
     scales.iter().map(|scale| scale * scale).sum::<f64>() / scales.len() as f64
 }
 
+impl Named for Gaussian {
+    const NAME: &str = "gaussian";
+    const PREDICTS: &str =
+        "mean of the function given this draw's inner weights, in the target's own units";
+
+    fn of_targets(_: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+        Ok(Self)
+    }
+
+    fn example(_: f64) -> Self {
+        Self
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::TAU;
+
     use super::super::check;
     use super::*;
 
@@ -82,5 +118,21 @@ mod tests {
         check::consistent(&Gaussian, &[0.3, -1.0, 2.0, 0.1, 0.0, 0.7], 2);
         check::approximated(&Gaussian, 2);
         check::normalised(&Gaussian, false);
+    }
+
+    /// ∫ N(y; f, σ²) N(f; m, v) df, by quadrature.
+    #[test]
+    fn uncertain_outputs_widen_the_scale() {
+        let (y, m, v, sigma) = (1.3, 0.4, 0.5_f64, 0.7);
+        let own = |f: f64| (-(f - m).powi(2) / (2.0 * v)).exp() / (TAU * v).sqrt();
+        let density = |y: f64, f: f64, sigma: f64| {
+            let value = Gaussian.log_density(&[y], &[f], &[sigma], None);
+            (value + Gaussian.left_out(1)).exp()
+        };
+        let nodes = (-8000..8000).map(|i| f64::from(i) * 1e-3);
+        let integral: f64 = nodes.map(|f| own(f) * density(y, f, sigma) * 1e-3).sum();
+        let (mut outputs, mut scales) = ([m], [sigma]);
+        Gaussian.moderate(&mut outputs, &[v], &mut scales);
+        assert!((density(y, outputs[0], scales[0]) - integral).abs() < 1e-9);
     }
 }

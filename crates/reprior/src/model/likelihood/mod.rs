@@ -1,4 +1,6 @@
-//! Likelihoods: how targets depend on the network's outputs. One file each; a new one is one more file.
+//! Likelihoods: how targets depend on the network's outputs. One file each, with all that is the likelihood's own: density,
+//! derivatives, curvature, links, the family of predictions, how targets are coded. A new one is one more file, and a line in
+//! `name.rs` for its name.
 //!
 //! | name | y given f | targets |
 //! |---|---|---|
@@ -16,6 +18,7 @@
 
 mod bernoulli;
 mod categorical;
+mod curvature;
 mod gaussian;
 mod name;
 mod poisson;
@@ -24,9 +27,11 @@ mod student_t;
 use std::fmt;
 
 use crate::compute::Stream;
+use crate::metrics::Family;
 
 pub use bernoulli::Bernoulli;
 pub use categorical::Categorical;
+pub use curvature::Curvature;
 pub use gaussian::Gaussian;
 pub use name::{LikelihoodError, LikelihoodName};
 pub use poisson::Poisson;
@@ -54,12 +59,34 @@ pub trait Likelihood: fmt::Debug + Send + Sync {
     /// The Gaussian approximation at outputs of zero.
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation;
 
+    /// The Fisher information of the outputs of one row, which Laplace approximations are made of; whether there is one. Without it
+    /// they are refused.
+    fn curvature(&self, _outputs: &[f64], _scales: &[f64], _curvature: &mut Curvature) -> bool {
+        false
+    }
+
+    /// Takes in that the outputs of one row are f ~ N(`outputs`, diag(`variances`)): p(y | f) at `outputs` and `scales` is then
+    /// E[p(y | f)], or close to it. Without more the outputs stay as they are.
+    fn moderate(&self, _outputs: &mut [f64], _variances: &[f64], _scales: &mut [f64]) {}
+
+    /// Appends the logarithms of E[p(class | f)] for f ~ N(`mean`, `covariance`) (C × C) of one row by the Laplace bridge; whether
+    /// there is one.
+    fn bridge(&self, _mean: &[f64], _covariance: &[f64], _out: &mut Vec<f64>) -> bool {
+        false
+    }
+
     /// E[y | f] of one row, in place of its outputs f.
     fn mean(&self, _outputs: &mut [f64]) {}
 
     /// Appends the logarithms of the classes' probabilities at the outputs f of one row, exact however small they are;
     /// nothing where targets are no classes.
     fn log_probabilities(&self, _outputs: &[f64], _out: &mut Vec<f64>) {}
+
+    /// The distribution of one real target given [`mean`](Self::mean) of its output and σ²; none where targets are classes, whose
+    /// probabilities [`log_probabilities`](Self::log_probabilities) gives.
+    fn family(&self) -> Option<Family> {
+        None
+    }
 
     /// Draws the targets of one row.
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]);
@@ -91,6 +118,14 @@ pub struct Approximation {
     pub targets: Vec<f64>,
     /// Of every entry, positive.
     pub variance: f64,
+}
+
+/// The probit approximation of the logistic function's mean: f/√(1 + π/8·v) in place of f ~ N(f, v) (Spiegelhalter & Lauritzen
+/// 1990; MacKay 1992).
+fn moderate_logits(outputs: &mut [f64], variances: &[f64]) {
+    for (f, variance) in outputs.iter_mut().zip(variances) {
+        *f /= (1.0 + std::f64::consts::PI / 8.0 * variance.max(0.0)).sqrt();
+    }
 }
 
 #[cfg(test)]
@@ -158,10 +193,16 @@ pub(crate) mod check {
                 "{likelihood:?} scale"
             );
         }
-        // 40,000 simulated rows: scores are zero on average, targets have the mean that they should
+        // 40,000 simulated rows: scores are zero on average, targets have the mean that they should, and the mean of the scores'
+        // products is the curvature
         let row: Vec<f64> = (0..outputs).map(|j| f[j * rows]).collect();
         let mut mean = row.clone();
         likelihood.mean(&mut mean);
+        let mut information = vec![0.0; outputs * outputs];
+        let mut curvature = Curvature::default();
+        assert!(likelihood.curvature(&row, &scales, &mut curvature));
+        curvature.add_matrix(&mut information);
+        let mut products = vec![[0.0; 2]; outputs * outputs];
         let (count, mut y) = (40_000, vec![0.0; outputs]);
         let (mut sums, mut squares) = (vec![0.0; 2 * outputs], vec![0.0; 2 * outputs]);
         for _ in 0..count {
@@ -172,6 +213,11 @@ pub(crate) mod check {
                 log_scales: &mut by_scale,
             };
             likelihood.log_density(&y, &row, &scales, Some(derivatives));
+            for (at, [sum, square]) in products.iter_mut().enumerate() {
+                let excess = score[at / outputs] * score[at % outputs] - information[at];
+                *sum += excess;
+                *square += excess * excess;
+            }
             for j in 0..outputs {
                 for (at, value) in [(j, score[j]), (outputs + j, y[j] - mean[j])] {
                     sums[at] += value;
@@ -182,6 +228,11 @@ pub(crate) mod check {
         for (sum, square) in sums.iter().zip(&squares) {
             let z = sum / square.sqrt();
             assert!(z.abs() < 4.5, "{likelihood:?}: {z}");
+        }
+        for [sum, square] in products {
+            // a sum of rounding where the products do not vary
+            let z = sum / square.sqrt().max(1e-6);
+            assert!(z.abs() < 4.5, "{likelihood:?}: curvature {z}");
         }
     }
 

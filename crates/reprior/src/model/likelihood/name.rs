@@ -1,4 +1,5 @@
-//! Likelihoods by name, for the data at hand: whether they fit, how targets are coded, how many outputs a network needs.
+//! Likelihoods by name, for the data at hand: whether they fit, how targets are coded, how many outputs a network needs. What is
+//! said of each is in its own file ([`Named`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +9,79 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
+use crate::metrics::Family;
 use crate::model::{Standardisation, Targets, targets};
 
-/// A likelihood's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LikelihoodName {
+/// What a likelihood of the library's says of itself for data, or before there are any.
+pub(super) trait Named: Likelihood + Sized + 'static {
+    /// Its name in settings.
+    const NAME: &str;
+
+    /// What a draw predicts.
+    const PREDICTS: &str;
+
+    /// The likelihood of these training targets; `degrees_of_freedom` is of `student-t`.
+    fn of_targets(targets: &Targets, degrees_of_freedom: f64) -> Result<Self, LikelihoodError>;
+
+    /// One for no data in particular.
+    fn example(degrees_of_freedom: f64) -> Self;
+
+    /// Outputs that a network for these targets needs.
+    fn outputs(targets: &Targets) -> usize {
+        targets.outputs()
+    }
+
+    /// Training targets as the likelihood sees them, column-major rows × outputs.
+    fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
+        targets::code(targets, standardisation)
+    }
+}
+
+/// What draws of classes predict.
+pub(super) const LOG_PROBABILITIES: &str =
+    "logarithms of the class probabilities of this draw, in nats";
+
+/// [`Named`] without a type.
+struct Entry {
+    name: &'static str,
+    predicts: &'static str,
+    of_targets: fn(&Targets, f64) -> Result<Arc<dyn Likelihood>, LikelihoodError>,
+    example: fn(f64) -> Arc<dyn Likelihood>,
+    outputs: fn(&Targets) -> usize,
+    code: fn(&Targets, &Standardisation) -> Vec<f64>,
+}
+
+impl Entry {
+    const fn of<L: Named>() -> Self {
+        Self {
+            name: L::NAME,
+            predicts: L::PREDICTS,
+            of_targets: |targets, degrees| Ok(Arc::new(L::of_targets(targets, degrees)?)),
+            example: |degrees| Arc::new(L::example(degrees)),
+            outputs: L::outputs,
+            code: L::code,
+        }
+    }
+}
+
+/// Makes [`LikelihoodName`] of the types' names, with an [`Entry`] of each.
+macro_rules! register {
+    ($($(#[$about:meta])* $name:ident,)*) => {
+        /// A likelihood's name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum LikelihoodName {
+            $($(#[$about])* $name,)*
+        }
+
+        /// In the order of the names.
+        const ENTRIES: &[(LikelihoodName, Entry)] =
+            &[$((LikelihoodName::$name, Entry::of::<$name>()),)*];
+    };
+}
+
+// one line for each likelihood; its file says the rest
+register! {
     /// N(f, σ²); classes are regressed on as e_c − 1/C.
     #[default]
     Gaussian,
@@ -57,8 +125,15 @@ pub enum LikelihoodError {
 }
 
 impl LikelihoodName {
+    fn entry(self) -> &'static Entry {
+        &ENTRIES[self as usize].1
+    }
+
     /// Every name, for messages.
-    pub const NAMES: &'static str = "gaussian, categorical, bernoulli, student-t, poisson";
+    pub fn names() -> String {
+        let names: Vec<&str> = ENTRIES.iter().map(|(_, entry)| entry.name).collect();
+        names.join(", ")
+    }
 
     /// The likelihood of these training targets; `degrees_of_freedom` is of `student-t`.
     ///
@@ -69,109 +144,64 @@ impl LikelihoodName {
         targets: &Targets,
         degrees_of_freedom: f64,
     ) -> Result<Arc<dyn Likelihood>, LikelihoodError> {
-        match (self, targets) {
-            (Self::Gaussian, _) => Ok(Arc::new(Gaussian)),
-            (Self::StudentT, Targets::Real { .. }) => StudentT::new(degrees_of_freedom)
-                .map(|law| Arc::new(law) as Arc<dyn Likelihood>)
-                .ok_or(LikelihoodError::DegreesOfFreedom(degrees_of_freedom)),
-            (Self::Poisson, Targets::Real { values, names }) => {
-                let is_count = |y: f64| y >= 0.0 && y.fract() == 0.0 && y.is_finite();
-                if let Some(at) = values.iter().position(|&y| !is_count(y)) {
-                    return Err(LikelihoodError::NotACount {
-                        row: at / names.len(),
-                        value: values[at],
-                    });
-                }
-                let counts = column_major(values, names.len());
-                let law = Poisson::of_counts(&counts, names.len());
-                law.map(|law| Arc::new(law) as Arc<dyn Likelihood>).ok_or(
-                    LikelihoodError::NotACount {
-                        row: 0,
-                        value: f64::NAN,
-                    },
-                )
-            }
-            (Self::StudentT | Self::Poisson, Targets::Classes { .. }) => {
-                Err(LikelihoodError::NeedsReal(self))
-            }
-            (Self::Categorical | Self::Bernoulli, Targets::Real { .. }) => {
-                Err(LikelihoodError::NeedsClasses(self))
-            }
-            (Self::Categorical, Targets::Classes { .. }) => Ok(Arc::new(Categorical)),
-            (Self::Bernoulli, Targets::Classes { names, .. }) if names.len() == 2 => {
-                Ok(Arc::new(Bernoulli))
-            }
-            (Self::Bernoulli, Targets::Classes { names, .. }) => {
-                Err(LikelihoodError::NeedsTwoClasses(names.len()))
-            }
-        }
+        (self.entry().of_targets)(targets, degrees_of_freedom)
     }
 
     /// Outputs that a network for these targets needs.
     pub fn outputs(self, targets: &Targets) -> usize {
-        match self {
-            Self::Bernoulli => 1,
-            _ => targets.outputs(),
-        }
-    }
-
-    /// Whether there is a noise scale σ.
-    pub fn has_scale(self) -> bool {
-        matches!(self, Self::Gaussian | Self::StudentT)
+        (self.entry().outputs)(targets)
     }
 
     /// Training targets as the likelihood sees them, column-major rows × outputs.
     pub fn code(self, targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
-        match (self, targets) {
-            (Self::Poisson, Targets::Real { values, names }) => column_major(values, names.len()),
-            (Self::Categorical, Targets::Classes { labels, names }) => {
-                let one_hot = |class: usize| {
-                    let is_class = move |&label: &u32| f64::from(u8::from(label as usize == class));
-                    labels.iter().map(is_class)
-                };
-                (0..names.len()).flat_map(one_hot).collect()
-            }
-            (Self::Bernoulli, Targets::Classes { labels, .. }) => labels
-                .iter()
-                .map(|&label| f64::from(label.min(1)))
-                .collect(),
-            _ => targets::code(targets, standardisation),
-        }
+        (self.entry().code)(targets, standardisation)
+    }
+
+    /// One for no data in particular.
+    fn example(self, degrees_of_freedom: f64) -> Arc<dyn Likelihood> {
+        (self.entry().example)(degrees_of_freedom)
+    }
+
+    /// Whether there is a noise scale σ, in units of standardised targets.
+    pub fn has_scale(self) -> bool {
+        self.example(1.0).has_scale()
+    }
+
+    /// Whether y ~ N(f, σ²).
+    pub fn is_gaussian(self) -> bool {
+        self.example(1.0).is_gaussian()
+    }
+
+    /// The distribution of one real target given its output; none where the likelihood gives probabilities of classes.
+    pub fn family(self, degrees_of_freedom: f64) -> Option<Family> {
+        self.example(degrees_of_freedom).family()
+    }
+
+    /// What a draw predicts, in words.
+    pub fn predicts(self) -> &'static str {
+        self.entry().predicts
     }
 }
 
 /// Row-major values column by column.
-fn column_major(values: &[f64], columns: usize) -> Vec<f64> {
+pub(super) fn column_major(values: &[f64], columns: usize) -> Vec<f64> {
     let column = |j: usize| values.iter().skip(j).step_by(columns).copied();
     (0..columns).flat_map(column).collect()
 }
 
 impl fmt::Display for LikelihoodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Gaussian => "gaussian",
-            Self::Categorical => "categorical",
-            Self::Bernoulli => "bernoulli",
-            Self::StudentT => "student-t",
-            Self::Poisson => "poisson",
-        })
+        f.write_str(self.entry().name)
     }
 }
 
 impl FromStr for LikelihoodName {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "gaussian" => Ok(Self::Gaussian),
-            "categorical" => Ok(Self::Categorical),
-            "bernoulli" => Ok(Self::Bernoulli),
-            "student-t" => Ok(Self::StudentT),
-            "poisson" => Ok(Self::Poisson),
-            _ => Err(format!(
-                "unknown likelihood `{text}`: use one of {}",
-                Self::NAMES
-            )),
-        }
+        let found = ENTRIES.iter().find(|(_, entry)| entry.name == text);
+        found
+            .map(|(name, _)| *name)
+            .ok_or_else(|| format!("unknown likelihood `{text}`: use one of {}", Self::names()))
     }
 }
 
@@ -243,5 +273,16 @@ mod tests {
             [1.0, 0.0, 0.0, 1.0]
         );
         assert_eq!(code(LikelihoodName::Bernoulli, &classes(2)), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn names_are_read_back_as_in_settings() {
+        for (name, _) in ENTRIES {
+            assert_eq!(name.to_string().parse(), Ok(*name));
+            let written = serde_json::to_string(name).unwrap();
+            assert_eq!(written, format!("\"{name}\""));
+        }
+        let message = "unknown likelihood `probit`: use one of gaussian, categorical, bernoulli, student-t, poisson";
+        assert_eq!("probit".parse::<LikelihoodName>(), Err(message.to_owned()));
     }
 }

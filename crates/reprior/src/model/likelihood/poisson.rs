@@ -6,8 +6,11 @@
 
 use rand_distr::{Distribution, Poisson as PoissonLaw};
 
-use super::{Approximation, Derivatives, Likelihood};
+use super::name::{LikelihoodError, LikelihoodName, Named, column_major};
+use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
+use crate::metrics::{Family, Law, poisson};
+use crate::model::{Standardisation, Targets, targets};
 
 /// The Poisson likelihood with a logarithmic link.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +73,20 @@ impl Likelihood for Poisson {
         }
     }
 
+    /// m·e^f of each output.
+    fn curvature(&self, outputs: &[f64], _: &[f64], curvature: &mut Curvature) -> bool {
+        let pairs = outputs.iter().zip(&self.means);
+        curvature.set_diagonal(pairs.map(|(f, mean)| mean * f.exp()));
+        true
+    }
+
+    /// The mean count is that of f ~ N(f, v): m·e^{f + v/2}.
+    fn moderate(&self, outputs: &mut [f64], variances: &[f64], _: &mut [f64]) {
+        for (f, variance) in outputs.iter_mut().zip(variances) {
+            *f += 0.5 * variance;
+        }
+    }
+
     /// Rates m·e^f.
     fn mean(&self, outputs: &mut [f64]) {
         for (f, mean) in outputs.iter_mut().zip(&self.means) {
@@ -77,11 +94,75 @@ impl Likelihood for Poisson {
         }
     }
 
+    fn family(&self) -> Option<Family> {
+        Some(Family::new(&PoissonFamily, 0.0))
+    }
+
     fn simulate(&self, outputs: &[f64], _: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         for ((y, f), mean) in targets.iter_mut().zip(outputs).zip(&self.means) {
             let law = PoissonLaw::new(mean * f.exp());
             *y = law.map_or(0.0, |law| law.sample(stream.generator()));
         }
+    }
+}
+
+impl Named for Poisson {
+    const NAME: &str = "poisson";
+    const PREDICTS: &str = "mean count of this draw";
+
+    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+        let Targets::Real { values, names } = targets else {
+            return Err(LikelihoodError::NeedsReal(LikelihoodName::Poisson));
+        };
+        let is_count = |y: f64| y >= 0.0 && y.fract() == 0.0 && y.is_finite();
+        if let Some(at) = values.iter().position(|&y| !is_count(y)) {
+            return Err(LikelihoodError::NotACount {
+                row: at / names.len(),
+                value: values[at],
+            });
+        }
+        let counts = column_major(values, names.len());
+        Self::of_counts(&counts, names.len()).ok_or(LikelihoodError::NotACount {
+            row: 0,
+            value: f64::NAN,
+        })
+    }
+
+    fn example(_: f64) -> Self {
+        Self { means: vec![1.0] }
+    }
+
+    /// The counts themselves.
+    fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
+        match targets {
+            Targets::Real { values, names } => column_major(values, names.len()),
+            Targets::Classes { .. } => targets::code(targets, standardisation),
+        }
+    }
+}
+
+/// Counts of mean m; v is not used.
+struct PoissonFamily;
+
+impl Law for PoissonFamily {
+    fn name(&self) -> &'static str {
+        "poisson"
+    }
+
+    fn log_density(&self, _: f64, y: f64, [m, _]: [f64; 2]) -> f64 {
+        poisson::log_probability(y, m)
+    }
+
+    fn cdf(&self, _: f64, y: f64, [m, _]: [f64; 2]) -> f64 {
+        poisson::cdf(y, m)
+    }
+
+    fn variance(&self, _: f64, [m, _]: [f64; 2]) -> f64 {
+        m
+    }
+
+    fn is_discrete(&self) -> bool {
+        true
     }
 }
 
@@ -106,5 +187,42 @@ mod tests {
         // a rate that is too large to be a number is no density
         let value = law.log_density(&[1.0, 1.0], &[1e6, 0.0], &[1.0; 2], None);
         assert_eq!(value, f64::NEG_INFINITY);
+    }
+
+    /// E[m·e^f] of f ~ N(0.3, 0.5), by quadrature.
+    #[test]
+    fn uncertain_outputs_raise_the_mean() {
+        let law = Poisson::new(vec![2.5]).unwrap();
+        let own = |f: f64| (-(f - 0.3).powi(2)).exp() / std::f64::consts::PI.sqrt();
+        let nodes = (-8000..8000).map(|i| f64::from(i) * 1e-3);
+        let integral: f64 = nodes.map(|f| own(f) * 2.5 * f.exp() * 1e-3).sum();
+        let mut f = [0.3];
+        law.moderate(&mut f, &[0.5], &mut []);
+        law.mean(&mut f);
+        assert!((f[0] - integral).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_family_is_that_of_tables_and_of_the_likelihood() {
+        let law = Poisson::new(vec![2.5]).unwrap();
+        let family = law.family().unwrap();
+        // e^{−2.5}(1 + 2.5 + 3.125)
+        let exact = (-2.5_f64).exp() * 6.625;
+        assert!((family.cdf(2.0, 2.5, 1.0) - exact).abs() < 1e-15);
+        assert!((family.cdf(2.9, 2.5, 1.0) - exact).abs() < 1e-15);
+        assert_eq!(family.cdf(-0.5, 2.5, 1.0), 0.0);
+        // both tails agree about the middle
+        for m in [0.3, 7.5, 1e4] {
+            let mut sum = 0.0;
+            for i in 0..=(2.0 * m) as u32 {
+                sum += family.log_density(f64::from(i), m, 1.0).exp();
+                let found = family.cdf(f64::from(i), m, 1.0);
+                assert!((found - sum).abs() < 1e-10, "{m} {i}: {found} {sum}");
+            }
+        }
+        let mut mean = [0.4];
+        law.mean(&mut mean);
+        let value = law.log_density(&[4.0], &[0.4], &[1.0], None) + law.left_out(1);
+        assert!((family.log_density(4.0, mean[0], 1.0) - value).abs() < 1e-12);
     }
 }

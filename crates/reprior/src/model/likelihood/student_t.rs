@@ -6,8 +6,12 @@
 use rand_distr::{Distribution, StudentT as StudentLaw};
 
 use super::gaussian::mean_square;
-use super::{Approximation, Derivatives, Likelihood};
+use super::name::{LikelihoodError, LikelihoodName, Named};
+use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
+use crate::diagnostics::beta;
+use crate::metrics::{Family, Law};
+use crate::model::Targets;
 
 /// The Student-t likelihood.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,6 +76,14 @@ impl Likelihood for StudentT {
         }
     }
 
+    /// (ν + 1)/((ν + 3)σ²) of each output.
+    fn curvature(&self, _: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
+        let nu = self.degrees_of_freedom;
+        let factor = (nu + 1.0) / (nu + 3.0);
+        curvature.set_diagonal(scales.iter().map(|sigma| factor / (sigma * sigma)));
+        true
+    }
+
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         for ((y, f), scale) in targets.iter_mut().zip(outputs).zip(scales) {
             // ν is checked in `new`
@@ -81,8 +93,60 @@ impl Likelihood for StudentT {
         }
     }
 
+    fn family(&self) -> Option<Family> {
+        Some(Family::new(&StudentTLaw, self.degrees_of_freedom))
+    }
+
     fn has_scale(&self) -> bool {
         true
+    }
+}
+
+impl Named for StudentT {
+    const NAME: &str = "student-t";
+    const PREDICTS: &str = "function of this draw, in the target's own units";
+
+    fn of_targets(targets: &Targets, degrees_of_freedom: f64) -> Result<Self, LikelihoodError> {
+        match targets {
+            Targets::Real { .. } => Self::new(degrees_of_freedom)
+                .ok_or(LikelihoodError::DegreesOfFreedom(degrees_of_freedom)),
+            Targets::Classes { .. } => Err(LikelihoodError::NeedsReal(LikelihoodName::StudentT)),
+        }
+    }
+
+    fn example(degrees_of_freedom: f64) -> Self {
+        Self { degrees_of_freedom }
+    }
+}
+
+/// m + √v·t_ν: mean m, variance vν/(ν − 2), infinite for ν ≤ 2.
+struct StudentTLaw;
+
+impl Law for StudentTLaw {
+    fn name(&self) -> &'static str {
+        "student-t"
+    }
+
+    fn log_density(&self, nu: f64, y: f64, [m, v]: [f64; 2]) -> f64 {
+        let deviation = y - m;
+        libm::lgamma(0.5 * (nu + 1.0))
+            - libm::lgamma(0.5 * nu)
+            - 0.5 * (nu * std::f64::consts::PI * v).ln()
+            - 0.5 * (nu + 1.0) * (deviation * deviation / (nu * v)).ln_1p()
+    }
+
+    fn cdf(&self, nu: f64, y: f64, [m, v]: [f64; 2]) -> f64 {
+        let x = (y - m) / v.sqrt();
+        let tail = 0.5 * beta::cdf(nu / (nu + x * x), 0.5 * nu, 0.5);
+        if x > 0.0 { 1.0 - tail } else { tail }
+    }
+
+    fn variance(&self, nu: f64, [_, v]: [f64; 2]) -> f64 {
+        if nu > 2.0 {
+            v * nu / (nu - 2.0)
+        } else {
+            f64::INFINITY
+        }
     }
 }
 
@@ -107,5 +171,33 @@ mod tests {
         let gaussian =
             super::super::Gaussian.log_density(&y, &f, &s, None) - std::f64::consts::TAU.ln();
         assert!((wide.log_density(&y, &f, &s, None) - gaussian).abs() < 1e-5);
+    }
+
+    fn family(nu: f64) -> Family {
+        StudentT::new(nu).unwrap().family().unwrap()
+    }
+
+    #[test]
+    fn distribution_functions_are_those_of_tables() {
+        // t with 4 degrees of freedom: the 95 % point is 2.131847; with 1, the quartile is 1
+        assert!((family(4.0).cdf(2.131_846_786, 0.0, 1.0) - 0.95).abs() < 1e-9);
+        assert!((family(1.0).cdf(3.0 - 2.0, 3.0, 4.0) - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_family_with_many_degrees_is_normal() {
+        for y in [-2.0, 0.3, 4.0] {
+            let (t, g) = (family(1e8), Family::NORMAL);
+            assert!((t.cdf(y, 0.5, 2.0) - g.cdf(y, 0.5, 2.0)).abs() < 1e-7);
+            assert!((t.log_density(y, 0.5, 2.0) - g.log_density(y, 0.5, 2.0)).abs() < 1e-6);
+        }
+    }
+
+    /// The family is the likelihood itself, constants included.
+    #[test]
+    fn the_family_has_the_density_of_the_likelihood() {
+        let law = StudentT::new(3.5).unwrap();
+        let value = law.log_density(&[1.7], &[0.4], &[0.6], None) + law.left_out(1);
+        assert!((family(3.5).log_density(1.7, 0.4, 0.36) - value).abs() < 1e-12);
     }
 }

@@ -51,6 +51,11 @@ impl<R: Real> Layer<R> {
     fn parameters(&self) -> usize {
         self.rows() * self.units()
     }
+
+    /// Its first `columns` columns: with the constant one if the layer above has a bias.
+    fn inputs(&self, rows: usize, columns: usize) -> Matrix<'_, R> {
+        matrix(&self.output[..rows * columns], rows, columns)
+    }
 }
 
 impl<R: Real> HiddenLayers<R> {
@@ -101,7 +106,7 @@ impl<R: Real> HiddenLayers<R> {
             };
             let own = end - layer.parameters()..end;
             let delta = matrix(delta, rows, units);
-            let inputs = matrix(&below.output, rows, layer.rows());
+            let inputs = below.inputs(rows, layer.rows());
             let out = matrix_mut(&mut gradient[own.clone()], layer.rows(), units);
             multiply(out, false, layer.factor(), inputs.transpose(), delta);
             let fan_in = layer.shape.fan_in;
@@ -169,7 +174,7 @@ impl<R: Real> Plan<R> for HiddenLayers<R> {
                 if let Some(below) = below.last() {
                     let (own, above) = weights.split_at(parameters[0] * parameters[1]);
                     weights = above;
-                    let inputs = matrix(&below.output, rows, parameters[0]);
+                    let inputs = below.inputs(rows, parameters[0]);
                     let w = matrix(own, parameters[0], parameters[1]);
                     multiply(out, false, factor, inputs, w);
                 } else {

@@ -97,10 +97,7 @@ impl LaplaceSettings {
         let structure = self.hessian_structure.unwrap_or_default();
         let has_rank = is_diffusion || (is_laplace && structure == StructureName::LowRank);
         let is_linearised = is_laplace && self.pred_type.unwrap_or_default() == PredictionType::Glm;
-        let has_classes = matches!(
-            likelihood,
-            LikelihoodName::Categorical | LikelihoodName::Bernoulli
-        );
+        let has_classes = likelihood.family(1.0).is_none();
         let rule = |flags, is_taken, whose| Rule {
             flags,
             is_taken,
@@ -149,10 +146,7 @@ impl LaplaceSettings {
             let structure = *self.hessian_structure.get_or_insert_default();
             self.subset_of_weights
                 .get_or_insert(Subset(SubsetChoice::All));
-            let has_classes = matches!(
-                likelihood,
-                LikelihoodName::Categorical | LikelihoodName::Bernoulli
-            );
+            let has_classes = likelihood.family(1.0).is_none();
             if *self.pred_type.get_or_insert_default() == PredictionType::Glm && has_classes {
                 self.link_approx.get_or_insert_default();
             }

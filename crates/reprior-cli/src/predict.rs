@@ -3,7 +3,7 @@
 use reprior_io::data::load_inputs;
 use reprior_io::run::atomic;
 use reprior_run::words::number;
-use reprior_run::{DataDescription, Failure, Found, Predictor, Request, Rows, rotated};
+use reprior_run::{DataDescription, Failure, PredictionReport, Predictor, Request, Rows, rotated};
 
 use crate::arguments::PredictArguments;
 use crate::table::{bytes_to_stdout, to_stderr};
@@ -44,7 +44,11 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
 }
 
 /// Says what was found over all rows, and writes the reliability table.
-fn say(arguments: &PredictArguments, predictor: &Predictor, found: Found) -> Result<(), Failure> {
+fn say(
+    arguments: &PredictArguments,
+    predictor: &Predictor,
+    found: PredictionReport,
+) -> Result<(), Failure> {
     let data = &arguments.data;
     if found.clamped > 0 {
         to_stderr(&format!(

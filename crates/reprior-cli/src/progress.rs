@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use reprior::chain::{News, Progress};
+use reprior::chain::{Progress, ProgressDetails};
 use reprior_run::words::{duration, number};
 use reprior_run::{Failure, Watcher};
 
@@ -129,8 +129,8 @@ impl Shown {
         let made = self.made();
         let rate = made.saturating_sub(self.before) as f64 / self.start.elapsed().as_secs_f64();
         let steps = match progress.news {
-            News::Transitions { .. } => "transitions",
-            News::Updates { .. } => "updates",
+            ProgressDetails::Transitions { .. } => "transitions",
+            ProgressDetails::Updates { .. } => "updates",
         };
         let left = total.saturating_sub(made) as f64 / rate;
         format!(
@@ -182,7 +182,7 @@ fn in_words(progress: &Progress) -> String {
         .map(|step| format!(", step {}", number(step)))
         .unwrap_or_default();
     match progress.news {
-        News::Transitions {
+        ProgressDetails::Transitions {
             acceptance_rate,
             divergences,
             ..
@@ -193,7 +193,7 @@ fn in_words(progress: &Progress) -> String {
             };
             format!("{phase}, acceptance {acceptance_rate:.2}{step}{diverged}")
         }
-        News::Updates {
+        ProgressDetails::Updates {
             epochs,
             train_nll,
             validation_nll,

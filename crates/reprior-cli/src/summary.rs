@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reprior_io::run::atomic;
-use reprior_report::{Run, page};
+use reprior_report::{RunPage, page};
 use reprior_run::words::{align, duration, number};
 use reprior_run::{
     DataDescription, Failure, Metrics, MinibatchSummary, Summary, kept_in_words, summarise,
@@ -68,8 +68,8 @@ pub fn report(arguments: &ReportArguments) -> Result<(), Failure> {
         ));
     }
     let runs = arguments.runs.iter();
-    let runs: Vec<Run> = runs
-        .map(|run| Run::of(run, &arguments.ood))
+    let runs: Vec<RunPage> = runs
+        .map(|run| RunPage::of(run, &arguments.ood))
         .collect::<Result<_, _>>()?;
     let text = page(&runs).map_err(Failure::run)?;
     atomic::write(&path, text.as_bytes()).map_err(Failure::run)?;
@@ -131,7 +131,7 @@ fn in_words(
         text += &format!("warning: {warning}\n");
     }
     text += &format!("Verdict: {}.\n", summary.verdict.sentence);
-    text + &format!("Run folder: {}", run.display())
+    text + &format!("RunPage folder: {}", run.display())
 }
 
 /// At most six numbers: what was run, how good its predictions are, and what the verdict rests on.

@@ -22,7 +22,7 @@ pub const DIRECTIONS: usize = 50;
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ChainPlan {
     /// The sampler.
     pub settings: SamplerSettings,
     /// The coordinates.
@@ -211,7 +211,7 @@ impl<R: Real> Observer<Posterior<R>> for Watch<R> {
 /// Chains that could not start or go on; a request to stop.
 pub fn sample<R: Real>(
     model: &Arc<Model<R>>,
-    plan: &Plan,
+    plan: &ChainPlan,
     bench: &Bench<'_>,
 ) -> Result<Sampled, Failure> {
     let schedule = plan.schedule;

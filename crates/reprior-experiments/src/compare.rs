@@ -13,7 +13,7 @@ use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::chains::{Plan, sample};
+use crate::chains::{ChainPlan, sample};
 use crate::experiment::results;
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
@@ -107,7 +107,7 @@ impl Experiment for Compare {
             settings.target_acceptance = Some(0.98);
         }
         let coordinates: Coordinates = cell.text("coordinates").parse().unwrap_or_default();
-        let plan = Plan {
+        let plan = ChainPlan {
             settings,
             coordinates,
             regulariser: Regulariser::Matched,

@@ -15,7 +15,7 @@ use reprior::laplace::{
     HessianStructure, Integrator, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
-use reprior::network::{Activation, Composition, Executor, Layout};
+use reprior::network::{Activation, Composition, Executor, ParameterLayout};
 use reprior::stochastic::preconditioner::Identity;
 use reprior::stochastic::{
     Dynamics, Labels, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
@@ -184,7 +184,7 @@ impl Toy {
             curvature: &self.curvature(),
             scale: 1.0,
         };
-        let (layout, weights) = (Layout::new(&self.network), &self.weights);
+        let (layout, weights) = (ParameterLayout::new(&self.network), &self.weights);
         let prior = PriorPrecision::Scalar(self.precision);
         let mut stream = Stream::new(seed, 0, Purpose::Curvature, 0);
         let subset = Subset::All;

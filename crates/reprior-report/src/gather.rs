@@ -7,12 +7,12 @@ use reprior_io::data::load;
 use reprior_io::regular;
 use reprior_run::{DataDescription, Failure, Recorded, Settings};
 
-use crate::{Images, Others, Predictions, Run};
+use crate::{Images, Others, Predictions, RunPage};
 
 /// Test rows of a regression whose predictive intervals are shown, at most.
 const MOST_ROWS: usize = 500;
 
-impl Run {
+impl RunPage {
     /// The run in a folder, with the confidences of other inputs that `predict --out` wrote.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! A run folder of `reprior` as one self-contained HTML page: what was run, whether it can be believed, what it predicts, and
 //! charts that show why, each with a line that says how to read it and its numbers as a table.
 //!
-//! [`Run::of`] gathers what there is to say of a run folder; [`page`] makes a page of one or several.
+//! [`RunPage::of`] gathers what there is to say of a run folder; [`page`] makes a page of one or several.
 //!
 //! Rooms, each using only those below it: `html` (the page), `sections` (its parts), `chart` (charts as SVG).
 //!
@@ -15,12 +15,12 @@ mod run;
 mod sections;
 
 pub use html::page;
-pub use run::{Images, Others, Predictions, Run};
+pub use run::{Images, Others, Predictions, RunPage};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The run folder cannot be read.
     #[error(transparent)]
-    Run(#[from] reprior_io::run::RunError),
+    RunPage(#[from] reprior_io::run::RunError),
 }

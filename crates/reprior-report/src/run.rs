@@ -7,7 +7,7 @@ use reprior_run::{Nature, Summary};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct RunPage {
     /// The run folder.
     pub folder: PathBuf,
     /// What the method's draws are.

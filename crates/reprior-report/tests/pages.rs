@@ -8,7 +8,7 @@ use std::path::Path;
 
 use reprior::model::InputValues;
 use reprior_io::run::{DataType, DrawStore, Draws, Group, RunFolder, Schema, Values, Variable};
-use reprior_report::{Images, Others, Predictions, Run, page};
+use reprior_report::{Images, Others, Predictions, RunPage, page};
 use reprior_run::{Check, Ess, EssSummary, Level, Metrics, Nature, Summary, Verdict};
 use serde_json::Map;
 
@@ -100,8 +100,8 @@ fn summary(chains: usize, draws: u64) -> Summary {
     }
 }
 
-fn run(path: &Path, summary: Summary) -> Run {
-    Run {
+fn run(path: &Path, summary: Summary) -> RunPage {
+    RunPage {
         folder: path.to_path_buf(),
         nature: Nature::Chains,
         summary,

@@ -6,7 +6,7 @@ use reprior_io::run::Files;
 
 use crate::failure::{Failure, name_of};
 use crate::method::family;
-use crate::predictive::{Block, Gatherer, Kind, Metrics};
+use crate::predictive::{Gatherer, Metrics, PredictionKind, PredictiveDraws};
 use crate::problem::{DataDescription, Problem};
 use crate::read::{Detector, Recorded};
 use crate::record::POSITIONS;
@@ -36,7 +36,7 @@ pub struct Told {
 }
 
 /// What was found over all inputs.
-pub struct Found {
+pub struct PredictionReport {
     /// Against the targets, where they are known.
     pub metrics: Option<Metrics>,
     /// A reliability table as CSV, of classes that are known.
@@ -48,7 +48,7 @@ pub struct Found {
 }
 
 /// Predictions for some rows.
-pub struct Rows(Block);
+pub struct Rows(PredictiveDraws);
 
 impl Recorded {
     /// The test targets; none without test rows or draws.
@@ -76,7 +76,7 @@ impl Recorded {
 
 /// The predictive distribution of one output of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Predicted {
+pub struct PredictedOutput {
     /// Mean.
     pub mean: f64,
     /// Standard deviation.
@@ -105,10 +105,10 @@ impl Rows {
     ///
     /// # Errors
     /// Predictions that are not numbers.
-    pub fn output(&self, row: usize, output: usize) -> Result<Predicted, Failure> {
+    pub fn output(&self, row: usize, output: usize) -> Result<PredictedOutput, Failure> {
         let (means, variances) = self.0.components(row, output);
         let mixture = Mixture::new(self.0.family(), &means, &variances).map_err(Failure::run)?;
-        Ok(Predicted {
+        Ok(PredictedOutput {
             mean: mixture.mean(),
             sd: mixture.variance().sqrt(),
             quantiles: [0.05, 0.5, 0.95].map(|p| mixture.quantile(p)),
@@ -159,9 +159,9 @@ impl Predictor {
         truth: Option<&Targets>,
         request: Request,
         mut each: impl FnMut(&Rows) -> Result<(), Failure>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<PredictionReport, Failure> {
         let problem = &self.problem;
-        if request.without_noise && problem.kind() == Kind::Probabilities {
+        if request.without_noise && problem.kind() == PredictionKind::Probabilities {
             return Err(Failure::request(format!(
                 "--no-noise has no meaning for class probabilities under the {} likelihood: leave it out",
                 problem.settings.model.likelihood
@@ -206,7 +206,7 @@ impl Predictor {
                 test_rows,
             })
         });
-        Ok(Found {
+        Ok(PredictionReport {
             reliability: gatherer.reliability()?,
             metrics: gatherer.finish()?,
             told: told.transpose()?,

@@ -21,7 +21,7 @@ const LOG_PROBABILITY: &str = "log_probability";
 
 /// What a draw predicts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum PredictionKind {
     /// Class codes e_c − 1/C, Gaussian, with one variance per row.
     Codes,
     /// Class probabilities, kept as their logarithms: single precision knows none below 1e-45.
@@ -30,7 +30,7 @@ pub enum Kind {
     Real(Family),
 }
 
-impl Kind {
+impl PredictionKind {
     /// Of a run's draws.
     pub fn new(settings: &ModelSettings, is_classification: bool) -> Self {
         match settings.likelihood.family(settings.degrees_of_freedom()) {
@@ -100,21 +100,21 @@ impl Kind {
 
 /// Means and squared scales of every draw for some rows, in the target's own units.
 #[derive(Clone)]
-pub struct Block {
-    pub kind: Kind,
+pub struct PredictiveDraws {
+    pub kind: PredictionKind,
     pub rows: usize,
     /// Outputs, or classes.
     pub outputs: usize,
-    /// draws × rows × outputs; of [`Kind::Probabilities`] their logarithms.
+    /// draws × rows × outputs; of [`PredictionKind::Probabilities`] their logarithms.
     pub mean: Vec<f64>,
-    /// draws × rows × [`Kind::spread`]; whether noise is included is the maker's choice.
+    /// draws × rows × [`PredictionKind::spread`]; whether noise is included is the maker's choice.
     pub variance: Vec<f64>,
 }
 
 /// Variances below this would divide by zero.
 pub const SMALLEST_VARIANCE: f64 = 1e-12;
 
-impl Block {
+impl PredictiveDraws {
     pub fn draws(&self) -> usize {
         self.mean.len() / (self.rows * self.outputs).max(1)
     }
@@ -129,7 +129,7 @@ impl Block {
         )
     }
 
-    /// Adds the squared noise scales of each draw (draws × [`Kind::spread`]) to the variances of all its rows.
+    /// Adds the squared noise scales of each draw (draws × [`PredictionKind::spread`]) to the variances of all its rows.
     pub fn add_noise(&mut self, noise: &[f64]) {
         let spread = self.kind.spread(self.outputs);
         if spread == 0 {
@@ -150,7 +150,7 @@ impl Block {
 
     /// The same without observation noise: for a function that a draw determines, a Gaussian of hardly any variance.
     pub fn without_noise(mut self) -> Self {
-        if let Kind::Real(family) = &mut self.kind {
+        if let PredictionKind::Real(family) = &mut self.kind {
             *family = Family::NORMAL;
         }
         self
@@ -175,7 +175,7 @@ impl Block {
     /// Family of the draws of real targets.
     pub fn family(&self) -> Family {
         match self.kind {
-            Kind::Real(family) => family,
+            PredictionKind::Real(family) => family,
             _ => Family::NORMAL,
         }
     }
@@ -192,7 +192,7 @@ impl Block {
     /// The same of one row.
     pub fn log_probabilities_of(&self, row: usize, out: &mut [f64]) {
         let draws = (0..self.draws()).map(|draw| self.of_draw(draw, row));
-        if self.kind == Kind::Probabilities {
+        if self.kind == PredictionKind::Probabilities {
             for (class, out) in out.iter_mut().enumerate() {
                 *out = LogSum::of(draws.clone().map(|(mean, _)| mean[class]));
             }
@@ -261,7 +261,12 @@ impl Gatherer {
     ///
     /// # Errors
     /// Predictions that are not numbers.
-    pub fn add(&mut self, block: &Block, truth: &Targets, start: usize) -> Result<(), Failure> {
+    pub fn add(
+        &mut self,
+        block: &PredictiveDraws,
+        truth: &Targets,
+        start: usize,
+    ) -> Result<(), Failure> {
         let outputs = block.outputs;
         self.rows += block.rows;
         match truth {

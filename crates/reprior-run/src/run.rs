@@ -5,7 +5,7 @@ use std::path::Path;
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
-use crate::method::{Benchmark, Family, Options, Place, Plan, bench, family};
+use crate::method::{Benchmark, Family, Options, Plan, RunContext, bench, family};
 use crate::problem::{DataDescription, GivenWeights, Problem};
 use crate::read::Recorded;
 use crate::record::Destination;
@@ -164,7 +164,7 @@ fn drive(
     folder: &RunFolder,
     options: &Options<'_>,
 ) -> Result<Summary, Failure> {
-    let place = Place { folder, options };
+    let place = RunContext { folder, options };
     family(problem.settings.sampler.method).sample(problem, plan, &place)?;
     for chain in 0..plan.schema.chains {
         checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;

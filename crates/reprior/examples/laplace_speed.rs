@@ -23,7 +23,7 @@ use reprior::laplace::{
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Executor, LayerScale, Layout, Named};
+use reprior::network::{Activation, Executor, LayerScale, Named, ParameterLayout};
 
 const FISHER: FisherInformation<'static> = FisherInformation {
     likelihood: &Categorical,
@@ -102,7 +102,7 @@ fn main() {
     let (activation, scale) = (Activation::Tanh, LayerScale::HIDDEN);
     let network = named.network(Shape::from([28, 28, 1]), CLASSES, activation, scale);
     let network = network.unwrap().in_standard_parametrisation().unwrap();
-    let layout = Layout::new(&network);
+    let layout = ParameterLayout::new(&network);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut executor = Executor::<f32>::new(&network)
         .unwrap()

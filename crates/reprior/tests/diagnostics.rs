@@ -234,7 +234,7 @@ fn refuses_what_are_no_draws() {
 
 /// Every statistic of the draws.
 fn everything(e: &mut Estimator, draws: Draws<'_>) -> Vec<f64> {
-    let Summary {
+    let VariableSummary {
         mean,
         sd,
         mcse_mean,

@@ -11,7 +11,7 @@ use reprior::posterior::Regulariser;
 use reprior::sampler::{Method, SamplerSettings};
 
 use super::{COORDINATES, NOISE, coordinates, langevin};
-use crate::chains::{Plan, sample};
+use crate::chains::{ChainPlan, sample};
 use crate::data::labels;
 use crate::experiment::{listed, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
@@ -63,7 +63,7 @@ impl Experiment for Tangent {
         let model = Model::<f64>::new(network, NOISE, &x, y, &test, InputReduction::Off);
         let model = Arc::new(model.map_err(Failure::failed)?);
         let steps = cell.count("steps") as u64;
-        let plan = Plan {
+        let plan = ChainPlan {
             settings: SamplerSettings {
                 method: Method::Pcn,
                 arrival: Some(0),

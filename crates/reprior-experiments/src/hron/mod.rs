@@ -22,7 +22,7 @@ use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::chains::Plan;
+use crate::chains::ChainPlan;
 use crate::{Experiment, Failure, Images};
 
 pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
@@ -63,8 +63,8 @@ fn model(
 }
 
 /// Langevin steps, tuned.
-fn langevin(coordinates: Coordinates, schedule: Schedule) -> Plan {
-    Plan {
+fn langevin(coordinates: Coordinates, schedule: Schedule) -> ChainPlan {
+    ChainPlan {
         settings: SamplerSettings {
             method: Method::Langevin,
             target_acceptance: Some(0.98),

@@ -12,7 +12,7 @@ use reprior::network::{Activation, LayerScale, Named, Scaling};
 use reprior::posterior::Regulariser;
 
 use super::{COORDINATES, NOISE, coordinates, langevin, model};
-use crate::chains::{Plan, Sampled, sample};
+use crate::chains::{ChainPlan, Sampled, sample};
 use crate::experiment::{listed, results};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
@@ -163,7 +163,7 @@ fn by_steps(
         thin,
         seed: 6,
     };
-    let plan = Plan {
+    let plan = ChainPlan {
         regulariser,
         ..langevin(coordinates(cell.text("coordinates")), schedule)
     };

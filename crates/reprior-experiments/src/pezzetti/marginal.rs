@@ -8,7 +8,7 @@ use reprior::model::InputReduction;
 use reprior::posterior::{Coordinates, Regulariser};
 
 use super::{images, model, settings};
-use crate::chains::{Plan, sample};
+use crate::chains::{ChainPlan, sample};
 use crate::experiment::results;
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
@@ -46,7 +46,7 @@ impl Experiment for Marginal {
         let model = model(&images, cell.count("width"), InputReduction::Auto)?;
         let mut settings = settings("pcn", beta);
         settings.arrival = Some(40);
-        let plan = Plan {
+        let plan = ChainPlan {
             settings,
             coordinates: match cell.text("scheme") {
                 "joint" => Coordinates::Repriorised,

@@ -6,7 +6,7 @@ use reprior::model::InputReduction;
 use reprior::posterior::{Coordinates, Regulariser};
 
 use super::{METHODS, images, model, settings};
-use crate::chains::{Plan, Sampled, principal_components, sample};
+use crate::chains::{ChainPlan, Sampled, principal_components, sample};
 use crate::experiment::{listed, results, rises};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
@@ -39,7 +39,7 @@ fn chains(cell: &Cell, bench: &Bench<'_>, chains: usize, arrival: u64) -> Result
     let model = model(&images, cell.count("width"), InputReduction::Off)?;
     let mut settings = settings(cell.text("method"), cell.number("beta"));
     settings.arrival = Some(arrival);
-    let plan = Plan {
+    let plan = ChainPlan {
         settings,
         coordinates: Coordinates::Repriorised,
         regulariser: Regulariser::Matched,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Dataset;
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Composition, LayerScale, Layout, Named};
+use reprior::network::{Activation, Composition, LayerScale, Named, ParameterLayout};
 use reprior::stochastic::preconditioner::Identity;
 use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize, Swag};
 
@@ -165,7 +165,7 @@ impl Fit {
         let threads = pictures.threads(bench);
         let objective = Objective::new(network, data, threads).map_err(Failure::failed)?;
         let mut stream = Stream::new(self.seed, 0, Purpose::Initial, 0);
-        let start = Layout::new(network).draw_by_fan_in::<f32>(1.0, &mut stream);
+        let start = ParameterLayout::new(network).draw_by_fan_in::<f32>(1.0, &mut stream);
         let mut chain = Langevin::new(objective, Box::new(Identity), settings, start)
             .map_err(Failure::failed)?;
         for update in 0..updates {

@@ -9,7 +9,7 @@ use reprior::laplace::{
     HessianStructure, Integrator, Lanczos, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::Categorical;
-use reprior::network::{Executor, Layout};
+use reprior::network::{Executor, ParameterLayout};
 
 use super::lenet::Trained;
 use crate::pictures::Pictures;
@@ -121,7 +121,7 @@ impl Fitted {
         let seed = cell.count("seed") as u64;
         let laplace = Laplace::fit(
             &mut self.executor,
-            &Layout::new(&trained.network),
+            &ParameterLayout::new(&trained.network),
             &trained.mode,
             data,
             structure,

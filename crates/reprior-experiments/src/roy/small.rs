@@ -11,7 +11,7 @@ use reprior::laplace::{
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::{Convolution, Layer, MaxPool, Padding, Shape, Window};
-use reprior::network::{Activation, Composition, Executor, LayerScale, Layout};
+use reprior::network::{Activation, Composition, Executor, LayerScale, ParameterLayout};
 
 use super::lenet::Fit;
 use crate::pictures::{Pictures, Scores, shape};
@@ -23,7 +23,7 @@ pub const THRESHOLD: f64 = 1e-6;
 /// A trained network and its curvature.
 pub struct Small {
     executor: Executor<f64>,
-    layout: Layout,
+    layout: ParameterLayout,
     /// ŵ.
     pub mode: Vec<f64>,
     pictures: Pictures,
@@ -93,7 +93,7 @@ impl Small {
         let mode = fit.mode(&network, &pictures, classes, bench)?;
         Ok(Self {
             executor: Executor::new(&network).map_err(Failure::failed)?,
-            layout: Layout::new(&network),
+            layout: ParameterLayout::new(&network),
             mode: mode.iter().map(|&w| f64::from(w)).collect(),
             pixels: pictures.pixels.iter().map(|&x| f64::from(x)).collect(),
             pictures,

@@ -37,7 +37,7 @@ pub(crate) const METADATA_BYTES: u64 = 2 * 1024;
 
 /// The store's description in memory, made from a [`Schema`] or read from the root's `zarr.json`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Layout {
+pub(crate) struct StoreLayout {
     pub(crate) chains: u64,
     pub(crate) groups: Vec<GroupLayout>,
 }
@@ -76,7 +76,7 @@ pub(crate) enum TextType {
     String,
 }
 
-impl Layout {
+impl StoreLayout {
     pub(crate) fn from_schema(schema: &Schema) -> Result<Self, RunError> {
         schema.validate()?;
         let groups = schema

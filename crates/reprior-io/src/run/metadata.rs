@@ -5,7 +5,7 @@
 //! file changes the length of all arrays together.
 
 use super::RunError;
-use super::layout::{Array, GroupLayout, Layout, StoredType};
+use super::layout::{Array, GroupLayout, StoreLayout, StoredType};
 use super::schema::{Draws, Group, MAX_CHAINS, Schema, Variable};
 use super::values::DataType;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ pub(crate) fn group_document(attributes: &Map<String, Value>) -> Value {
 }
 
 /// The root's `zarr.json`; `visible` has the number of draws to show for each group.
-pub(crate) fn root_document(layout: &Layout, visible: &[u64]) -> Value {
+pub(crate) fn root_document(layout: &StoreLayout, visible: &[u64]) -> Value {
     let mut metadata = Map::new();
     let mut groups = Vec::new();
     for (group, &visible) in layout.groups.iter().zip(visible) {
@@ -132,7 +132,7 @@ struct ChunkGridConfiguration {
 /// Reads the root's `zarr.json` at `path`: the layout, and the draws shown of each group.
 ///
 /// Whatever is accepted here was written by [`root_document`], to the letter.
-pub(crate) fn parse_root(path: &Path, bytes: &[u8]) -> Result<(Layout, Vec<u64>), RunError> {
+pub(crate) fn parse_root(path: &Path, bytes: &[u8]) -> Result<(StoreLayout, Vec<u64>), RunError> {
     let damaged = |reason: String| RunError::damaged(path, reason);
     let document: Value = serde_json::from_slice(bytes)
         .map_err(|error| damaged(format!("is not valid JSON: {error}")))?;
@@ -158,7 +158,7 @@ pub(crate) fn parse_root(path: &Path, bytes: &[u8]) -> Result<(Layout, Vec<u64>)
         groups.push(group);
         visible.push(draws);
     }
-    let layout = Layout {
+    let layout = StoreLayout {
         chains: order.chains,
         groups,
     };
@@ -226,7 +226,7 @@ fn parse_group(document: &Value, order: GroupOrder) -> Result<(GroupLayout, u64)
 }
 
 /// Whether the shapes, the chunks and the coordinates are those that the variables' names, types and dimensions lead to.
-fn is_of_a_schema(layout: &Layout) -> Result<bool, RunError> {
+fn is_of_a_schema(layout: &StoreLayout) -> Result<bool, RunError> {
     let variable = |array: &Array, is_sampled: bool| {
         let own = array.dims.iter().cloned().zip(array.shape.iter().copied());
         Ok(Variable {
@@ -257,7 +257,7 @@ fn is_of_a_schema(layout: &Layout) -> Result<bool, RunError> {
         // labels decide nothing but the type of a coordinate
         coordinates: BTreeMap::new(),
     };
-    let mut expected = Layout::from_schema(&schema)?;
+    let mut expected = StoreLayout::from_schema(&schema)?;
     for (expected, found) in expected.groups.iter_mut().zip(&layout.groups) {
         for (expected, found) in expected.coordinates.iter_mut().zip(&found.coordinates) {
             expected.stored = found.stored;

@@ -8,7 +8,7 @@ use super::{Files, RunError};
 use std::ops::Range;
 
 /// What to read of one array.
-pub(crate) struct Plan<'a> {
+pub(crate) struct ReadPlan<'a> {
     pub(crate) files: &'a Files,
     pub(crate) group: &'a GroupLayout,
     pub(crate) array: &'a Array,
@@ -21,7 +21,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) runs: Runs,
 }
 
-impl Plan<'_> {
+impl ReadPlan<'_> {
     pub(crate) fn shape(&self) -> Vec<usize> {
         let length = |range: &Range<u64>| (range.end - range.start) as usize;
         let mut shape = Vec::new();

@@ -3,8 +3,8 @@
 //! A reader takes the store's description once, when it is opened; it sees the draws that all chains had written then.
 //! Open another one to see later draws.
 
-use super::layout::{Array, Layout, ROOT, StoredType};
-use super::plan::Plan;
+use super::layout::{Array, ROOT, StoreLayout, StoredType};
+use super::plan::ReadPlan;
 use super::schema::{Labels, Schema};
 use super::selection::Selection;
 use super::store::read_root;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone)]
 pub struct DrawReader {
     files: Files,
-    layout: Layout,
+    layout: StoreLayout,
     visible: Vec<u64>,
 }
 
@@ -79,7 +79,7 @@ impl DrawReader {
     /// # Errors
     /// [`RunError::Damaged`] naming the variable; [`RunError::Request`] when the schema contradicts itself.
     pub fn check(&self, schema: &Schema) -> Result<(), RunError> {
-        let expected = Layout::from_schema(schema)?;
+        let expected = StoreLayout::from_schema(schema)?;
         let path = self.files.place(ROOT);
         let refuse = |what: String| {
             Err(RunError::damaged(
@@ -266,7 +266,7 @@ impl DrawReader {
         group: &str,
         variable: &str,
         selection: &Selection,
-    ) -> Result<Plan<'a>, RunError> {
+    ) -> Result<ReadPlan<'a>, RunError> {
         let (index, group) = self.layout.group(group)?;
         let array = group.variable(variable)?;
         let shape = self.shape(index, array);
@@ -281,7 +281,7 @@ impl DrawReader {
             Some(&*shape)
         };
         let (chains, draws, runs) = selection.resolve(chains, draws, rest.unwrap_or_default())?;
-        Ok(Plan {
+        Ok(ReadPlan {
             files: &self.files,
             group,
             array,

@@ -6,7 +6,7 @@
 //! `observed_data`, ...
 
 use super::RunError;
-use super::layout::Layout;
+use super::layout::StoreLayout;
 use super::values::DataType;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
@@ -116,7 +116,7 @@ impl Schema {
     /// # Errors
     /// [`RunError::Request`] when the schema contradicts itself or the size exceeds 2⁶⁴ bytes.
     pub fn bytes_on_disk(&self) -> Result<u64, RunError> {
-        Layout::from_schema(self)?.bytes_on_disk()
+        StoreLayout::from_schema(self)?.bytes_on_disk()
     }
 
     /// Bytes of memory that the [`DrawWriter`](super::DrawWriter) of one chain holds: one chunk of each variable.
@@ -124,7 +124,7 @@ impl Schema {
     /// # Errors
     /// As [`bytes_on_disk`](Self::bytes_on_disk).
     pub fn bytes_in_memory(&self) -> Result<u64, RunError> {
-        Layout::from_schema(self)?.bytes_in_memory()
+        StoreLayout::from_schema(self)?.bytes_in_memory()
     }
 
     /// Checks names and lengths, so that whatever passes can be stored and opened by xarray.

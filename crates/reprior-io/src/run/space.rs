@@ -1,7 +1,7 @@
 //! Space on disk: what is free, what a run has still to write, what is freed by overwriting it.
 
 use super::folder::CONTENTS;
-use super::layout::{Layout, METADATA_BYTES, ROOT};
+use super::layout::{METADATA_BYTES, ROOT, StoreLayout};
 use super::schema::Schema;
 use super::{Files, RunError, checkpoint};
 use std::fs;
@@ -20,7 +20,7 @@ impl Schema {
     /// [`RunError::Request`] when the schema contradicts itself or the size exceeds 2⁶⁴ bytes.
     pub fn bytes_to_write(&self, run: impl Into<Files>, checkpoint: u64) -> Result<u64, RunError> {
         let files = run.into();
-        let layout = Layout::from_schema(self)?;
+        let layout = StoreLayout::from_schema(self)?;
         let missing = (0..layout.chains)
             .filter(|&chain| !files.contains(&checkpoint::name(chain)))
             .count() as u64;

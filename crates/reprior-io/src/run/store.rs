@@ -1,7 +1,7 @@
 //! The draws of a run: created once, written by one [`DrawWriter`] per chain.
 
 use super::folder::RunFolder;
-use super::layout::{DRAWS, Layout, ROOT, StoredType};
+use super::layout::{DRAWS, ROOT, StoreLayout, StoredType};
 use super::metadata::to_bytes;
 use super::schema::{Group, Labels, Schema};
 use super::values::Values;
@@ -19,13 +19,13 @@ pub struct DrawStore {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) files: Files,
-    pub(crate) layout: Layout,
-    progress: Mutex<Progress>,
+    pub(crate) layout: StoreLayout,
+    progress: Mutex<DrawProgress>,
 }
 
 /// Per group: the draws that each chain has written, and the draws that the metadata show.
 #[derive(Debug)]
-struct Progress {
+struct DrawProgress {
     written: Vec<Vec<u64>>,
     visible: Vec<u64>,
 }
@@ -40,7 +40,7 @@ impl DrawStore {
     /// [`RunError::Request`] when the schema contradicts itself, [`RunError::Exists`] when the run has a store,
     /// [`RunError::Io`] when the disk refuses.
     pub fn create(folder: &RunFolder, schema: &Schema) -> Result<Self, RunError> {
-        let layout = Layout::from_schema(schema)?;
+        let layout = StoreLayout::from_schema(schema)?;
         let files = folder.files();
         if files.size(ROOT)?.is_some() {
             return Err(RunError::Exists(files.place(DRAWS)));
@@ -86,14 +86,14 @@ impl DrawStore {
         Ok(store)
     }
 
-    fn new(files: &Files, layout: Layout, visible: Vec<u64>) -> Self {
+    fn new(files: &Files, layout: StoreLayout, visible: Vec<u64>) -> Self {
         let chains = layout.chains as usize;
         let written = visible.iter().map(|&draws| vec![draws; chains]).collect();
         Self {
             shared: Arc::new(Shared {
                 files: files.clone(),
                 layout,
-                progress: Mutex::new(Progress { written, visible }),
+                progress: Mutex::new(DrawProgress { written, visible }),
             }),
         }
     }
@@ -103,7 +103,7 @@ impl DrawStore {
     /// # Errors
     /// [`RunError::Request`] when the schema contradicts itself.
     pub fn matches(&self, schema: &Schema) -> Result<bool, RunError> {
-        Ok(self.shared.layout == Layout::from_schema(schema)?)
+        Ok(self.shared.layout == StoreLayout::from_schema(schema)?)
     }
 
     /// Number of chains.
@@ -176,7 +176,7 @@ impl DrawStore {
 }
 
 impl Shared {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, DrawProgress> {
         // Counts are changed one at a time, so a panic elsewhere leaves nothing half done.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -203,7 +203,7 @@ impl Shared {
     }
 
     /// Brings the arrays' own metadata of `group` in line with the draws to show.
-    fn write_lengths(&self, group: usize, progress: &Progress) -> Result<(), RunError> {
+    fn write_lengths(&self, group: usize, progress: &DrawProgress) -> Result<(), RunError> {
         let layout = &self.layout.groups[group];
         for array in layout.variables.iter().chain(&layout.coordinates) {
             if array.draw_axis().is_some() {
@@ -217,7 +217,7 @@ impl Shared {
 }
 
 /// Reads the description of a run's draws.
-pub(crate) fn read_root(files: &Files) -> Result<(Layout, Vec<u64>), RunError> {
+pub(crate) fn read_root(files: &Files) -> Result<(StoreLayout, Vec<u64>), RunError> {
     metadata::parse_root(&files.place(ROOT), &files.read_present(ROOT)?)
 }
 

@@ -1,7 +1,7 @@
 //! What a network's layers need of a file.
 
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::{Composition, Layout, ParameterMatrix};
+use reprior::network::{Composition, ParameterLayout, ParameterMatrix};
 
 use super::WeightsError;
 use super::error::dimensions;
@@ -84,7 +84,7 @@ pub(super) fn needs(network: &Composition) -> Result<Vec<Need>, WeightsError> {
         return Err(WeightsError::Parallel(index + 1));
     }
     let shapes = network.shapes()?;
-    let mut matrices = Layout::new(network).layers.into_iter();
+    let mut matrices = ParameterLayout::new(network).layers.into_iter();
     let mut needs = Vec::new();
     // the image that the features at this place are
     let mut flattened = None;

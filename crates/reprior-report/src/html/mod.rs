@@ -10,13 +10,13 @@ use crate::chart::PAGE_VARIABLES;
 use crate::sections::{self, Section};
 use reprior_run::Verdict;
 
-use crate::{ReportError, Run};
+use crate::{ReportError, RunPage};
 
 /// The page of one run, or of several side by side: at least one.
 ///
 /// # Errors
 /// A run folder that cannot be read.
-pub fn page(runs: &[Run]) -> Result<String, ReportError> {
+pub fn page(runs: &[RunPage]) -> Result<String, ReportError> {
     let mut bodies = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         bodies.push((index, run, &run.summary.verdict, sections::of(run)?));
@@ -59,7 +59,7 @@ pub fn page(runs: &[Run]) -> Result<String, ReportError> {
 }
 
 /// The last part of the folder's path.
-fn name(run: &Run) -> String {
+fn name(run: &RunPage) -> String {
     let last = run.folder.file_name();
     last.map_or_else(
         || run.folder.display().to_string(),
@@ -69,7 +69,7 @@ fn name(run: &Run) -> String {
 
 fn of_run(
     index: usize,
-    run: &Run,
+    run: &RunPage,
     verdict: &Verdict,
     sections: &[Section],
     is_one_of_many: bool,

@@ -7,7 +7,7 @@ use reprior_run::Nature;
 use reprior_run::words::{duration, number};
 use reprior_run::{Level, Metrics, Verdict};
 
-use crate::Run;
+use crate::RunPage;
 
 fn sign(level: Level) -> Markup {
     html! {
@@ -18,7 +18,7 @@ fn sign(level: Level) -> Markup {
     }
 }
 
-pub(super) fn first_screen(run: &Run, verdict: &Verdict) -> Markup {
+pub(super) fn first_screen(run: &RunPage, verdict: &Verdict) -> Markup {
     let summary = &run.summary;
     html! {
         p.sentence { (sentence(run)) }
@@ -50,7 +50,7 @@ pub(super) fn first_screen(run: &Run, verdict: &Verdict) -> Markup {
     }
 }
 
-fn unchecked(run: &Run) -> &'static str {
+fn unchecked(run: &RunPage) -> &'static str {
     match run.nature {
         Nature::ClosedForm => {
             "There are no draws: R-hat, effective sample sizes and acceptance have no meaning here."
@@ -79,7 +79,7 @@ fn checks(verdict: &Verdict) -> Markup {
     }
 }
 
-fn metrics(run: &Run) -> Markup {
+fn metrics(run: &RunPage) -> Markup {
     let summary = &run.summary;
     let Some(metrics) = &summary.metrics else {
         return html! { p.missing { "There is nothing to compare predictions with: no test rows, or no draws yet." } };
@@ -137,7 +137,7 @@ fn capital(text: &str) -> String {
 }
 
 /// What was run.
-fn sentence(run: &Run) -> String {
+fn sentence(run: &RunPage) -> String {
     let summary = &run.summary;
     let configuration: toml::Table = toml::from_str(&run.configuration).unwrap_or_default();
     let setting = |section: &str, key: &str| {
@@ -207,7 +207,7 @@ fn metric(metrics: Option<&Metrics>, name: &str) -> f64 {
 }
 
 /// One row per run.
-pub(super) fn comparison(runs: &[Run], verdicts: &[&Verdict]) -> Markup {
+pub(super) fn comparison(runs: &[RunPage], verdicts: &[&Verdict]) -> Markup {
     let columns = [
         "run",
         "verdict",

@@ -7,9 +7,9 @@ use crate::chart::{Axis, Chart, Mark};
 use crate::read::{self, Series};
 use reprior_run::Nature;
 
-use crate::{ReportError, Run};
+use crate::{ReportError, RunPage};
 
-pub(super) fn section(run: &Run, reader: &DrawReader) -> Result<Section, ReportError> {
+pub(super) fn section(run: &RunPage, reader: &DrawReader) -> Result<Section, ReportError> {
     let mut items = Vec::new();
     match run.nature {
         Nature::Chains => warmup(reader, &mut items)?,
@@ -146,7 +146,11 @@ fn epochs(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError>
     Ok(())
 }
 
-fn temperature(run: &Run, reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError> {
+fn temperature(
+    run: &RunPage,
+    reader: &DrawReader,
+    items: &mut Vec<Item>,
+) -> Result<(), ReportError> {
     let place = ["sample_stats", "configurational_temperature"];
     let found = read::scalar(
         reader,

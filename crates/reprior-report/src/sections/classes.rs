@@ -3,7 +3,7 @@
 use reprior::metrics::ClassPredictions;
 
 use super::{Item, images, missing};
-use crate::Run;
+use crate::RunPage;
 use crate::chart::{Axis, Chart, Mark};
 
 /// Bins of reliability diagrams, as in `summary`.
@@ -11,7 +11,7 @@ pub(super) const BINS: usize = 15;
 /// Classes that a confusion matrix can have and still be read.
 const MOST_CLASSES: usize = 25;
 
-pub(super) fn items(run: &Run, probabilities: &[f64], labels: &[u32]) -> (String, Vec<Item>) {
+pub(super) fn items(run: &RunPage, probabilities: &[f64], labels: &[u32]) -> (String, Vec<Item>) {
     let classes = run.outputs.len();
     let mut items = Vec::new();
     let predictions = match ClassPredictions::new(probabilities, labels, classes) {
@@ -96,7 +96,7 @@ pub(super) fn most_probable(row: &[f64]) -> usize {
     (0..row.len()).reduce(better).unwrap_or(0)
 }
 
-fn confusion(run: &Run, probabilities: &[f64], labels: &[u32]) -> Item {
+fn confusion(run: &RunPage, probabilities: &[f64], labels: &[u32]) -> Item {
     let classes = run.outputs.len();
     let mut counts = vec![vec![0.0; classes]; classes];
     for (row, label) in probabilities.chunks_exact(classes).zip(labels) {

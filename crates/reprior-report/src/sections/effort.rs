@@ -9,9 +9,9 @@ use super::{Item, Section};
 use reprior_run::Nature;
 use reprior_run::words::{bytes, duration, number};
 
-use crate::Run;
+use crate::RunPage;
 
-pub(super) fn section(run: &Run) -> Section {
+pub(super) fn section(run: &RunPage) -> Section {
     let summary = &run.summary;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut rows = vec![row("wall-clock time", duration(summary.seconds))];
@@ -101,7 +101,7 @@ fn size(path: &Path) -> u64 {
     entries.flatten().map(|entry| size(&entry.path())).sum()
 }
 
-pub(super) fn provenance(run: &Run, reader: &DrawReader) -> Section {
+pub(super) fn provenance(run: &RunPage, reader: &DrawReader) -> Section {
     let writer = reader.groups().find_map(|group| {
         let version = group.attributes.get("inference_library_version")?;
         version.as_str().map(str::to_owned)

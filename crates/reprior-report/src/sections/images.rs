@@ -5,14 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::classes::most_probable;
 use super::{Item, Picture, missing};
-use crate::{Images, Run};
+use crate::{Images, RunPage};
 use reprior_run::words::number;
 
 /// Images that are shown.
 const SHOWN: usize = 12;
 const WHAT: &str = "The most uncertain test images";
 
-pub(super) fn most_uncertain(run: &Run, probabilities: &[f64], labels: &[u32]) -> Item {
+pub(super) fn most_uncertain(run: &RunPage, probabilities: &[f64], labels: &[u32]) -> Item {
     let images = match &run.images {
         Ok(images) => images,
         Err(why) => return missing(WHAT, why.clone()),

@@ -3,7 +3,7 @@
 use reprior::diagnostics::{Draws, Estimator};
 
 use super::{Drawn, Item, Section, chain_name, missing};
-use crate::Run;
+use crate::RunPage;
 use crate::chart::{Axis, Chart, Mark};
 use crate::read::{MOST_DRAWS, Series};
 
@@ -17,7 +17,7 @@ const LAGS: usize = 100;
 /// Points of the growth of effective draws.
 const STAGES: usize = 10;
 
-pub(super) fn section(run: &Run, drawn: &Drawn) -> Section {
+pub(super) fn section(run: &RunPage, drawn: &Drawn) -> Section {
     let mut items = Vec::new();
     let chains = run.summary.chains;
     let draws = run.summary.draws as usize;
@@ -144,7 +144,7 @@ fn autocorrelations(series: &Series, estimator: &mut Estimator) -> Item {
     })
 }
 
-fn growth(run: &Run, drawn: &Drawn, estimator: &mut Estimator) -> Option<Item> {
+fn growth(run: &RunPage, drawn: &Drawn, estimator: &mut Estimator) -> Option<Item> {
     let mut marks = Vec::new();
     let mut longest = 0;
     for series in drawn.leading() {

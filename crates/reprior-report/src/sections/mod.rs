@@ -13,7 +13,7 @@ use reprior_io::run::DrawReader;
 
 use crate::chart::Chart;
 use crate::read::{self, Components, Series};
-use crate::{Predictions, ReportError, Run};
+use crate::{Predictions, ReportError, RunPage};
 
 /// A part of a run's report.
 pub(crate) struct Section {
@@ -69,7 +69,7 @@ pub(crate) fn missing(what: &'static str, why: impl Into<String>) -> Item {
 ///
 /// # Errors
 /// A folder that cannot be read.
-pub(crate) fn of(run: &Run) -> Result<Vec<Section>, ReportError> {
+pub(crate) fn of(run: &RunPage) -> Result<Vec<Section>, ReportError> {
     let reader = DrawReader::open(&run.folder)?;
     let drawn = Drawn::read(run, &reader)?;
     let mut sections = vec![predictions(run)];
@@ -97,7 +97,7 @@ pub(crate) struct Drawn {
 }
 
 impl Drawn {
-    fn read(run: &Run, reader: &DrawReader) -> Result<Self, ReportError> {
+    fn read(run: &RunPage, reader: &DrawReader) -> Result<Self, ReportError> {
         let draws = run.summary.draws;
         if !run.nature.has_chains() || draws == 0 {
             return Ok(Self {
@@ -131,7 +131,7 @@ impl Drawn {
     }
 }
 
-fn predictions(run: &Run) -> Section {
+fn predictions(run: &RunPage) -> Section {
     let (introduction, items) = match &run.predictions {
         None => {
             let why = match run.summary.draws {
@@ -159,7 +159,7 @@ fn predictions(run: &Run) -> Section {
     }
 }
 
-fn without_chains(run: &Run) -> Section {
+fn without_chains(run: &RunPage) -> Section {
     let method = &run.summary.method;
     let why = match run.nature {
         reprior_run::Nature::ClosedForm => format!("{method} is a closed form and draws nothing"),

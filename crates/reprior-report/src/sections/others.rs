@@ -4,13 +4,13 @@ use reprior::metrics::Detection;
 
 use super::{Item, Section, missing};
 use crate::chart::{Axis, Chart, Mark};
-use crate::{Predictions, Run};
+use crate::{Predictions, RunPage};
 use reprior_run::words::number;
 
 const BINS: usize = 25;
 
 /// Left out without other predictions.
-pub(super) fn section(run: &Run) -> Option<Section> {
+pub(super) fn section(run: &RunPage) -> Option<Section> {
     if run.others.is_empty() {
         return None;
     }

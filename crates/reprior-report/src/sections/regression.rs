@@ -1,7 +1,7 @@
 //! Predictions of real targets beside the truth.
 
 use super::{Item, missing};
-use crate::Run;
+use crate::RunPage;
 use crate::chart::{Axis, Chart, Mark};
 
 /// Outputs that are shown.
@@ -11,7 +11,7 @@ const LEVEL: f64 = 0.9;
 
 /// `[mean, lower, upper, truth]`, rows × outputs.
 pub(super) fn items(
-    run: &Run,
+    run: &RunPage,
     all: usize,
     [mean, lower, upper, truth]: [&Vec<f64>; 4],
 ) -> (String, Vec<Item>) {

@@ -1,14 +1,14 @@
 //! The course of the chains: traces, and the plane of the first two principal components.
 
 use super::{Drawn, Item, Section, chain_name, missing};
-use crate::Run;
+use crate::RunPage;
 use crate::chart::{Axis, Chart, Mark};
 use crate::read::{Components, MOST_DRAWS, MOST_TRACED, Series};
 
 /// Draws of a chain in the plane of components.
 const IN_PLANE: usize = 200;
 
-pub(super) fn section(run: &Run, drawn: &Drawn) -> Section {
+pub(super) fn section(run: &RunPage, drawn: &Drawn) -> Section {
     let mut items = Vec::new();
     if run.summary.draws == 0 {
         items.push(missing("Traces", "there are no draws yet"));

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reprior::chain::{Control, Moments, Outcome, Progress, Walk, run};
+use reprior::chain::{ChainDriver, Control, Moments, Outcome, Progress, run};
 use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoint};
 
 use crate::failure::{Failure, name_of};
@@ -53,12 +53,12 @@ impl Options<'_> {
 }
 
 /// Where a run is made, and how.
-pub(crate) struct Place<'a> {
+pub(crate) struct RunContext<'a> {
     pub folder: &'a RunFolder,
     pub options: &'a Options<'a>,
 }
 
-impl Place<'_> {
+impl RunContext<'_> {
     /// Writes what the data are, opens the store of draws, or makes it where the run has not come that far, and writes the targets.
     ///
     /// # Errors
@@ -112,14 +112,14 @@ impl Place<'_> {
     ///
     /// # Errors
     /// A failed run, whose draws are kept; a run that was stopped.
-    pub fn drive<W: Walk>(
+    pub fn drive<W: ChainDriver>(
         &self,
         chains: Vec<W>,
         threads: usize,
         finish: impl FnOnce(Vec<W>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let watcher = self.options.watcher;
-        let progress: Vec<Progress> = chains.iter().map(Walk::progress).collect();
+        let progress: Vec<Progress> = chains.iter().map(ChainDriver::progress).collect();
         if progress.iter().all(Progress::is_done) {
             watcher.note(COMPLETE);
             return finish(chains);

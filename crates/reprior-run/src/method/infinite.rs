@@ -11,9 +11,9 @@ use reprior::network::infinite::{InfiniteNetwork, Kernels, Kinds};
 use reprior_io::run::{Draws, Schema, Values, checkpoint};
 use serde_json::json;
 
-use super::{Family, Place, Plan, Predict, Predictions};
+use super::{Family, Plan, Predict, Predictions, RunContext};
 use crate::failure::{Failure, name_of};
-use crate::predictive::Block;
+use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
 use crate::read::{Rates, Recorded};
 use crate::record::{self, PREDICTIONS, group, predictions, targets, with_names};
@@ -137,7 +137,7 @@ impl Predict for ClosedForm<'_> {
         let problem = self.problem;
         let (covariance, maps) = (self.covariance, problem.output_maps());
         let kind = problem.kind();
-        let mut block = Block {
+        let mut block = PredictiveDraws {
             kind,
             rows: inputs.len() / problem.architecture.inputs(),
             outputs: maps.len(),
@@ -256,7 +256,12 @@ impl Family for Infinite {
         Ok(plan)
     }
 
-    fn sample(&self, problem: &Problem, plan: &Plan, place: &Place<'_>) -> Result<(), Failure> {
+    fn sample(
+        &self,
+        problem: &Problem,
+        plan: &Plan,
+        place: &RunContext<'_>,
+    ) -> Result<(), Failure> {
         let start = Instant::now();
         let store = place.open(problem, &plan.schema)?;
         let mut posterior = ClosedForm::new(problem, self.0)?;

@@ -11,12 +11,12 @@ mod plan;
 
 pub(crate) use chains::bench;
 pub use chains::bench::{Benchmark, Part};
-pub(crate) use drive::Place;
+pub(crate) use drive::RunContext;
 pub use drive::{Options, Watcher};
 pub use plan::Plan;
 
 use crate::failure::Failure;
-use crate::predictive::Block;
+use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::settings::{MethodName, Settings};
@@ -49,7 +49,8 @@ pub(crate) trait Family {
     ///
     /// # Errors
     /// A failed run, whose draws are kept; a run that was stopped.
-    fn sample(&self, problem: &Problem, plan: &Plan, place: &Place<'_>) -> Result<(), Failure>;
+    fn sample(&self, problem: &Problem, plan: &Plan, place: &RunContext<'_>)
+    -> Result<(), Failure>;
 
     /// Diagnostics and metrics, without the verdict.
     ///
@@ -93,7 +94,7 @@ pub(crate) trait Predict {
 /// What draws predict for some rows.
 pub(crate) struct Predictions {
     /// Means, and variances without noise, in the target's own units.
-    pub block: Block,
+    pub block: PredictiveDraws,
     /// Squared noise scales of every draw.
     pub noise: Vec<f64>,
     /// Variances that rounding made negative, set to 0.

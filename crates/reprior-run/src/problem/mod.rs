@@ -24,7 +24,7 @@ use description::fingerprint;
 pub(crate) use weights::GivenWeights;
 
 use crate::failure::Failure;
-use crate::predictive::Kind;
+use crate::predictive::PredictionKind;
 use crate::settings::{MethodName, ModelSettings, Settings, arrange};
 use crate::stored::Stored;
 
@@ -204,8 +204,8 @@ impl Problem {
     }
 
     /// What draws predict.
-    pub(crate) fn kind(&self) -> Kind {
-        Kind::new(&self.settings.model, self.description.is_classification)
+    pub(crate) fn kind(&self) -> PredictionKind {
+        PredictionKind::new(&self.settings.model, self.description.is_classification)
     }
 
     /// Row-major inputs of a data set or of new records: standardised, pixels in the order that the network takes them.

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use reprior::network::{Composition, Layout};
+use reprior::network::{Composition, ParameterLayout};
 use reprior_io::regular;
 use reprior_io::run::{Files, WEIGHTS};
 use reprior_io::weights::{read_sequential, read_sequential_bytes};
@@ -73,7 +73,7 @@ impl GivenWeights {
 
 impl Problem {
     /// The weights from the file in the parametrisation that was asked for; `ntk` is the layout of the NTK one.
-    pub(crate) fn given_start<R: Stored>(&self, ntk: &Layout) -> Option<Vec<R>> {
+    pub(crate) fn given_start<R: Stored>(&self, ntk: &ParameterLayout) -> Option<Vec<R>> {
         let mut start = self.weights.as_ref()?.parameters.clone();
         if self.settings.minibatch.parametrisation() == Parametrisation::Standard {
             ntk.scale_by_factors(&mut start);

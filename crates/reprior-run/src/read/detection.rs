@@ -4,7 +4,7 @@ use reprior::metrics::{Detection, UncertaintyScore};
 
 use super::recorded::Recorded;
 use crate::failure::Failure;
-use crate::predictive::{Block, Kind};
+use crate::predictive::{PredictionKind, PredictiveDraws};
 
 /// Scores of new inputs, gathered block by block, to be compared with those of the test rows.
 pub struct Detector {
@@ -27,7 +27,7 @@ impl Detector {
                 "--detect compares with the run's test rows, and there are none: sample with --test N",
             );
         }
-        if score == UncertaintyScore::Variance && run.kind == Kind::Codes {
+        if score == UncertaintyScore::Variance && run.kind == PredictionKind::Codes {
             return refuse(
                 "--detect variance is of class probabilities, which draws have under the categorical likelihood: use max-probability or entropy",
             );
@@ -42,7 +42,7 @@ impl Detector {
     ///
     /// # Errors
     /// Predictions that cannot be scored.
-    pub fn add(&mut self, block: &Block) -> Result<(), Failure> {
+    pub fn add(&mut self, block: &PredictiveDraws) -> Result<(), Failure> {
         self.other.extend(scores(self.score, block)?);
         Ok(())
     }
@@ -63,8 +63,8 @@ impl Detector {
 }
 
 /// Scores of a block's rows, higher where the prediction is surer.
-fn scores(score: UncertaintyScore, block: &Block) -> Result<Vec<f64>, Failure> {
-    let found = if block.kind == Kind::Probabilities {
+fn scores(score: UncertaintyScore, block: &PredictiveDraws) -> Result<Vec<f64>, Failure> {
+    let found = if block.kind == PredictionKind::Probabilities {
         let draws = block.mean.len() / (block.rows * block.outputs).max(1);
         let probabilities: Vec<f64> = block.mean.iter().map(|p| p.exp()).collect();
         score.of_draws(&probabilities, draws, block.outputs)

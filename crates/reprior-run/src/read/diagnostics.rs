@@ -5,7 +5,7 @@ use reprior::diagnostics::{
 };
 use serde::Serialize;
 
-use super::fit::{Fit, FitSummary};
+use super::fit::{TestRows, TestRowsCheck};
 use super::recorded::{Recorded, first};
 use crate::failure::Failure;
 use crate::predictive::{Gatherer, Metrics};
@@ -127,10 +127,10 @@ fn diagnose(
 
 /// What is found of a run's predictions for the test rows.
 #[derive(Default)]
-pub struct Predicted {
+pub struct PredictionDiagnostics {
     pub ess: Option<Ess>,
     pub metrics: Option<Metrics>,
-    pub fit: Option<FitSummary>,
+    pub fit: Option<TestRowsCheck>,
 }
 
 impl Recorded {
@@ -162,13 +162,13 @@ impl Recorded {
     ///
     /// # Errors
     /// A run folder that cannot be read.
-    pub(crate) fn predictions(&self, rates: &Rates) -> Result<Predicted, Failure> {
+    pub(crate) fn predictions(&self, rates: &Rates) -> Result<PredictionDiagnostics, Failure> {
         let (rows, outputs) = (self.description.test_rows, self.outputs());
         if self.draws == 0 || rows == 0 {
-            return Ok(Predicted::default());
+            return Ok(PredictionDiagnostics::default());
         }
         let truth = self.truth()?;
-        let mut fit = Fit::new(self.kind, rows, &self.targets("observed_data")?);
+        let mut fit = TestRows::new(self.kind, rows, &self.targets("observed_data")?);
         let mut traces = self.traces()?;
         // those that were not recorded by themselves
         let chosen: Vec<usize> = match traces.is_empty() {
@@ -192,7 +192,7 @@ impl Recorded {
         let ess = diagnose(traces.len(), chains, draws, rates, |variable, out| {
             out.copy_from_slice(&traces[variable]);
         })?;
-        Ok(Predicted {
+        Ok(PredictionDiagnostics {
             ess,
             metrics: gatherer.finish()?,
             fit: fit.finish(),

@@ -12,7 +12,7 @@ use reprior::model::targets::class_log_probabilities;
 use serde::{Serialize, Serializer};
 
 use crate::failure::Failure;
-use crate::predictive::{Block, Kind, SMALLEST_VARIANCE};
+use crate::predictive::{PredictionKind, PredictiveDraws, SMALLEST_VARIANCE};
 
 /// Rows that take part, evenly spread over the test rows, at most; of families whose distribution functions cost more, fewer.
 const MOST_ROWS: usize = 500;
@@ -24,7 +24,7 @@ const SIGNIFICANT: f64 = 2.576;
 
 /// What `summary --json` says of the test rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FitSummary {
+pub struct TestRowsCheck {
     /// Test rows that took part.
     pub rows: usize,
     /// Share of values within their 90 % intervals, or of rows predicted right.
@@ -90,7 +90,7 @@ impl Constant {
 }
 
 /// Gathers blocks of predictions.
-pub struct Fit {
+pub struct TestRows {
     constant: Constant,
     /// Of the test rows, one in this many takes part.
     every: usize,
@@ -99,11 +99,11 @@ pub struct Fit {
     nlls: Vec<[f64; 2]>,
 }
 
-impl Fit {
+impl TestRows {
     /// Of draws of this kind for `rows` test rows, given the training targets.
-    pub fn new(kind: Kind, rows: usize, train: &Targets) -> Self {
+    pub fn new(kind: PredictionKind, rows: usize, train: &Targets) -> Self {
         let most = match kind {
-            Kind::Real(family) if family != Family::NORMAL => MOST_ROWS_OF_OTHERS,
+            PredictionKind::Real(family) if family != Family::NORMAL => MOST_ROWS_OF_OTHERS,
             _ => MOST_ROWS,
         };
         Self {
@@ -120,7 +120,7 @@ impl Fit {
     /// Predictions that are not numbers.
     pub fn add(
         &mut self,
-        block: &Block,
+        block: &PredictiveDraws,
         noise: &[f64],
         truth: &Targets,
         start: usize,
@@ -146,7 +146,7 @@ impl Fit {
     }
 
     /// Of logarithms of the mixture's class probabilities.
-    fn add_class(&mut self, block: &Block, row: usize, mixed: &[f64], label: usize) {
+    fn add_class(&mut self, block: &PredictiveDraws, row: usize, mixed: &[f64], label: usize) {
         let best =
             (0..mixed.len()).fold(0, |best, c| if mixed[c] > mixed[best] { c } else { best });
         let draws = block.draws();
@@ -155,7 +155,7 @@ impl Fit {
         let of_best: Vec<f64> = (0..draws)
             .map(|draw| {
                 let (mean, variance) = block.of_draw(draw, row);
-                if block.kind == Kind::Probabilities {
+                if block.kind == PredictionKind::Probabilities {
                     return mean[best].exp();
                 }
                 class_log_probabilities(std::iter::once((mean, variance)), &mut own);
@@ -174,7 +174,7 @@ impl Fit {
 
     fn add_real(
         &mut self,
-        block: &Block,
+        block: &PredictiveDraws,
         noise: &[f64],
         row: usize,
         truth: &[f64],
@@ -221,7 +221,7 @@ impl Fit {
     }
 
     /// What was found; nothing without rows.
-    pub fn finish(self) -> Option<FitSummary> {
+    pub fn finish(self) -> Option<TestRowsCheck> {
         let rows = self.nlls.len();
         if rows == 0 {
             return None;
@@ -234,7 +234,7 @@ impl Fit {
         let error = (squares / (rows as f64 - 1.0)).sqrt();
         let is_worse =
             nll == f64::INFINITY || rows >= LEAST_ROWS && difference > SIGNIFICANT * error;
-        Some(FitSummary {
+        Some(TestRowsCheck {
             rows,
             hits: self.check.observed() as f64 / self.check.values() as f64,
             expected: self.check.range(),

@@ -8,7 +8,7 @@ mod transitions;
 
 pub use detection::Detector;
 pub use diagnostics::{Ess, EssSummary};
-pub(crate) use diagnostics::{Predicted, Rates};
-pub use fit::FitSummary;
+pub(crate) use diagnostics::{PredictionDiagnostics, Rates};
+pub use fit::TestRowsCheck;
 pub use recorded::Recorded;
 pub use transitions::{EnergyErrors, NoiseScale, Stationarity};

@@ -7,7 +7,7 @@ use reprior::model::Targets;
 use reprior_io::run::{DrawReader, Files, Schema, Selection};
 
 use crate::failure::{Failure, name_of};
-use crate::predictive::{Block, Kind};
+use crate::predictive::{PredictionKind, PredictiveDraws};
 use crate::problem::DataDescription;
 use crate::record::{NOISE, POSITIONS, PREDICTIONS, TRACES};
 use crate::settings::Settings;
@@ -25,7 +25,7 @@ pub struct Recorded {
     pub description: DataDescription,
     pub(crate) reader: DrawReader,
     /// What draws predict.
-    pub(crate) kind: Kind,
+    pub(crate) kind: PredictionKind,
     /// Complete draws of each chain that can be read.
     pub(crate) draws: u64,
 }
@@ -65,7 +65,7 @@ impl Recorded {
         reader.check(schema).map_err(Failure::request)?;
         Ok(Self {
             files: files.clone(),
-            kind: Kind::new(&settings.model, description.is_classification),
+            kind: PredictionKind::new(&settings.model, description.is_classification),
             draws: complete_draws(&reader),
             settings,
             description,
@@ -143,7 +143,7 @@ impl Recorded {
     /// A run folder that cannot be read; what `each` says.
     pub(crate) fn for_each_block(
         &self,
-        mut each: impl FnMut(usize, &Block, &[f64]) -> Result<(), Failure>,
+        mut each: impl FnMut(usize, &PredictiveDraws, &[f64]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let (rows, outputs, kind) = (self.description.test_rows, self.outputs(), self.kind);
         let recorded = self.spacing();
@@ -167,7 +167,7 @@ impl Recorded {
             } else {
                 vec![0.0; total * (end - start) * kind.spread(outputs)]
             };
-            let mut block = Block {
+            let mut block = PredictiveDraws {
                 kind,
                 rows: end - start,
                 outputs,

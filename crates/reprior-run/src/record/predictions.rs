@@ -4,12 +4,12 @@ use reprior_io::run::{DrawWriter, RunError, Values};
 
 use super::keeping::{Keeping, Traces};
 use super::schema::{LayerTensors, PREDICTIONS, TRACES};
-use crate::predictive::Kind;
+use crate::predictive::PredictionKind;
 
 /// How predictions are recorded.
 #[derive(Clone, Copy)]
 pub struct PredictionRecord {
-    pub kind: Kind,
+    pub kind: PredictionKind,
     pub keeping: Keeping,
     /// Predictions that are recorded at every draw, where not all are.
     pub traces: Option<Traces>,
@@ -21,7 +21,7 @@ impl PredictionRecord {
         self.traces.is_some() || draw.is_multiple_of(self.keeping.predictions_every)
     }
 
-    /// Writes the means (rows x outputs) of a draw and the standard deviations of the function (rows x [`Kind::spread`]).
+    /// Writes the means (rows x outputs) of a draw and the standard deviations of the function (rows x [`PredictionKind::spread`]).
     ///
     /// # Errors
     /// A store that refuses.

@@ -1,6 +1,6 @@
 //! What a run folder's draws hold: groups, variables, dimensions, in ArviZ's layout.
 
-use reprior::network::Layout;
+use reprior::network::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ pub struct LayerTensors {
 }
 
 /// The layers with parameters of a network with so many layers below its readout.
-pub fn tensors(layout: &Layout, below_readout: usize) -> Vec<LayerTensors> {
+pub fn tensors(layout: &ParameterLayout, below_readout: usize) -> Vec<LayerTensors> {
     let last = layout.layers.len() - 1;
     let layers = layout.layers.iter().enumerate();
     layers

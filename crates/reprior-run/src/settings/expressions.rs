@@ -30,16 +30,16 @@ macro_rules! written {
 /// `--schedule`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Schedule {
+pub enum StepSizeChoice {
     /// Half a cosine over all updates.
     Cosine,
     /// As the library has it.
     Fixed(StepSize),
 }
 pub(super) use written;
-written!(Schedule);
+written!(StepSizeChoice);
 
-impl Schedule {
+impl StepSizeChoice {
     /// The library's, of so many updates.
     pub fn of(self, updates: u64) -> StepSize {
         match self {
@@ -52,7 +52,7 @@ impl Schedule {
     }
 }
 
-impl FromStr for Schedule {
+impl FromStr for StepSizeChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -88,7 +88,7 @@ impl FromStr for Schedule {
     }
 }
 
-impl fmt::Display for Schedule {
+impl fmt::Display for StepSizeChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cosine => f.write_str("cosine"),
@@ -208,7 +208,7 @@ mod tests {
             "polynomial(0.33,1000)",
             "cyclical(500,0.25)",
         ] {
-            assert_eq!(text.parse::<Schedule>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<StepSizeChoice>().unwrap().to_string(), text);
         }
         for text in ["constant(0.1)", "harmonic(1)"] {
             assert_eq!(text.parse::<WrittenDecay>().unwrap().to_string(), text);
@@ -232,7 +232,7 @@ mod tests {
             "cosine(3)",
             "polynomial(1",
         ] {
-            assert!(text.parse::<Schedule>().is_err(), "{text}");
+            assert!(text.parse::<StepSizeChoice>().is_err(), "{text}");
         }
         for text in ["constant", "harmonic(0)", "constant(2)"] {
             assert!(text.parse::<WrittenDecay>().is_err(), "{text}");

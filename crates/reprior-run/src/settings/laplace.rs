@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 
 use super::flags::{Rule, given, refuse_others};
-use super::laplace_expressions::{Precision, Subset};
+use super::laplace_expressions::{PriorPrecisionChoice, Subset};
 use super::method::MinibatchMethod;
 use super::names::{DiffusionName, IntegratorName, LinkName, PredictionType, StructureName};
 
@@ -38,7 +38,7 @@ pub struct LaplaceSettings {
     /// marglik-parameter (largest marginal likelihood), or validation (a grid; takes --validation rows) [default: prior]
     #[arg(long, value_name = "ALPHA")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prior_precision: Option<Precision>,
+    pub prior_precision: Option<PriorPrecisionChoice>,
     /// Of laplace: glm (the linearised network) or nn (the network itself; needs a good fit far from the mode) [default: glm]
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]

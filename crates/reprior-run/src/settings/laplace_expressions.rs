@@ -60,7 +60,7 @@ impl fmt::Display for Subset {
 /// `--prior-precision`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Precision {
+pub enum PriorPrecisionChoice {
     /// That of training.
     #[default]
     Prior,
@@ -71,7 +71,7 @@ pub enum Precision {
     /// The best of a grid.
     Validation,
 }
-written!(Precision);
+written!(PriorPrecisionChoice);
 
 /// What precisions may differ between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub enum Per {
     Parameter,
 }
 
-impl FromStr for Precision {
+impl FromStr for PriorPrecisionChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -106,7 +106,7 @@ impl FromStr for Precision {
     }
 }
 
-impl fmt::Display for Precision {
+impl fmt::Display for PriorPrecisionChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Prior => f.write_str("prior"),

@@ -10,7 +10,7 @@ use reprior::stochastic::preconditioner::{
 use reprior::stochastic::{Averaging, Dynamics, Prior, StepSize};
 use serde::{Deserialize, Serialize};
 
-use super::expressions::{PriorChoice, Schedule, WrittenDecay};
+use super::expressions::{PriorChoice, StepSizeChoice, WrittenDecay};
 use super::method::MinibatchMethod;
 use super::names::{
     AveragingName, EpsilonAt, LabelsName, Optimiser, Parametrisation, PreconditionerName, Switch,
@@ -40,7 +40,7 @@ pub struct MinibatchSettings {
     /// ensemble or a mode, no sampler) [default: constant for samplers and swag, cosine for the others]
     #[arg(long, value_name = "HOW")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<StepSizeChoice>,
     /// ntk (weights N(0, 1) a priori, scales in the network) or standard (scales in the prior) [default: ntk]
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,12 +157,12 @@ impl MinibatchSettings {
         self.dropout_rate.unwrap_or(0.5)
     }
 
-    pub(crate) fn schedule(&self, method: MinibatchMethod) -> Schedule {
+    pub(crate) fn schedule(&self, method: MinibatchMethod) -> StepSizeChoice {
         self.schedule.unwrap_or(match method {
             _ if method.is_sampler() || method == MinibatchMethod::Swag => {
-                Schedule::Fixed(StepSize::Constant)
+                StepSizeChoice::Fixed(StepSize::Constant)
             }
-            _ => Schedule::Cosine,
+            _ => StepSizeChoice::Cosine,
         })
     }
 

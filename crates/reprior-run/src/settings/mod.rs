@@ -27,12 +27,12 @@ use reprior_io::run::Files;
 use serde::{Deserialize, Serialize};
 
 pub use data::DataSettings;
-pub use expressions::{PriorChoice, Schedule as StepSizes, WrittenDecay};
+pub use expressions::{PriorChoice, StepSizeChoice, WrittenDecay};
 pub use flags::Flags;
 pub(crate) use flags::{Rule, given, refuse_others};
 pub(crate) use laplace::EIGENVALUE_THRESHOLD;
 pub use laplace::LaplaceSettings;
-pub use laplace_expressions::{Per, Precision as PriorPrecisionChoice, Subset};
+pub use laplace_expressions::{Per, PriorPrecisionChoice, Subset};
 pub use method::{MethodName, MinibatchMethod, Nature};
 pub use minibatch::MinibatchSettings;
 pub use model::ModelSettings;

@@ -3,7 +3,7 @@
 use super::remedy::{cause, remedy};
 use super::{Check, Level, Summary};
 use crate::predictive::Metrics;
-use crate::read::{Ess, FitSummary};
+use crate::read::{Ess, TestRowsCheck};
 use crate::settings::Settings;
 use crate::words::number;
 use reprior::diagnostics::{ESS_NEEDED, ESS_RECOMMENDED_PER_CHAIN, RHAT_APART};
@@ -194,7 +194,7 @@ impl Summary {
         }
     }
 
-    pub(super) fn of_fit(&self, fit: &FitSummary, settings: &Settings) -> Vec<Check> {
+    pub(super) fn of_fit(&self, fit: &TestRowsCheck, settings: &Settings) -> Vec<Check> {
         let is_classes = matches!(self.metrics, Some(Metrics::Classification { .. }));
         let cause = |is_too_sure: bool| cause(settings, is_classes, is_too_sure);
         let [low, high] = fit.expected;

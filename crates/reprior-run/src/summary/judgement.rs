@@ -1,6 +1,6 @@
 //! Whether a run can be believed: what was found, what it means and what to do about it, predictions and weights apart; the worst decides.
 //!
-//! The findings about chains are those of [`reprior::diagnostics::Convergence`], those about the test rows of [`FitSummary`](crate::FitSummary): claims with known
+//! The findings about chains are those of [`reprior::diagnostics::Convergence`], those about the test rows of [`TestRowsCheck`](crate::TestRowsCheck): claims with known
 //! error rates. Predictions come first, because hidden units can change places: chains at different weights may predict the same.
 
 use super::{Check, Level, Summary, Verdict};

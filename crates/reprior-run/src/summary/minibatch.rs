@@ -36,12 +36,12 @@ pub struct MinibatchSummary {
     pub metrics_in_closed_form: Option<Metrics>,
     /// How the Laplace approximation of each chain was fitted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub laplace: Vec<LaplaceFit>,
+    pub laplace: Vec<LaplaceFitSummary>,
 }
 
 /// How the Laplace approximation of one chain was fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LaplaceFit {
+pub struct LaplaceFitSummary {
     /// log p(y | ŵ) of the training rows.
     pub log_likelihood: f64,
     /// Of the training rows, in nats.

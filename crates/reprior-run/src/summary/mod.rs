@@ -10,11 +10,11 @@ mod verdict;
 
 use serde::Serialize;
 
-pub use minibatch::{LaplaceFit, LeftOut, MinibatchSummary};
+pub use minibatch::{LaplaceFitSummary, LeftOut, MinibatchSummary};
 pub use verdict::{Check, Level, Verdict};
 
 use crate::predictive::Metrics;
-use crate::read::{EnergyErrors, EssSummary, FitSummary, NoiseScale, Stationarity};
+use crate::read::{EnergyErrors, EssSummary, NoiseScale, Stationarity, TestRowsCheck};
 use crate::settings::Settings;
 
 /// Diagnostics and metrics of a run. Field names are those of `summary --json`.
@@ -79,7 +79,7 @@ pub struct Summary {
     /// Of methods by minibatches.
     pub minibatch: Option<MinibatchSummary>,
     /// Whether the test rows are as predicted; null without test rows or draws.
-    pub fit: Option<FitSummary>,
+    pub fit: Option<TestRowsCheck>,
     /// What a user should know before believing the draws.
     pub warnings: Vec<String>,
     /// Whether the run can be believed, with every finding that says so.

@@ -1,7 +1,7 @@
 //! What the findings lead to.
 
 use super::{Level, Summary};
-use crate::read::{Ess, EssSummary, FitSummary, Stationarity};
+use crate::read::{Ess, EssSummary, Stationarity, TestRowsCheck};
 use crate::settings::Settings;
 use reprior::metrics::Expectation;
 
@@ -27,8 +27,8 @@ fn ess(rhat: f64, least: f64) -> Ess {
     }
 }
 
-fn fit(expectation: Expectation, hits: f64) -> FitSummary {
-    FitSummary {
+fn fit(expectation: Expectation, hits: f64) -> TestRowsCheck {
+    TestRowsCheck {
         rows: 100,
         hits,
         expected: [0.82, 0.97],
@@ -107,7 +107,7 @@ fn weights_and_predictions_are_told_apart() {
 
 #[test]
 fn the_fit_takes_part() {
-    let of = |fit: FitSummary| {
+    let of = |fit: TestRowsCheck| {
         judged(ess(1.003, 700.0), ess(1.003, 700.0), |summary| {
             summary.fit = Some(fit)
         })

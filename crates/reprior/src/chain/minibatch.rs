@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{News, Progress, RunError, Schedule, Walk};
+use super::{ChainDriver, DriverError, Progress, ProgressDetails, Schedule};
 use crate::compute::{Purpose, Real, Stream};
 use crate::laplace::{LaplaceError, LaplaceFit};
 use crate::stochastic::{Langevin, Swag, Update, Validation, leave_units_out};
@@ -44,7 +44,7 @@ pub struct MinibatchPlan {
 
 /// Sums over updates.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Tally {
+pub struct UpdateStatistics {
     /// Updates that this covers.
     pub updates: u64,
     loss: f64,
@@ -58,7 +58,7 @@ pub struct Tally {
     pub step_size: f64,
 }
 
-impl Tally {
+impl UpdateStatistics {
     fn add(&mut self, update: &Update) {
         self.updates += 1;
         self.loss += update.loss;
@@ -91,7 +91,7 @@ impl Tally {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Epoch {
     /// Its updates.
-    pub tally: Tally,
+    pub tally: UpdateStatistics,
     /// Mean −log p of the validation rows after it; NaN without any.
     pub validation_nll: f64,
 }
@@ -105,8 +105,8 @@ pub struct MinibatchCounters {
     counted: u64,
     /// Epochs that are over.
     pub epochs: u64,
-    epoch: Tally,
-    since_draw: Tally,
+    epoch: UpdateStatistics,
+    since_draw: UpdateStatistics,
     /// Of the last epoch.
     train_nll: Option<f64>,
     validation_nll: Option<f64>,
@@ -133,7 +133,12 @@ pub trait MinibatchObserver<R: Real>: Send {
     ///
     /// # Errors
     /// Stops the run; what was drawn is kept.
-    fn draw(&mut self, position: &[R], since: &Tally, draw: u64) -> Result<(), Self::Error>;
+    fn draw(
+        &mut self,
+        position: &[R],
+        since: &UpdateStatistics,
+        draw: u64,
+    ) -> Result<(), Self::Error>;
 
     /// Everything so far is to survive a crash: counters, [`Langevin::state`] and the Gaussian are all that
     /// [`MinibatchChain::resume`] needs.
@@ -159,6 +164,9 @@ pub struct MinibatchChain<R> {
     /// The position is of no use any more.
     is_lost: bool,
 }
+
+/// A Laplace approximation, and the weights that it is around.
+type AroundWeights<'a, R> = (&'a mut LaplaceFit<R>, Arc<[R]>);
 
 impl<R: Real> MinibatchChain<R> {
     /// A chain before its first update.
@@ -217,7 +225,7 @@ impl<R: Real> MinibatchChain<R> {
     ///
     /// # Errors
     /// [`LaplaceError`].
-    pub fn laplace(&mut self) -> Result<Option<(&mut LaplaceFit<R>, Arc<[R]>)>, LaplaceError> {
+    pub fn laplace(&mut self) -> Result<Option<AroundWeights<'_, R>>, LaplaceError> {
         let Some(laplace) = &mut self.laplace else {
             return Ok(None);
         };
@@ -248,13 +256,13 @@ impl<R: Real> MinibatchChain<R> {
     /// One update, or one draw that needs none.
     ///
     /// # Errors
-    /// [`RunError`]; the chain is then of no use any more.
+    /// [`DriverError`]; the chain is then of no use any more.
     pub fn advance<O: MinibatchObserver<R>>(
         &mut self,
         observer: &mut O,
-    ) -> Result<(), RunError<O::Error>> {
+    ) -> Result<(), DriverError<O::Error>> {
         let chain = self.index();
-        let told = |error| RunError::Observer { chain, error };
+        let told = |error| DriverError::Observer { chain, error };
         let transition = self.counters.transition + 1;
         let warmup = self.plan.schedule.warmup;
         let is_update = transition <= warmup || self.plan.collection == Collection::Trajectory;
@@ -278,9 +286,9 @@ impl<R: Real> MinibatchChain<R> {
         if self.counters.counted.is_multiple_of(thin) {
             let draw = self.counters.counted / thin - 1;
             let since = self.counters.since_draw;
-            self.counters.since_draw = Tally {
+            self.counters.since_draw = UpdateStatistics {
                 step_size: since.step_size,
-                ..Tally::default()
+                ..UpdateStatistics::default()
             };
             observer.draw(self.draw(draw), &since, draw).map_err(told)?;
         }
@@ -292,12 +300,12 @@ impl<R: Real> MinibatchChain<R> {
         &mut self,
         transition: u64,
         observer: &mut O,
-    ) -> Result<bool, RunError<O::Error>> {
+    ) -> Result<bool, DriverError<O::Error>> {
         let chain = self.index();
         let Some(laplace) = &mut self.laplace else {
             return Ok(true);
         };
-        let failed = |error: LaplaceError| RunError::Target {
+        let failed = |error: LaplaceError| DriverError::Target {
             chain,
             transition,
             reason: error.to_string(),
@@ -310,7 +318,7 @@ impl<R: Real> MinibatchChain<R> {
                 // those of training are not the first draw's
                 self.counters.since_draw.corrections = 0;
             }
-            let told = |error| RunError::Observer { chain, error };
+            let told = |error| DriverError::Observer { chain, error };
             observer.trained(&mode).map_err(told)?;
         }
         let found = laplace.advance(&mode, self.counters.counted, &mut self.drawn);
@@ -319,10 +327,10 @@ impl<R: Real> MinibatchChain<R> {
         Ok(is_over)
     }
 
-    fn update<E: std::error::Error>(&mut self, transition: u64) -> Result<(), RunError<E>> {
+    fn update<E: std::error::Error>(&mut self, transition: u64) -> Result<(), DriverError<E>> {
         let update = self.langevin.update().map_err(|error| {
             self.is_lost = true;
-            RunError::Target {
+            DriverError::Target {
                 chain: self.langevin.settings().chain as usize,
                 transition,
                 reason: error.to_string(),
@@ -331,7 +339,7 @@ impl<R: Real> MinibatchChain<R> {
         self.counters.epoch.add(&update);
         let is_trajectory = self.plan.collection == Collection::Trajectory;
         if is_trajectory && transition == self.plan.schedule.warmup + 1 {
-            self.counters.since_draw = Tally::default();
+            self.counters.since_draw = UpdateStatistics::default();
         }
         if !is_trajectory || self.langevin.is_sampling() {
             self.counters.since_draw.add(&update);
@@ -387,7 +395,7 @@ impl<R: Real> MinibatchChain<R> {
             total: self.total,
             is_warmup: counters.transition <= self.plan.schedule.warmup,
             step_size: Some(settings.step_size * settings.schedule.factor(made)),
-            news: News::Updates {
+            news: ProgressDetails::Updates {
                 epochs: counters.epochs,
                 train_nll: counters.train_nll,
                 validation_nll: counters.validation_nll,
@@ -396,21 +404,21 @@ impl<R: Real> MinibatchChain<R> {
     }
 }
 
-impl<R: Real, O: MinibatchObserver<R>> Walk for (MinibatchChain<R>, O) {
+impl<R: Real, O: MinibatchObserver<R>> ChainDriver for (MinibatchChain<R>, O) {
     type Error = O::Error;
 
-    fn advance(&mut self) -> Result<(), RunError<O::Error>> {
+    fn advance(&mut self) -> Result<(), DriverError<O::Error>> {
         self.0.advance(&mut self.1)
     }
 
-    fn checkpoint(&mut self) -> Result<(), RunError<O::Error>> {
+    fn checkpoint(&mut self) -> Result<(), DriverError<O::Error>> {
         if self.0.is_lost {
             return Ok(());
         }
         let chain = self.0.index();
         self.1
             .checkpoint(&self.0)
-            .map_err(|error| RunError::Observer { chain, error })
+            .map_err(|error| DriverError::Observer { chain, error })
     }
 
     fn progress(&self) -> Progress {

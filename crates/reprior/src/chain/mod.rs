@@ -16,12 +16,13 @@ mod snapshot;
 mod statistics;
 
 pub use minibatch::{
-    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan, Tally,
+    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan,
+    UpdateStatistics,
 };
 pub use moments::Moments;
 pub use observer::{Collect, Observer};
-pub use progress::{News, Progress};
-pub use run::{Control, Ended, Outcome, RunError, Walk, run};
+pub use progress::{Progress, ProgressDetails};
+pub use run::{ChainDriver, Control, Driven, DriverError, Outcome, run};
 pub use schedule::{Schedule, ScheduleError};
 pub use single::Chain;
 pub use snapshot::{Snapshot, StartError};

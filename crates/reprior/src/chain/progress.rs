@@ -14,12 +14,12 @@ pub struct Progress {
     /// Current step size, for methods that have one.
     pub step_size: Option<f64>,
     /// How it fares.
-    pub news: News,
+    pub news: ProgressDetails,
 }
 
 /// How a chain fares.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum News {
+pub enum ProgressDetails {
     /// A chain of transitions that may be rejected.
     Transitions {
         /// Mean acceptance probability since warm-up ended (or since the start, before that).

@@ -1,4 +1,4 @@
-//! Drives walks over threads, a slice of transitions at a time, the one that is furthest behind first.
+//! Drives chains over threads, a slice of transitions at a time, the one that is furthest behind first.
 //!
 //! Clocks decide only when to look up (progress, checkpoints), never what is drawn.
 
@@ -33,7 +33,7 @@ pub enum Outcome {
 
 /// Why a run ended early. What was drawn before is kept.
 #[derive(Debug, Error)]
-pub enum RunError<E: std::error::Error> {
+pub enum DriverError<E: std::error::Error> {
     /// A target that cannot be evaluated.
     #[error("chain {chain} stopped at transition {transition}: {reason}")]
     Target {
@@ -60,38 +60,38 @@ const SLICE: Duration = Duration::from_millis(500);
 const REPORT: Duration = Duration::from_millis(100);
 
 /// What [`run`] drives: a chain with what records it.
-pub trait Walk: Send {
+pub trait ChainDriver: Send {
     /// What may go wrong with records, in words.
     type Error: std::error::Error + Send;
 
     /// One more transition.
     ///
     /// # Errors
-    /// [`RunError`]; after an observer's the chain and its records no longer agree.
-    fn advance(&mut self) -> Result<(), RunError<Self::Error>>;
+    /// [`DriverError`]; after an observer's the chain and its records no longer agree.
+    fn advance(&mut self) -> Result<(), DriverError<Self::Error>>;
 
     /// Everything so far is to survive a crash.
     ///
     /// # Errors
     /// The observer's.
-    fn checkpoint(&mut self) -> Result<(), RunError<Self::Error>>;
+    fn checkpoint(&mut self) -> Result<(), DriverError<Self::Error>>;
 
     /// Where it is.
     fn progress(&self) -> Progress;
 }
 
-impl<T: Target, O: Observer<T>> Walk for (Chain<T>, O) {
+impl<T: Target, O: Observer<T>> ChainDriver for (Chain<T>, O) {
     type Error = O::Error;
 
-    fn advance(&mut self) -> Result<(), RunError<O::Error>> {
+    fn advance(&mut self) -> Result<(), DriverError<O::Error>> {
         self.0.advance(&mut self.1)
     }
 
-    fn checkpoint(&mut self) -> Result<(), RunError<O::Error>> {
+    fn checkpoint(&mut self) -> Result<(), DriverError<O::Error>> {
         let chain = self.0.index();
         self.1
             .checkpoint(self.0.snapshot())
-            .map_err(|error| RunError::Observer { chain, error })
+            .map_err(|error| DriverError::Observer { chain, error })
     }
 
     fn progress(&self) -> Progress {
@@ -100,37 +100,40 @@ impl<T: Target, O: Observer<T>> Walk for (Chain<T>, O) {
 }
 
 /// Walks, and how their run ended.
-pub type Ended<W> = (Vec<W>, Result<Outcome, RunError<<W as Walk>::Error>>);
+pub type Driven<W> = (
+    Vec<W>,
+    Result<Outcome, DriverError<<W as ChainDriver>::Error>>,
+);
 
-/// A walk and the time of its last checkpoint.
-struct Seat<W> {
-    walk: W,
+/// A driver and the time of its last checkpoint.
+struct Slot<W> {
+    driver: W,
     checkpointed: Instant,
     /// A record failed half-way: chain and observer no longer agree, only the last checkpoint does.
     is_broken: bool,
 }
 
-/// Runs `walks` to their end, or until `control.stop` is set. `progress` is called now and then, from any thread.
-/// At the end - complete, stopped or failed - every walk that can be is checkpointed. Returns them in order.
+/// Runs `chains` to their end, or until `control.stop` is set. `progress` is called now and then, from any thread.
+/// At the end - complete, stopped or failed - every driver that can be is checkpointed. Returns them in order.
 ///
 /// # Errors
-/// The first [`RunError`] of any walk; the others stop after their current transition.
-pub fn run<W: Walk>(
-    walks: Vec<W>,
+/// The first [`DriverError`] of any driver; the others stop after their current transition.
+pub fn run<W: ChainDriver>(
+    chains: Vec<W>,
     control: Control<'_>,
     progress: &(dyn Fn(Progress) + Sync),
-) -> Ended<W> {
+) -> Driven<W> {
     let now = Instant::now();
-    let seat = |walk| {
-        Some(Seat {
-            walk,
+    let slot = |driver| {
+        Some(Slot {
+            driver,
             checkpointed: now,
             is_broken: false,
         })
     };
-    let seats: Vec<Option<Seat<W>>> = walks.into_iter().map(seat).collect();
-    let count = seats.len();
-    let waiting = Mutex::new(seats);
+    let slots: Vec<Option<Slot<W>>> = chains.into_iter().map(slot).collect();
+    let count = slots.len();
+    let waiting = Mutex::new(slots);
     let failure = Mutex::new(None);
     let failed = AtomicBool::new(false);
     let halted = || control.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
@@ -142,8 +145,8 @@ pub fn run<W: Walk>(
     let worker = || {
         while !halted() {
             let next = furthest_behind(&mut lock());
-            let Some((index, mut seat)) = next else { break };
-            let result = slice(&mut seat, &control, &halted, progress);
+            let Some((index, mut slot)) = next else { break };
+            let result = slice(&mut slot, &control, &halted, progress);
             if let Err(error) = result {
                 failed.store(true, Ordering::Relaxed);
                 failure
@@ -151,7 +154,7 @@ pub fn run<W: Walk>(
                     .unwrap_or_else(std::sync::PoisonError::into_inner)
                     .get_or_insert(error);
             }
-            lock()[index] = Some(seat);
+            lock()[index] = Some(slot);
         }
     };
     std::thread::scope(|scope| {
@@ -163,18 +166,18 @@ pub fn run<W: Walk>(
     let mut error = failure
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let seats = waiting
+    let slots = waiting
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut done = Vec::with_capacity(count);
-    for mut seat in seats.into_iter().flatten() {
-        if let Err(problem) = checkpoint(&mut seat) {
+    for mut slot in slots.into_iter().flatten() {
+        if let Err(problem) = checkpoint(&mut slot) {
             error.get_or_insert(problem);
         }
-        progress(seat.walk.progress());
-        done.push(seat.walk);
+        progress(slot.driver.progress());
+        done.push(slot.driver);
     }
-    let complete = done.iter().all(|walk| walk.progress().is_done());
+    let complete = done.iter().all(|driver| driver.progress().is_done());
     let outcome = match error {
         Some(error) => Err(error),
         None if complete => Ok(Outcome::Complete),
@@ -183,49 +186,49 @@ pub fn run<W: Walk>(
     (done, outcome)
 }
 
-/// Takes the unfinished walk with the fewest transitions out of its seat.
-fn furthest_behind<W: Walk>(seats: &mut [Option<Seat<W>>]) -> Option<(usize, Seat<W>)> {
-    let unfinished = seats.iter().enumerate().filter_map(|(index, seat)| {
-        let progress = seat.as_ref()?.walk.progress();
+/// Takes the unfinished driver with the fewest transitions out of its slot.
+fn furthest_behind<W: ChainDriver>(slots: &mut [Option<Slot<W>>]) -> Option<(usize, Slot<W>)> {
+    let unfinished = slots.iter().enumerate().filter_map(|(index, slot)| {
+        let progress = slot.as_ref()?.driver.progress();
         (!progress.is_done()).then_some((progress.transition, index))
     });
     let (_, index) = unfinished.min()?;
-    seats[index].take().map(|seat| (index, seat))
+    slots[index].take().map(|slot| (index, slot))
 }
 
-/// Advances one walk for a slice of time.
-fn slice<W: Walk>(
-    seat: &mut Seat<W>,
+/// Advances one driver for a slice of time.
+fn slice<W: ChainDriver>(
+    slot: &mut Slot<W>,
     control: &Control<'_>,
     halted: &impl Fn() -> bool,
     progress: &(dyn Fn(Progress) + Sync),
-) -> Result<(), RunError<W::Error>> {
+) -> Result<(), DriverError<W::Error>> {
     let start = Instant::now();
     let mut reported = start;
-    while !seat.walk.progress().is_done() && !halted() {
-        let advanced = seat.walk.advance();
-        seat.is_broken = matches!(advanced, Err(RunError::Observer { .. }));
+    while !slot.driver.progress().is_done() && !halted() {
+        let advanced = slot.driver.advance();
+        slot.is_broken = matches!(advanced, Err(DriverError::Observer { .. }));
         advanced?;
         let now = Instant::now();
         if now - reported >= REPORT {
             reported = now;
-            progress(seat.walk.progress());
+            progress(slot.driver.progress());
         }
-        if now - seat.checkpointed >= control.checkpoint_every {
-            checkpoint(seat)?;
+        if now - slot.checkpointed >= control.checkpoint_every {
+            checkpoint(slot)?;
         }
         if now - start >= SLICE {
             break;
         }
     }
-    progress(seat.walk.progress());
+    progress(slot.driver.progress());
     Ok(())
 }
 
-fn checkpoint<W: Walk>(seat: &mut Seat<W>) -> Result<(), RunError<W::Error>> {
-    if seat.is_broken {
+fn checkpoint<W: ChainDriver>(slot: &mut Slot<W>) -> Result<(), DriverError<W::Error>> {
+    if slot.is_broken {
         return Ok(());
     }
-    seat.checkpointed = Instant::now();
-    seat.walk.checkpoint()
+    slot.checkpointed = Instant::now();
+    slot.driver.checkpoint()
 }

@@ -1,6 +1,8 @@
 //! One chain: a target, a sampler, and where they are.
 
-use super::{News, Observer, Progress, RunError, Schedule, Snapshot, StartError, Statistics};
+use super::{
+    DriverError, Observer, Progress, ProgressDetails, Schedule, Snapshot, StartError, Statistics,
+};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
 use crate::sampler::{Fatal, Found, Sampler, SamplerSettings};
@@ -129,12 +131,12 @@ impl<T: Target> Chain<T> {
     pub(super) fn advance<O: Observer<T>>(
         &mut self,
         observer: &mut O,
-    ) -> Result<(), RunError<O::Error>> {
+    ) -> Result<(), DriverError<O::Error>> {
         let Schedule {
             warmup, thin, seed, ..
         } = self.schedule;
         let (chain, transition) = (self.index, self.snapshot.transition + 1);
-        let failed = |fatal: Fatal| RunError::Target {
+        let failed = |fatal: Fatal| DriverError::Target {
             chain,
             transition: transition - 1,
             reason: fatal.to_string(),
@@ -212,13 +214,13 @@ impl<T: Target> Chain<T> {
                 Ok(())
             };
             self.corrections = self.target.corrections();
-            done.map_err(|error| RunError::Observer {
+            done.map_err(|error| DriverError::Observer {
                 chain: self.index,
                 error,
             })?;
         }
         if self.snapshot.failures >= MOST_FAILURES {
-            return Err(RunError::Target {
+            return Err(DriverError::Target {
                 chain: self.index,
                 transition,
                 reason: self.why_it_fails(),
@@ -268,12 +270,12 @@ impl<T: Target> Chain<T> {
     /// Makes transitions until `transition` of them have been made in all, or every draw has.
     ///
     /// # Errors
-    /// [`RunError`]; after an observer's error this chain and the observer no longer agree and must be dropped.
+    /// [`DriverError`]; after an observer's error this chain and the observer no longer agree and must be dropped.
     pub fn advance_to<O: Observer<T>>(
         &mut self,
         transition: u64,
         observer: &mut O,
-    ) -> Result<(), RunError<O::Error>> {
+    ) -> Result<(), DriverError<O::Error>> {
         while self.snapshot.transition < transition && !self.is_done() {
             self.advance(observer)?;
         }
@@ -310,7 +312,7 @@ impl<T: Target> Chain<T> {
             total: self.schedule.transitions(),
             is_warmup,
             step_size: snapshot.step_size,
-            news: News::Transitions {
+            news: ProgressDetails::Transitions {
                 acceptance_rate: statistics.acceptance_rate(),
                 log_ratio: snapshot.state.log_ratio,
                 divergences: statistics.divergences,

@@ -16,7 +16,7 @@
 //! has a variable that is not called converged; one whose chains' means spread by half a standard deviation, with 100 effective
 //! draws of every chain or more, is called converged in fewer than 5 runs of 100, by a whole one in fewer than 5 of 1,000.
 
-use super::{beta, summary::Summary};
+use super::{beta, summary::VariableSummary};
 
 /// What a variable's draws allow to say, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ const FALSE_ALARM: f64 = 1e-6;
 
 impl Convergence {
     /// Of a variable's draws by `chains` chains.
-    pub fn of(summary: &Summary, chains: usize) -> Self {
+    pub fn of(summary: &VariableSummary, chains: usize) -> Self {
         let ess = summary.ess_bulk.min(summary.ess_tail);
         if summary.ess_bulk.is_nan() || summary.ess_tail.is_nan() {
             return Self::Unknown;
@@ -76,7 +76,7 @@ pub fn rhat_disagrees(chains: usize, rhat: f64, ess_within: f64) -> bool {
 }
 
 /// A value that one R̂ exceeds by chance with probability 10⁻⁶, for stationary chains with `ess_within` effective draws
-/// in all, each chain's own added up ([`Summary::ess_within`]): (R̂² − 1)·e + 1 with e the effective draws of a half chain is then
+/// in all, each chain's own added up ([`VariableSummary::ess_within`]): (R̂² − 1)·e + 1 with e the effective draws of a half chain is then
 /// about F-distributed with 2·`chains` − 1 and `ess_within` − 2·`chains` degrees of freedom. ∞ where there is less than one effective draw to
 /// compare with.
 pub fn rhat_by_chance(chains: usize, ess_within: f64) -> f64 {
@@ -95,8 +95,8 @@ pub fn rhat_by_chance(chains: usize, ess_within: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn variable(rhat: f64, ess: f64) -> Summary {
-        Summary {
+    fn variable(rhat: f64, ess: f64) -> VariableSummary {
+        VariableSummary {
             mean: 0.0,
             sd: 1.0,
             mcse_mean: 0.1,

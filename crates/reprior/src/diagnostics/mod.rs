@@ -53,4 +53,4 @@ pub use rhat::{
     potential_scale_reduction, potential_scale_reduction_split, rhat_gelman_rubin, rhat_split,
     rhat_squared_hron,
 };
-pub use summary::{Spread, Summaries, Summary, map_variables, spread, summarise};
+pub use summary::{Spread, Summaries, VariableSummary, map_variables, spread, summarise};

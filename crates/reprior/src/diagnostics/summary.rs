@@ -12,7 +12,7 @@ use crate::compute::share;
 
 /// Statistics of one variable; `mean`, `sd` and `mcse_mean` in its own unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Summary {
+pub struct VariableSummary {
     /// Mean over all chains.
     pub mean: f64,
     /// Standard deviation over all chains, with 1/(S − 1).
@@ -47,12 +47,12 @@ pub struct Spread {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summaries {
     /// One per variable.
-    pub variables: Vec<Summary>,
+    pub variables: Vec<VariableSummary>,
 }
 
 impl Summaries {
     /// Spread of one statistic over the variables, such as `summaries.over(|s| s.rhat).max`.
-    pub fn over(&self, statistic: impl Fn(&Summary) -> f64) -> Spread {
+    pub fn over(&self, statistic: impl Fn(&VariableSummary) -> f64) -> Spread {
         spread(self.variables.iter().map(statistic))
     }
 }
@@ -81,10 +81,10 @@ pub fn spread(values: impl IntoIterator<Item = f64>) -> Spread {
 
 impl Estimator {
     /// Statistics of one variable, from one sort.
-    pub fn summary(&mut self, draws: Draws<'_>) -> Summary {
+    pub fn summary(&mut self, draws: Draws<'_>) -> VariableSummary {
         let (mean, squares) = mean_and_squares(draws.values());
         let variance = squares / (draws.values().len() as f64 - 1.0);
-        let mut summary = Summary {
+        let mut summary = VariableSummary {
             mean,
             sd: variance.sqrt(),
             mcse_mean: (variance / self.ess_mean(draws)).sqrt(),

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::Laplace;
 use crate::compute::{Real, add_scaled, dot, matrix};
-use crate::network::{Executor, Layout};
+use crate::network::{Executor, ParameterLayout};
 use crate::stochastic::{MinibatchData, Prior, row_loss};
 
 /// Pairs that are kept.
@@ -36,7 +36,7 @@ pub struct LogPosterior<'a, R> {
     /// The network.
     pub executor: &'a mut Executor<R>,
     /// Its parameters.
-    pub layout: &'a Layout,
+    pub layout: &'a ParameterLayout,
     /// The rows.
     pub data: &'a MinibatchData<R>,
     /// Of its weights.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::compute::{Matrix, Purpose, Real, Stream, matrix};
 use crate::model::likelihood::Curvature;
-use crate::network::{Composition, Executor, Layout};
+use crate::network::{Composition, Executor, ParameterLayout};
 use crate::stochastic::{MinibatchData, Prior};
 
 /// Nats from the mode at which the ascent to it is over.
@@ -38,7 +38,7 @@ pub enum LaplaceMethod {
 pub struct LaplaceFit<R> {
     method: LaplaceMethod,
     executor: Executor<R>,
-    layout: Layout,
+    layout: ParameterLayout,
     data: MinibatchData<R>,
     held_out: Option<MinibatchData<R>>,
     /// n × C, column-major, of the rows that the curvature is of.
@@ -85,7 +85,7 @@ impl<R: Real> LaplaceFit<R> {
             targets: targets.collect(),
             method,
             executor,
-            layout: Layout::new(network),
+            layout: ParameterLayout::new(network),
             data,
             held_out,
             rows: [rows, all],

@@ -9,7 +9,7 @@ use super::structure::{
 };
 use super::{GaussNewton, LaplaceError};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply, symmetric_eigen};
-use crate::network::Layout;
+use crate::network::ParameterLayout;
 
 /// Kronecker factors with a prior.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl<R: Real> Kronecker<R> {
     /// Of all parameters; `is_separate`: each layer's biases a block of their own.
     pub fn fit(
         operator: &mut GaussNewton<'_, R>,
-        layout: &Layout,
+        layout: &ParameterLayout,
         is_separate: bool,
     ) -> Result<Self, LaplaceError> {
         let matrices = operator.kronecker();

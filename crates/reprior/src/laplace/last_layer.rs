@@ -12,7 +12,7 @@ use super::structure::{
 };
 use super::{HessianStructure, LaplaceData, LaplaceError, Spectrum};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
-use crate::network::{Executor, Layout};
+use crate::network::{Executor, ParameterLayout};
 
 /// Rows whose features are held at a time.
 const ROWS: usize = 1024;
@@ -27,7 +27,7 @@ pub(super) struct LastLayer<R> {
 impl<R: Real> LastLayer<R> {
     pub fn fit(
         executor: &mut Executor<R>,
-        layout: &Layout,
+        layout: &ParameterLayout,
         weights: &[R],
         data: &LaplaceData<'_, R>,
         structure: HessianStructure,
@@ -37,7 +37,11 @@ impl<R: Real> LastLayer<R> {
         Ok(Self { readout, curvature })
     }
 
-    pub fn load(layout: &Layout, name: &str, arrays: &mut Arrays<R>) -> Result<Self, LaplaceError> {
+    pub fn load(
+        layout: &ParameterLayout,
+        name: &str,
+        arrays: &mut Arrays<R>,
+    ) -> Result<Self, LaplaceError> {
         let readout = Readout::new(layout);
         let curvature = load(name, readout.features * readout.outputs, arrays)?;
         Ok(Self { readout, curvature })
@@ -166,7 +170,7 @@ impl Features {
 }
 
 impl Readout {
-    pub fn new(layout: &Layout) -> Self {
+    pub fn new(layout: &ParameterLayout) -> Self {
         let last = layout.layers.last();
         Self {
             features: last.map_or(0, |layer| layer.rows),

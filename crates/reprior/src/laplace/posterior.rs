@@ -18,7 +18,7 @@ use super::{
 use crate::compute::{EigenFailed, Matrix, Real, Stream, dot, matrix_mut};
 use crate::model::likelihood::Likelihood;
 use crate::network::layer::ShapeError;
-use crate::network::{Executor, Layout};
+use crate::network::{Executor, ParameterLayout};
 
 /// Why there is no approximation.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -128,7 +128,7 @@ pub struct Laplace<R> {
     subset: Subset,
     readout: usize,
     /// Parameter matrices of the whole network, and the places of the random ones in these.
-    layout: Layout,
+    layout: ParameterLayout,
     layers: Vec<Range<usize>>,
     structure: Box<dyn Structure<R>>,
     precisions: Vec<f64>,
@@ -145,7 +145,7 @@ impl<R: Real> Laplace<R> {
     #[allow(clippy::too_many_arguments, reason = "each of them is needed")]
     pub fn fit(
         executor: &mut Executor<R>,
-        layout: &Layout,
+        layout: &ParameterLayout,
         weights: &[R],
         data: LaplaceData<'_, R>,
         structure: HessianStructure,
@@ -166,7 +166,7 @@ impl<R: Real> Laplace<R> {
     }
 
     fn new(
-        layout: &Layout,
+        layout: &ParameterLayout,
         weights: Vec<R>,
         subset: Subset,
         structure: Box<dyn Structure<R>>,
@@ -220,7 +220,7 @@ impl<R: Real> Laplace<R> {
     /// # Errors
     /// [`LaplaceError::Kept`]: something is missing, or is of another network.
     pub fn load(
-        layout: &Layout,
+        layout: &ParameterLayout,
         about: KeptFit,
         mut arrays: Arrays<R>,
     ) -> Result<Self, LaplaceError> {
@@ -331,7 +331,7 @@ impl<R: Real> Laplace<R> {
         self.subset.gather(&self.weights, self.readout)
     }
 
-    pub(super) fn layout(&self) -> &Layout {
+    pub(super) fn layout(&self) -> &ParameterLayout {
         &self.layout
     }
 
@@ -401,7 +401,7 @@ impl<R: Real> Laplace<R> {
 /// The curvature of all parameters, or of chosen ones.
 fn fit<R: Real>(
     operator: &mut GaussNewton<'_, R>,
-    layout: &Layout,
+    layout: &ParameterLayout,
     structure: HessianStructure,
     subset: &Subset,
     stream: &mut Stream,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{HessianStructure, Laplace, LaplaceError};
 use crate::compute::{Matrix, Real};
-use crate::network::{Executor, Layout, ParameterMatrix};
+use crate::network::{Executor, ParameterLayout, ParameterMatrix};
 use crate::stochastic::{MinibatchData, Prior};
 
 /// Precisions of the prior N(0, P^(−1)).
@@ -234,7 +234,7 @@ fn golden_section(
 }
 
 /// The prior precision of every parameter of a layout, one prior for all layers or one each; none of priors that are no Gaussians.
-pub fn prior_precisions(layout: &Layout, priors: &[Prior]) -> Option<Vec<f64>> {
+pub fn prior_precisions(layout: &ParameterLayout, priors: &[Prior]) -> Option<Vec<f64>> {
     let mut all = Vec::with_capacity(layout.len());
     for (index, layer) in layout.layers.iter().enumerate() {
         let prior = priors.get(index).or(priors.first())?;
@@ -248,7 +248,7 @@ pub fn prior_precisions(layout: &Layout, priors: &[Prior]) -> Option<Vec<f64>> {
 
 /// The curvature of priors at `weights`, for each of these; for Kronecker factors its mean over each layer.
 pub(super) fn curvature_of_priors<R: Real>(
-    layout: &Layout,
+    layout: &ParameterLayout,
     priors: &[Prior],
     weights: &[R],
     structure: HessianStructure,

@@ -17,7 +17,7 @@ use super::last_layer::Features;
 use super::low_rank::LowRank;
 use super::{LaplaceError, LeftOut, Subset};
 use crate::compute::{Matrix, MatrixMut, Real, matrix};
-use crate::network::{Executor, Layout, Spread};
+use crate::network::{Executor, ParameterLayout, Spread};
 
 /// A curvature with a prior: the precision of a Gaussian around weights.
 pub(super) trait Structure<R: Real>: Debug + Send + Sync {
@@ -134,7 +134,7 @@ pub(super) fn load<R: Real>(
 #[derive(Debug)]
 pub(super) struct Point<'a, R> {
     pub executor: &'a mut Executor<R>,
-    pub layout: &'a Layout,
+    pub layout: &'a ParameterLayout,
     pub weights: &'a [R],
     /// Which of them are random.
     pub subset: &'a Subset,

@@ -1,11 +1,11 @@
 //! What a network is: its layers between the input and the readout, and the readout's scales. All else follows from these: how
-//! many parameters there are and where ([`Layout`]), whether it is [fully connected](Composition::as_fully_connected).
+//! many parameters there are and where ([`ParameterLayout`]), whether it is [fully connected](Composition::as_fully_connected).
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::layer::{Branch, Convolution, Dense, Layer, Shape, ShapeError, output_shape};
-use super::{LayerScale, Layout};
+use super::{LayerScale, ParameterLayout};
 
 /// The widest layer: numbers of bytes of matrices with two such sides still fit in 64 bits.
 const MAX_WIDTH: usize = 1 << 27;
@@ -128,7 +128,7 @@ impl Composition {
 
     /// All parameters, the readout's included.
     pub fn parameters(&self) -> usize {
-        Layout::new(self).len()
+        ParameterLayout::new(self).len()
     }
 
     /// The same network in the standard parametrisation, z = h·W + b: all σ_w = √fan-in, and σ_b = 1 where there is a bias. A

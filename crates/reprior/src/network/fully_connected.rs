@@ -4,7 +4,7 @@
 //! what the data can see (see [`Design`](crate::model::Design)) before the network is evaluated.
 
 use super::layer::{Dense, Layer, Shape};
-use super::{Activation, Composition, LayerScale, Layout};
+use super::{Activation, Composition, LayerScale, ParameterLayout};
 
 /// A hidden layer of a fully connected network.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -124,7 +124,7 @@ impl Composition {
 
     /// Rows and units of the parameter matrices of all layers, the readout last.
     pub fn layer_shapes(&self) -> Vec<(usize, usize)> {
-        let layers = Layout::new(self).layers;
+        let layers = ParameterLayout::new(self).layers;
         layers
             .iter()
             .map(|layer| (layer.rows, layer.units))

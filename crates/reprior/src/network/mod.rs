@@ -1,7 +1,7 @@
 //! Networks in the NTK parametrisation: every weight and bias is N(0, 1) a priori, and a layer is
 //! z = (σ_w/√fan_in)·h·W + σ_b·b.
 //!
-//! [`Composition`] says what a network is, [`Named`] makes those that have names, and [`Layout`] says where each layer's
+//! [`Composition`] says what a network is, [`Named`] makes those that have names, and [`ParameterLayout`] says where each layer's
 //! parameters are. [`Executor`] evaluates and differentiates any network.
 //! [`EmpiricalKernels`] are kernels at given weights, [`infinite`] has those of infinitely wide networks.
 
@@ -28,5 +28,5 @@ pub(crate) use executor::{
 pub use fully_connected::HiddenLayer;
 pub use named::{NETWORKS, Named, Scaling};
 pub use operation::Spread;
-pub use parameters::{Layout, ParameterMatrix};
+pub use parameters::{ParameterLayout, ParameterMatrix};
 pub use scale::LayerScale;

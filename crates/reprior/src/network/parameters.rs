@@ -36,12 +36,12 @@ impl ParameterMatrix {
 
 /// All layers' parameters, in order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layout {
+pub struct ParameterLayout {
     /// From the first layer to the readout.
     pub layers: Vec<ParameterMatrix>,
 }
 
-impl Layout {
+impl ParameterLayout {
     /// Of a network whose layers fit.
     pub fn new(network: &Composition) -> Self {
         let mut layout = Self { layers: Vec::new() };
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn layers_follow_one_another() {
         let network = Composition::fully_connected(3, &[4, 5], 2, Activation::Relu);
-        let layout = Layout::new(&network);
+        let layout = ParameterLayout::new(&network);
         let ranges: Vec<_> = layout
             .layers
             .iter()

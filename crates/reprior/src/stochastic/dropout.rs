@@ -1,12 +1,12 @@
 //! Draws of Monte-Carlo dropout (Gal & Ghahramani 2016): a position with hidden units left out, for all inputs alike.
 
 use crate::compute::{Real, Stream};
-use crate::network::Layout;
+use crate::network::ParameterLayout;
 
 /// Leaves each input of every layer but the first out with probability `rate` in [0, 1), and multiplies the others' weights by
 /// 1/(1 − rate), as dropout in training does. Of fully connected networks, where a layer's inputs are the units below.
 pub fn leave_units_out<R: Real>(
-    layout: &Layout,
+    layout: &ParameterLayout,
     rate: f64,
     stream: &mut Stream,
     position: &mut [R],
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn a_unit_is_left_out_of_all_units_above_it_and_means_are_kept() {
         let network = Composition::fully_connected(3, &[50, 40], 2, Activation::Relu);
-        let layout = Layout::new(&network);
+        let layout = ParameterLayout::new(&network);
         let mut stream = Stream::new(1, 0, Purpose::Recording, 0);
         let (mut left_out, mut total) = (0, 0);
         for _ in 0..40 {

@@ -9,7 +9,7 @@ use super::preconditioner::{Batch, Block, Preconditioner, Scope};
 use super::prior::Pull;
 use super::{LangevinError, LangevinState};
 use crate::compute::{Purpose, Real, Stream, Team, all_finite, dot_in_lanes, norm_squared, simd};
-use crate::network::{Evaluation, GradientStatistics, Layout, UnitSums};
+use crate::network::{Evaluation, GradientStatistics, ParameterLayout, UnitSums};
 
 /// Parameters of a group of units, about.
 const GROUP: usize = 1 << 15;
@@ -67,7 +67,7 @@ impl Step {
 /// What is the same for every group in an update.
 pub(super) struct Shared<'a, R> {
     pub evaluation: Evaluation<'a, R>,
-    pub layout: &'a Layout,
+    pub layout: &'a ParameterLayout,
     pub preconditioner: &'a dyn Preconditioner<R>,
     /// The prior's, layer by layer.
     pub pulls: Vec<Pull>,
@@ -106,7 +106,7 @@ struct Work<'a, R> {
 
 /// The parameters in groups of whole blocks.
 pub(super) fn groups<R: Real>(
-    layout: &Layout,
+    layout: &ParameterLayout,
     preconditioner: &dyn Preconditioner<R>,
 ) -> Vec<Group> {
     let mut groups = Vec::new();

@@ -21,12 +21,12 @@ use super::{
     Batches, Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Objective, Update,
 };
 use crate::compute::{Purpose, Real, Stream, Team};
-use crate::network::{Dropout, GradientStatistics, Layout};
+use crate::network::{Dropout, GradientStatistics, ParameterLayout};
 
 /// A chain of stochastic-gradient Langevin dynamics.
 #[derive(Debug)]
 pub struct Langevin<R> {
-    layout: Layout,
+    layout: ParameterLayout,
     objective: Objective<R>,
     preconditioner: Box<dyn Preconditioner<R>>,
     settings: LangevinSettings,

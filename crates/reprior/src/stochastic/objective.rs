@@ -7,14 +7,15 @@ use super::data::{row_loss, simulate};
 use crate::compute::{Real, Stream, Team};
 use crate::network::layer::ShapeError;
 use crate::network::{
-    Composition, Dropout, Evaluation, Executor, GradientStatistics, Gradients, Layout, Minibatch,
+    Composition, Dropout, Evaluation, Executor, GradientStatistics, Gradients, Minibatch,
+    ParameterLayout,
 };
 
 /// A network that minibatches are evaluated with.
 #[derive(Debug)]
 pub struct Objective<R> {
     data: MinibatchData<R>,
-    layout: Layout,
+    layout: ParameterLayout,
     gradients: Gradients<R>,
     rows: usize,
     columns: usize,
@@ -70,7 +71,7 @@ impl<R: Real> Objective<R> {
         let (columns, outputs) = (executor.inputs_count(), executor.outputs_count());
         let rows = data.check(columns, outputs)?;
         Ok(Self {
-            layout: Layout::new(network),
+            layout: ParameterLayout::new(network),
             gradients: Gradients::new(network, executor),
             rows,
             columns,
@@ -86,7 +87,7 @@ impl<R: Real> Objective<R> {
     }
 
     /// Where each layer's parameters are.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &ParameterLayout {
         &self.layout
     }
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::preconditioner::{Block, Decay, Preconditioner, Scope};
 use super::{Prior, StepSize};
 use crate::compute::{NotPositiveDefinite, Real};
-use crate::network::Layout;
+use crate::network::ParameterLayout;
 
 /// What the matrices of a preconditioner may take: those of 7,000 parameters together in single precision.
 const MOST_BYTES: f64 = 2e9;
@@ -202,7 +202,7 @@ impl LangevinSettings {
     pub fn check<R: Real>(
         &self,
         preconditioner: &dyn Preconditioner<R>,
-        layout: &Layout,
+        layout: &ParameterLayout,
     ) -> Result<(), LangevinError> {
         let wrong = |text: String| Err(LangevinError::Setting(text));
         check_memory(layout, preconditioner)?;
@@ -282,7 +282,7 @@ impl LangevinSettings {
 
 /// Refuses a preconditioner whose matrices would take more than [`MOST_BYTES`].
 fn check_memory<R: Real>(
-    layout: &Layout,
+    layout: &ParameterLayout,
     preconditioner: &dyn Preconditioner<R>,
 ) -> Result<(), LangevinError> {
     let square = |size: usize| (size as f64).powi(2);

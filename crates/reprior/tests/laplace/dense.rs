@@ -7,7 +7,7 @@ use reprior::laplace::{
     SymmetricOperator,
 };
 use reprior::model::likelihood::{Categorical, Gaussian};
-use reprior::network::{Composition, Executor, Layout};
+use reprior::network::{Composition, Executor, ParameterLayout};
 
 use crate::{
     apply, close, dense_network, gauss_newton, image_network, jacobians, normals, stream, times,
@@ -19,7 +19,7 @@ const ROWS: usize = 21;
 struct Case {
     network: Composition,
     executor: Executor<f64>,
-    layout: Layout,
+    layout: ParameterLayout,
     weights: Vec<f64>,
     inputs: Vec<f64>,
     targets: Vec<f64>,
@@ -39,7 +39,7 @@ fn case(network: Composition, curvature: Box<dyn RowCurvature<f64>>) -> Case {
     }
     Case {
         dense: gauss_newton(&jacobians, &outputs, network.outputs, &*curvature),
-        layout: Layout::new(&network),
+        layout: ParameterLayout::new(&network),
         network,
         executor,
         weights,
@@ -529,7 +529,7 @@ fn thousands_of_classes() {
     let (rows, classes) = (12, 3000);
     let network = dense_network(3, &[4], classes);
     let mut executor = Executor::<f64>::new(&network).unwrap();
-    let layout = Layout::new(&network);
+    let layout = ParameterLayout::new(&network);
     let (weights, inputs) = (normals(executor.parameters(), 1), normals(rows * 3, 2));
     let mut targets = vec![0.0; rows * classes];
     (0..rows).for_each(|row| targets[row * rows * 7 + row] = 1.0);
@@ -717,7 +717,7 @@ fn kept_fits_are_the_same_to_the_bit() {
                 let found = Laplace::load(&case.layout, about.clone(), less);
                 assert!(matches!(found, Err(LaplaceError::Kept(_))), "{name}");
             }
-            let other = Layout::new(&dense_network(3, &[4], 2));
+            let other = ParameterLayout::new(&dense_network(3, &[4], 2));
             let found = Laplace::load(&other, about, kept);
             assert!(matches!(found, Err(LaplaceError::Kept(_))));
         }

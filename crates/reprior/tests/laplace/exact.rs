@@ -8,7 +8,7 @@ use reprior::laplace::{
     LogPrior, PrecisionPer, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Bernoulli, Gaussian, Likelihood};
-use reprior::network::{Composition, Executor, Layout};
+use reprior::network::{Composition, Executor, ParameterLayout};
 use reprior::stochastic::{MinibatchData, Prior};
 
 use crate::{apply, close, dense_network, normals, stream, times};
@@ -96,7 +96,7 @@ impl Fitted {
             curvature,
             scale: 1.0,
         };
-        let layout = Layout::new(&self.network);
+        let layout = ParameterLayout::new(&self.network);
         let prior = PriorPrecision::Scalar(alpha);
         let executor = &mut self.executor;
         Laplace::fit(
@@ -190,7 +190,7 @@ fn an_ascent_ends_at_the_mode() {
         (&[6], HessianStructure::Diag, 1000),
     ] {
         let network = dense_network(COLUMNS, widths, 1);
-        let layout = Layout::new(&network);
+        let layout = ParameterLayout::new(&network);
         let mut executor = Executor::new(&network).unwrap();
         let rows: Vec<f64> = (0..ROWS * COLUMNS)
             .map(|at| own.x[at % COLUMNS * ROWS + at / COLUMNS])

@@ -6,7 +6,7 @@
 //! the way back from the accepted point the same failures shrink it to the same points with the same probability.
 //! A region where every evaluation fails is a region without mass.
 
-use reprior::chain::{Chain, Collect, RunError, Schedule};
+use reprior::chain::{Chain, Collect, DriverError, Schedule};
 use reprior::compute::{Purpose, Stream};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
@@ -311,7 +311,7 @@ fn a_target_that_always_fails_ends_with_its_reason() {
         let mut collected = Collect::default();
         let mut chain = Chain::start(0, LONG, &fixed(method), target).unwrap();
         let end = chain.advance_to(u64::MAX, &mut collected).unwrap_err();
-        let RunError::Target {
+        let DriverError::Target {
             transition, reason, ..
         } = &end
         else {

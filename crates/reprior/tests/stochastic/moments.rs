@@ -4,7 +4,7 @@ use reprior::compute::{matrix, matrix_mut};
 use reprior::network::layer::{
     Branch, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
 };
-use reprior::network::{Activation, Composition, Executor, LayerScale, Layout, Moments};
+use reprior::network::{Activation, Composition, Executor, LayerScale, Moments, ParameterLayout};
 
 use crate::normals;
 
@@ -103,7 +103,7 @@ fn squares_and_products_with_the_bias() {
         let product = |a: usize, b: usize| -> f64 {
             column(a).iter().zip(column(b)).map(|(a, b)| a * b).sum()
         };
-        for layer in &Layout::new(&network).layers {
+        for layer in &ParameterLayout::new(&network).layers {
             for at in layer.range.clone() {
                 let unit = (at - layer.range.start) / layer.rows;
                 let bias = layer.range.start + (unit + 1) * layer.rows - 1;
@@ -155,7 +155,7 @@ fn kronecker_factors_of_one_row() {
     let inputs = matrix(&x, 1, d);
     executor.gradient_with_moments(&weights, inputs, &loss, &mut gradient, moments);
     let mut rest = &kronecker[..];
-    for layer in &Layout::new(&network).layers {
+    for layer in &ParameterLayout::new(&network).layers {
         let (rows, units) = (layer.rows, layer.units);
         let (a, after) = rest.split_at(rows * rows);
         let (g, after) = after.split_at(units * units);

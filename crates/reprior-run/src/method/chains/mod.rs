@@ -17,7 +17,7 @@ use reprior::model::likelihood::LikelihoodName;
 use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings};
 
-use super::{Family, Place, Plan, Predict};
+use super::{Family, Plan, Predict, RunContext};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
@@ -92,7 +92,12 @@ impl Family for Chains {
         plan::plan(problem, self.0)
     }
 
-    fn sample(&self, problem: &Problem, plan: &Plan, place: &Place<'_>) -> Result<(), Failure> {
+    fn sample(
+        &self,
+        problem: &Problem,
+        plan: &Plan,
+        place: &RunContext<'_>,
+    ) -> Result<(), Failure> {
         match problem.settings.sampler.precision {
             Precision::Auto | Precision::F32 => run::sample::<f32>(problem, self.0, plan, place),
             Precision::F64 => run::sample::<f64>(problem, self.0, plan, place),
@@ -108,6 +113,6 @@ impl Family for Chains {
         problem: &'a Problem,
         run: &'a Recorded,
     ) -> Result<Box<dyn Predict + 'a>, Failure> {
-        Ok(Box::new(predict::Predictor { problem, run }))
+        Ok(Box::new(predict::ChainPredictor { problem, run }))
     }
 }

@@ -8,7 +8,7 @@ use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;
 use crate::method::{Predict, Predictions};
-use crate::predictive::Block;
+use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::{POSITION, POSITIONS};
@@ -16,12 +16,12 @@ use crate::settings::Precision;
 use crate::stored::Stored;
 
 /// Predicts from kept positions.
-pub struct Predictor<'a> {
+pub struct ChainPredictor<'a> {
     pub problem: &'a Problem,
     pub run: &'a Recorded,
 }
 
-impl Predict for Predictor<'_> {
+impl Predict for ChainPredictor<'_> {
     fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
         match self.problem.settings.sampler.precision {
             Precision::Auto | Precision::F32 => predict::<f32>(self.problem, self.run, inputs),
@@ -54,7 +54,7 @@ fn predict<R: Stored + Number>(
     let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
     let maps = problem.output_maps();
     let rows = inputs.len() / problem.description.columns;
-    let mut block = Block {
+    let mut block = PredictiveDraws {
         kind,
         rows,
         outputs: problem.description.output_names.len(),

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::checkpoint::save;
 use super::schema::{OfDraw, Transitions, WARMUP, tensors};
-use crate::predictive::Kind;
+use crate::predictive::PredictionKind;
 use crate::record::{POSITIONS, PredictionRecord, WEIGHTS, count, split_layer};
 use crate::stored::Stored;
 
@@ -190,7 +190,7 @@ impl<R: Stored> Observer<Posterior<R>> for ChainRecorder<R> {
                 let own = |values: &[f64], output: usize| values[output * rows + row];
                 let of_row = (0..outputs).map(|output| own(&record.mean, output));
                 kind.push_mean(&*self.common.likelihood, maps, of_row, &mut self.mean);
-                if kind == Kind::Codes {
+                if kind == PredictionKind::Codes {
                     self.sd.push(own(&record.variance, 0).sqrt());
                 } else if kind.has_function_variance() {
                     let sd = |(output, map): (usize, &Affine)| {

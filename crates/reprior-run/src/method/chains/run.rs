@@ -14,7 +14,7 @@ use super::record::{ChainRecorder, Common};
 use super::sampler_settings;
 use crate::failure::Failure;
 use crate::method::Plan;
-use crate::method::drive::{Place, write_moments};
+use crate::method::drive::{RunContext, write_moments};
 use crate::problem::Problem;
 use crate::record::{Keeping, PredictionRecord, traces_of};
 use crate::stored::Stored;
@@ -27,7 +27,7 @@ pub fn sample<R: Stored>(
     problem: &Problem,
     method: Method,
     plan: &Plan,
-    place: &Place<'_>,
+    place: &RunContext<'_>,
 ) -> Result<(), Failure> {
     let store = place.open(problem, &plan.schema)?;
     let checkpoints = place.checkpoints(store.chains())?;

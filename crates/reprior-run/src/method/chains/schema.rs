@@ -1,6 +1,6 @@
 //! What chains on all data record.
 
-use reprior::network::{Composition, Layout};
+use reprior::network::{Composition, ParameterLayout};
 use reprior_io::run::{DataType, Draws, Schema};
 
 use super::budget::Sizes;
@@ -33,7 +33,7 @@ record::statistics!(
 
 /// The network's layers with parameters.
 pub fn tensors(network: &Composition) -> Vec<LayerTensors> {
-    record::tensors(&Layout::new(network), network.layers.len())
+    record::tensors(&ParameterLayout::new(network), network.layers.len())
 }
 
 /// The schema of a problem's run.

@@ -7,7 +7,7 @@ use reprior_io::run::checkpoint;
 
 use super::checkpoint::read_document;
 use crate::failure::Failure;
-use crate::read::{EssSummary, Predicted, Rates, Recorded};
+use crate::read::{EssSummary, PredictionDiagnostics, Rates, Recorded};
 use crate::summary::Summary;
 
 /// Diagnostics and metrics, and warnings that stand beside the verdict.
@@ -40,7 +40,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     };
     let noise = run.noise_scales()?;
     let weights = run.projections(&rates)?;
-    let Predicted {
+    let PredictionDiagnostics {
         ess: prediction,
         metrics,
         fit,

@@ -5,8 +5,7 @@ use reprior::model::likelihood::LikelihoodName;
 
 use crate::failure::Failure;
 use crate::settings::{
-    LaplaceSettings, LinkName, MinibatchMethod, Per, PriorPrecisionChoice as Precision,
-    StructureName,
+    LaplaceSettings, LinkName, MinibatchMethod, Per, PriorPrecisionChoice, StructureName,
 };
 
 impl LaplaceSettings {
@@ -40,23 +39,30 @@ impl LaplaceSettings {
             );
         }
         let precision = self.prior_precision.unwrap_or_default();
-        if precision == Precision::MarginalLikelihood(Per::Parameter) && structure.is_kronecker() {
+        if precision == PriorPrecisionChoice::MarginalLikelihood(Per::Parameter)
+            && structure.is_kronecker()
+        {
             return refuse(
                 "Kronecker factors need one prior precision for each layer: use --prior-precision marglik-layer, or another --hessian-structure".to_owned(),
             );
         }
-        if precision == Precision::Validation && validation == 0 {
+        if precision == PriorPrecisionChoice::Validation && validation == 0 {
             return refuse(
                 "--prior-precision validation needs rows that are held out: give --validation N"
                     .to_owned(),
             );
         }
-        if is_diffusion && !matches!(precision, Precision::Number(_) | Precision::Prior) {
+        if is_diffusion
+            && !matches!(
+                precision,
+                PriorPrecisionChoice::Number(_) | PriorPrecisionChoice::Prior
+            )
+        {
             return refuse(format!(
                 "--prior-precision {precision} is of laplace: give a number, or prior"
             ));
         }
-        if precision == Precision::Validation && likelihood == LikelihoodName::StudentT {
+        if precision == PriorPrecisionChoice::Validation && likelihood == LikelihoodName::StudentT {
             return refuse(
                 "--prior-precision validation is of gaussian, categorical and bernoulli likelihoods: use marglik, or a number"
                     .to_owned(),

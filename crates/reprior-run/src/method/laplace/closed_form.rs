@@ -11,7 +11,7 @@ use reprior::network::Executor;
 
 use crate::failure::Failure;
 use crate::method::minibatch::network;
-use crate::predictive::Kind;
+use crate::predictive::PredictionKind;
 use crate::problem::Problem;
 use crate::stored::Stored;
 
@@ -22,15 +22,15 @@ const COVARIANCES: usize = 1 << 23;
 pub struct Predictor<R> {
     executor: Executor<R>,
     likelihood: Arc<dyn Likelihood>,
-    kind: Kind,
+    kind: PredictionKind,
     link: Link,
     seed: u64,
     maps: Vec<Affine>,
 }
 
 /// Whether predictions of such targets have a closed form.
-pub fn has_closed_form(kind: Kind) -> bool {
-    kind == Kind::Probabilities || kind == Kind::Real(Family::NORMAL)
+pub fn has_closed_form(kind: PredictionKind) -> bool {
+    kind == PredictionKind::Probabilities || kind == PredictionKind::Real(Family::NORMAL)
 }
 
 /// Rows that are predicted together, of a network with so many outputs. Random numbers of the link begin anew with each part.
@@ -61,7 +61,7 @@ impl<R: Stored> Predictor<R> {
     }
 
     /// What is predicted.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> PredictionKind {
         self.kind
     }
 
@@ -83,7 +83,7 @@ impl<R: Stored> Predictor<R> {
             let rows = part.len() / columns;
             let part = matrix(&part[..rows * columns], columns, rows).transpose();
             let found = laplace.linearised(&mut self.executor, part);
-            if self.kind == Kind::Probabilities {
+            if self.kind == PredictionKind::Probabilities {
                 let mut stream = Stream::new(self.seed, chain, Purpose::Prediction, 0);
                 let numbers = [&found.means[..], &found.covariances];
                 let (likelihood, outputs) = (&*self.likelihood, found.outputs);

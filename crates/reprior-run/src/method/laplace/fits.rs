@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::method::minibatch::Chains;
 use crate::problem::Problem;
 use crate::stored::Stored;
-use crate::summary::{LaplaceFit, LeftOut};
+use crate::summary::{LaplaceFitSummary, LeftOut};
 
 /// The group with the linearised network's predictions in closed form.
 pub const CLOSED_FORM: &str = "predictions_closed_form";
@@ -75,7 +75,7 @@ pub fn finish<R: Stored>(
 }
 
 /// The fits of a run; none where there is no file.
-pub fn read(files: &Files) -> Vec<LaplaceFit> {
+pub fn read(files: &Files) -> Vec<LaplaceFitSummary> {
     let text = files.read_text(FILE).ok().flatten().unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
@@ -83,7 +83,7 @@ pub fn read(files: &Files) -> Vec<LaplaceFit> {
 fn fit<R: Stored>(
     around: &mut laplace::LaplaceFit<R>,
     mode: &[R],
-) -> Result<Option<LaplaceFit>, Failure> {
+) -> Result<Option<LaplaceFitSummary>, Failure> {
     if around.fit(mode).map_err(Failure::run)?.is_none() {
         return Ok(None);
     }
@@ -97,7 +97,7 @@ fn fit<R: Stored>(
         precisions.clone().fold(0.0, f64::max),
     ];
     let report = laplace.report();
-    Ok(Some(LaplaceFit {
+    Ok(Some(LaplaceFitSummary {
         log_likelihood: laplace.log_likelihood(),
         log_marginal_likelihood: laplace.log_marginal_likelihood(),
         log_determinant_ratio: laplace.log_determinant_ratio(),

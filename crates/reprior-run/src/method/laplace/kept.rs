@@ -1,14 +1,14 @@
 //! A chain's Laplace approximation in the run folder, and predictions for new inputs with it.
 
 use reprior::laplace::{Array, Arrays, KeptFit, Laplace, SubsetChoice};
-use reprior::network::{Layout, ParameterMatrix};
+use reprior::network::{ParameterLayout, ParameterMatrix};
 use reprior_io::run::{Files, Number, RunError, RunFolder, Tensor, laplace};
 
 use super::closed_form::{Predictor, rows_together};
 use crate::failure::{Failure, name_of};
 use crate::method::minibatch::{self, network, noise};
 use crate::method::{Predict, Predictions};
-use crate::predictive::Block;
+use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
 use crate::settings::{LaplaceSettings, StructureName};
 use crate::stored::Stored;
@@ -41,11 +41,15 @@ pub fn save<R: Stored>(folder: &RunFolder, chain: u64, fitted: &Laplace<R>) -> R
 ///
 /// # Errors
 /// A file that is not there, is damaged or is of another network.
-fn load<R: Stored>(files: &Files, layout: &Layout, chain: u64) -> Result<Laplace<R>, Failure> {
+fn load<R: Stored>(
+    files: &Files,
+    layout: &ParameterLayout,
+    chain: u64,
+) -> Result<Laplace<R>, Failure> {
     let wrong = |reason: String| {
         Failure::request(format!(
-            "the Laplace approximation of chain {chain}, which predictions are made with, cannot be used: {reason}. Make it again with `reprior sample --config {} --out NEW`",
-            format!("{}/config.toml", name_of(files))
+            "the Laplace approximation of chain {chain}, which predictions are made with, cannot be used: {reason}. Make it again with `reprior sample --config {}/config.toml --out NEW`",
+            name_of(files)
         ))
     };
     let path = format!("{}/{}", name_of(files), laplace::name(chain));
@@ -79,7 +83,7 @@ pub struct ClosedForm<'a, R> {
     fits: Vec<Laplace<R>>,
     problem: &'a Problem,
     /// What draws predict, whose spread scores of uncertainty are of.
-    draws: minibatch::Predictor<'a, R>,
+    draws: minibatch::DrawsPredictor<'a, R>,
 }
 
 impl<'a, R: Stored + Number> ClosedForm<'a, R> {
@@ -89,12 +93,12 @@ impl<'a, R: Stored + Number> ClosedForm<'a, R> {
     /// An approximation that cannot be read.
     pub fn of(
         problem: &'a Problem,
-        draws: minibatch::Predictor<'a, R>,
+        draws: minibatch::DrawsPredictor<'a, R>,
     ) -> Result<Box<dyn Predict + 'a>, Failure> {
         let Some(predictor) = Predictor::<R>::new(problem)? else {
             return Ok(Box::new(draws));
         };
-        let layout = Layout::new(&network(problem)?);
+        let layout = ParameterLayout::new(&network(problem)?);
         let chains = problem.settings.schedule().chains as u64;
         let files = &draws.run.files;
         let fits = (0..chains).map(|chain| load::<R>(files, &layout, chain));
@@ -112,7 +116,7 @@ impl<R: Stored + Number> Predict for ClosedForm<'_, R> {
         let (kind, description) = (self.predictor.kind(), &self.problem.description);
         let outputs = description.output_names.len();
         let real: Vec<R> = inputs.iter().map(|&x| R::from_f64(x)).collect();
-        let mut block = Block {
+        let mut block = PredictiveDraws {
             kind,
             rows: inputs.len() / description.columns,
             outputs,
@@ -147,7 +151,12 @@ impl<R: Stored + Number> Predict for ClosedForm<'_, R> {
 impl LaplaceSettings {
     /// The most bytes of a chain's approximation in the run folder, of a network of such layers with numbers of `real` bytes, for
     /// so many rows of the curvature and outputs.
-    pub fn kept_bytes(&self, layout: &Layout, real: usize, [rows, outputs]: [usize; 2]) -> u64 {
+    pub fn kept_bytes(
+        &self,
+        layout: &ParameterLayout,
+        real: usize,
+        [rows, outputs]: [usize; 2],
+    ) -> u64 {
         let size = layout.len();
         let last = layout.layers.len().saturating_sub(1);
         let subset = self.subset_of_weights.map_or(SubsetChoice::All, |s| s.0);

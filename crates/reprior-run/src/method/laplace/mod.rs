@@ -9,19 +9,19 @@ mod warnings;
 
 use reprior::chain::MinibatchChain;
 use reprior::laplace::LaplaceFit;
-use reprior::network::Layout;
+use reprior::network::ParameterLayout;
 use reprior_io::run::{DataType, DrawStore, Group, Number, Selection, Variable};
 
 use self::closed_form::has_closed_form;
 use self::fits::{CLOSED_FORM, MODES};
 use self::kept::ClosedForm;
 use super::minibatch::{
-    self, AfterTraining, Chains, Curvature, Predictor, Resolved, Trained, complete, resolve,
+    self, AfterTraining, Chains, Curvature, DrawsPredictor, Resolved, Trained, complete, resolve,
     static_metrics, summarise,
 };
-use super::{Family, Place, Plan, Predict};
+use super::{Family, Plan, Predict, RunContext};
 use crate::failure::Failure;
-use crate::predictive::Kind;
+use crate::predictive::PredictionKind;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::{group, outputs, variable};
@@ -52,7 +52,7 @@ fn closed_form(problem: &Problem, chains: u64) -> Option<Vec<Variable>> {
     let dims = [("mode_chain", chains), ("test_row", test), outputs(problem)];
     let text = "means in the target's own units, or logarithms of class probabilities, of the linearised network";
     let mut variables = vec![variable(kind.variable(), DataType::F64, &dims, text)];
-    if kind != Kind::Probabilities {
+    if kind != PredictionKind::Probabilities {
         let text = "variances of the function, without noise";
         variables.push(variable("variance", DataType::F64, &dims, text));
     }
@@ -65,7 +65,7 @@ impl Laplace {
     }
 
     /// Groups of draws that others do not have.
-    fn groups(&self, problem: &Problem, layout: &Layout) -> Vec<Group> {
+    fn groups(&self, problem: &Problem, layout: &ParameterLayout) -> Vec<Group> {
         let settings = &problem.settings;
         if !self.is_linearised(settings) {
             return Vec::new();
@@ -94,7 +94,7 @@ impl Laplace {
             })?;
             modes = found.values;
         }
-        let draws = Predictor::<R> {
+        let draws = DrawsPredictor::<R> {
             problem,
             run,
             modes,
@@ -136,7 +136,7 @@ impl AfterTraining for Laplace {
         &self,
         problem: &Problem,
         chains: &mut Chains<R>,
-        place: &Place<'_>,
+        place: &RunContext<'_>,
         store: &DrawStore,
     ) -> Result<(), Failure> {
         let is_linearised = self.is_linearised(&problem.settings);
@@ -163,7 +163,7 @@ impl Family for Laplace {
         let (likelihood, rows) = (settings.model.likelihood, resolved.train);
         settings.laplace.write_out(self.0, likelihood, rows);
         // a wrong request is refused before any training
-        let layout = Layout::new(&problem.architecture);
+        let layout = ParameterLayout::new(&problem.architecture);
         let priors = &resolved.settings.priors;
         let draws = problem.settings.laplace.draws(self.0, &layout, priors);
         draws.map(|_| ())
@@ -173,7 +173,7 @@ impl Family for Laplace {
         let settings = &problem.settings;
         let resolved = resolve(problem, self.0)?;
         let network = minibatch::network(problem)?;
-        let layout = Layout::new(&network);
+        let layout = ParameterLayout::new(&network);
         let description = &problem.description;
         let rows = description.train_rows + description.test_rows;
         let sizes = [
@@ -198,7 +198,12 @@ impl Family for Laplace {
         minibatch::plan(problem, &resolved, curvature)
     }
 
-    fn sample(&self, problem: &Problem, plan: &Plan, place: &Place<'_>) -> Result<(), Failure> {
+    fn sample(
+        &self,
+        problem: &Problem,
+        plan: &Plan,
+        place: &RunContext<'_>,
+    ) -> Result<(), Failure> {
         let resolved = resolve(problem, self.0)?;
         match problem.settings.sampler.precision {
             Precision::Auto | Precision::F32 => {

@@ -4,14 +4,14 @@ use reprior::laplace::{
     Decomposition, Diffusion, DiffusionKind, HessianStructure, Integrator, Lanczos, LaplaceMethod,
     PrecisionChoice, PrecisionPer, SubsetChoice, prior_precisions,
 };
-use reprior::network::Layout;
+use reprior::network::ParameterLayout;
 use reprior::stochastic::Prior;
 
 use crate::failure::Failure;
 use crate::method::plan::available_memory;
 use crate::settings::{
     DiffusionName, EIGENVALUE_THRESHOLD, IntegratorName, LaplaceSettings, MinibatchMethod, Per,
-    PriorPrecisionChoice as Precision, StructureName,
+    PriorPrecisionChoice, StructureName,
 };
 
 impl LaplaceSettings {
@@ -30,12 +30,12 @@ impl LaplaceSettings {
     pub(crate) fn draws(
         &self,
         method: MinibatchMethod,
-        layout: &Layout,
+        layout: &ParameterLayout,
         priors: &[Prior],
     ) -> Result<LaplaceMethod, Failure> {
-        let given = |value: Precision| {
+        let given = |value: PriorPrecisionChoice| {
             match value {
-            Precision::Number(value) => Ok(vec![value; layout.len()]),
+            PriorPrecisionChoice::Number(value) => Ok(vec![value; layout.len()]),
             _ => prior_precisions(layout, priors).ok_or_else(|| {
                 Failure::request(
                     "a normal-inverse-gamma prior has no precision of its own: give --prior-precision a number, or marglik",
@@ -76,7 +76,7 @@ impl LaplaceSettings {
                 StructureName::KronSeparate => HessianStructure::KronSeparate,
                 StructureName::LowRank => {
                     let least = match precision {
-                        Precision::Number(_) | Precision::Prior => {
+                        PriorPrecisionChoice::Number(_) | PriorPrecisionChoice::Prior => {
                             let all = given(precision)?.into_iter();
                             all.fold(f64::INFINITY, f64::min)
                         }
@@ -89,7 +89,7 @@ impl LaplaceSettings {
                 .subset_of_weights
                 .map_or(SubsetChoice::All, |subset| subset.0),
             precision: match precision {
-                Precision::Number(_) | Precision::Prior
+                PriorPrecisionChoice::Number(_) | PriorPrecisionChoice::Prior
                     if self.hessian_structure.unwrap_or_default().is_kronecker() =>
                 {
                     let all = given(precision)?;
@@ -101,14 +101,14 @@ impl LaplaceSettings {
                     }
                     PrecisionChoice::Given(all)
                 }
-                Precision::MarginalLikelihood(per) => {
+                PriorPrecisionChoice::MarginalLikelihood(per) => {
                     PrecisionChoice::MarginalLikelihood(match per {
                         Per::All => PrecisionPer::All,
                         Per::Layer => PrecisionPer::Layer,
                         Per::Parameter => PrecisionPer::Parameter,
                     })
                 }
-                Precision::Validation => PrecisionChoice::Validation,
+                PriorPrecisionChoice::Validation => PrecisionChoice::Validation,
                 other => PrecisionChoice::Given(given(other)?),
             },
         })
@@ -119,7 +119,7 @@ impl LaplaceSettings {
     pub(crate) fn cost(
         &self,
         method: MinibatchMethod,
-        layout: &Layout,
+        layout: &ParameterLayout,
         real: usize,
         [rows, outputs]: [usize; 2],
     ) -> (u64, u64) {

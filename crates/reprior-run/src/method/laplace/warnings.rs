@@ -1,7 +1,7 @@
 //! What a user should know of a Laplace approximation.
 
 use crate::settings::{MinibatchMethod, Settings};
-use crate::summary::{LaplaceFit, MinibatchSummary, Summary};
+use crate::summary::{LaplaceFitSummary, MinibatchSummary, Summary};
 use crate::words::number;
 
 /// More nats than that are worth a warning.
@@ -53,7 +53,7 @@ pub fn warnings(
 /// What a user should know of the fit of one chain's Laplace approximation.
 fn laplace_warnings(
     index: usize,
-    fit: &LaplaceFit,
+    fit: &LaplaceFitSummary,
     settings: &Settings,
     warn: &mut dyn FnMut(String),
 ) {

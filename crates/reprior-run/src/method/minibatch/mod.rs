@@ -11,12 +11,12 @@ mod summary;
 
 pub use check::check;
 pub use plan::{Curvature, plan};
-pub use predict::{Predictor, noise};
+pub use predict::{DrawsPredictor, noise};
 pub use resolve::{Resolved, complete, resolve};
 pub use run::{AfterTraining, Chains, Trained, network, sample};
 pub use summary::{static_metrics, summarise};
 
-use super::{Family, Place, Plan, Predict};
+use super::{Family, Plan, Predict, RunContext};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
@@ -47,7 +47,12 @@ impl Family for Minibatches {
         plan(problem, &resolved, curvature)
     }
 
-    fn sample(&self, problem: &Problem, plan: &Plan, place: &Place<'_>) -> Result<(), Failure> {
+    fn sample(
+        &self,
+        problem: &Problem,
+        plan: &Plan,
+        place: &RunContext<'_>,
+    ) -> Result<(), Failure> {
         let (resolved, after) = (resolve(problem, self.0)?, run::PredictOfMeans);
         match problem.settings.sampler.precision {
             Precision::Auto | Precision::F32 => {
@@ -70,12 +75,12 @@ impl Family for Minibatches {
         run: &'a Recorded,
     ) -> Result<Box<dyn Predict + 'a>, Failure> {
         Ok(match problem.settings.sampler.precision {
-            Precision::Auto | Precision::F32 => Box::new(Predictor::<f32> {
+            Precision::Auto | Precision::F32 => Box::new(DrawsPredictor::<f32> {
                 problem,
                 run,
                 modes: Vec::new(),
             }),
-            Precision::F64 => Box::new(Predictor::<f64> {
+            Precision::F64 => Box::new(DrawsPredictor::<f64> {
                 problem,
                 run,
                 modes: Vec::new(),

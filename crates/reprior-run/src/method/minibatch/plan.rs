@@ -1,7 +1,7 @@
 //! What a run of a minibatch method takes: memory, disk, operations.
 
 use reprior::chain::Collection;
-use reprior::network::{Composition, Layout};
+use reprior::network::{Composition, ParameterLayout};
 use reprior::stochastic::Dynamics;
 use reprior::stochastic::preconditioner::{Block, Preconditioner, Scope};
 use reprior_io::run::Group;
@@ -29,7 +29,10 @@ pub struct Curvature {
 }
 
 /// Numbers that a preconditioner keeps, and how its state is split.
-fn preconditioner_numbers(preconditioner: &dyn Preconditioner<f32>, layout: &Layout) -> usize {
+fn preconditioner_numbers(
+    preconditioner: &dyn Preconditioner<f32>,
+    layout: &ParameterLayout,
+) -> usize {
     let block = |rows, units, has_bias| Block {
         rows,
         units,
@@ -62,7 +65,7 @@ fn activations(network: &Composition) -> usize {
 pub fn plan(problem: &Problem, resolved: &Resolved, curvature: Curvature) -> Result<Plan, Failure> {
     let settings = &problem.settings;
     let network = network(problem)?;
-    let layout = Layout::new(&network);
+    let layout = ParameterLayout::new(&network);
     let real = settings.sampler.precision.bytes();
     let parameters = layout.len();
     let schema = schema(problem, resolved, &layout, curvature.groups);

@@ -4,7 +4,7 @@ use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;
 use crate::method::{Predict, Predictions};
-use crate::predictive::Block;
+use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::{POSITION, POSITIONS};
@@ -12,7 +12,7 @@ use crate::settings::ModelSettings;
 use crate::stored::Stored;
 
 /// Predicts from kept positions, by the network itself, or linearised at the given weights of each chain.
-pub struct Predictor<'a, R> {
+pub struct DrawsPredictor<'a, R> {
     pub problem: &'a Problem,
     pub run: &'a Recorded,
     /// Where the networks of all chains are linearised; empty where they are not.
@@ -32,14 +32,14 @@ pub fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<
         .collect()
 }
 
-impl<R: Stored + Number> Predict for Predictor<'_, R> {
+impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
     /// Variances are zero: a draw determines the function.
     fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
         let problem = self.problem;
         let (kind, maps) = (problem.kind(), problem.output_maps());
         let mut ensemble = problem.ensemble::<R>(inputs)?;
         let likelihood = problem.likelihood()?;
-        let mut block = Block {
+        let mut block = PredictiveDraws {
             kind,
             rows: inputs.len() / problem.description.columns,
             outputs: problem.description.output_names.len(),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprior::chain::{Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, Moments, Tally};
+use reprior::chain::{
+    Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, Moments, UpdateStatistics,
+};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Affine;
 use reprior::model::likelihood::Likelihood;
-use reprior::network::Layout;
+use reprior::network::ParameterLayout;
 use reprior::posterior::Projection;
 use reprior::stochastic::{Averaging, Ensemble, LangevinState, PosteriorMean, Swag};
 use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
@@ -21,7 +23,7 @@ use crate::stored::Stored;
 pub struct Common {
     pub seed: u64,
     pub predictions: PredictionRecord,
-    pub layout: Layout,
+    pub layout: ParameterLayout,
     pub tensors: Vec<LayerTensors>,
     /// Maps of the outputs back to their own units; for classes, identities.
     pub outputs: Vec<Affine>,
@@ -158,7 +160,12 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
         Ok(())
     }
 
-    fn draw(&mut self, position: &[R], since: &Tally, draw: u64) -> Result<(), RunError> {
+    fn draw(
+        &mut self,
+        position: &[R],
+        since: &UpdateStatistics,
+        draw: u64,
+    ) -> Result<(), RunError> {
         let mut squares = vec![0.0; self.projection.layers()];
         let mut projections = vec![0.0; self.projection.count()];
         // nothing is left open: the stream is not used
@@ -239,7 +246,7 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
 }
 
 /// The statistics of some updates.
-fn of(updates: &Tally) -> (OfUpdates, Corrections) {
+fn of(updates: &UpdateStatistics) -> (OfUpdates, Corrections) {
     let of_updates = OfUpdates {
         train_nll: updates.nll(),
         step_size: updates.step_size,

@@ -2,7 +2,7 @@
 
 use reprior::chain::{Collection, MinibatchPlan, Schedule as Lengths};
 use reprior::model::Noise;
-use reprior::network::Layout;
+use reprior::network::ParameterLayout;
 use reprior::stochastic::preconditioner::Decay;
 use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Prior};
 
@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::record::Load;
 use crate::settings::{
     LabelsName, MinibatchMethod, Optimiser, Parametrisation, Precision, PreconditionerName,
-    PriorChoice, Settings, StepSizes, Switch, WrittenDecay,
+    PriorChoice, Settings, StepSizeChoice, Switch, WrittenDecay,
 };
 
 /// More updates are a slip of the finger.
@@ -43,7 +43,7 @@ impl Settings {
         &self,
         method: MinibatchMethod,
         rows: usize,
-        layout: &Layout,
+        layout: &ParameterLayout,
     ) -> Result<Resolved, Failure> {
         let own = &self.minibatch;
         let validation = own.validation.unwrap_or(0);
@@ -160,7 +160,7 @@ impl Settings {
         &self,
         method: MinibatchMethod,
         updates_per_epoch: u64,
-        schedule: StepSizes,
+        schedule: StepSizeChoice,
     ) -> Result<Lengths, Failure> {
         let (own, run) = (&self.minibatch, &self.run);
         let (chains, draws) = match method {
@@ -228,7 +228,7 @@ impl Settings {
     }
 
     /// The prior of each layer of `layout`, that of the network in the NTK parametrisation, with so many training rows.
-    fn priors(&self, rows: usize, layout: &Layout) -> Vec<Prior> {
+    fn priors(&self, rows: usize, layout: &ParameterLayout) -> Vec<Prior> {
         let own = &self.minibatch;
         if let Some(decay) = own.weight_decay {
             let variance = 1.0 / (decay * rows as f64);
@@ -369,7 +369,7 @@ pub fn resolve(problem: &Problem, method: MinibatchMethod) -> Result<Resolved, F
             )));
         }
     }
-    let layout = Layout::new(architecture);
+    let layout = ParameterLayout::new(architecture);
     let resolved = settings.resolve_minibatch(method, problem.description.train_rows, &layout)?;
     let checked = match settings.sampler.precision {
         Precision::Auto | Precision::F32 => resolved
@@ -391,7 +391,7 @@ pub fn resolve(problem: &Problem, method: MinibatchMethod) -> Result<Resolved, F
 pub fn complete(
     problem: &mut Problem,
     method: MinibatchMethod,
-    of_each_chain: impl FnOnce(&Problem, &Layout) -> usize,
+    of_each_chain: impl FnOnce(&Problem, &ParameterLayout) -> usize,
 ) -> Result<Resolved, Failure> {
     if problem.settings.sampler.precision == Precision::Auto {
         problem.settings.sampler.precision = Precision::F32;
@@ -399,7 +399,7 @@ pub fn complete(
     problem.read_weights()?;
     let resolved = resolve(problem, method)?;
     problem.settings.write_out(&resolved);
-    let layout = Layout::new(&problem.architecture);
+    let layout = ParameterLayout::new(&problem.architecture);
     let more = of_each_chain(problem, &layout) as u64;
     let load = Load::of(problem, [layout.len(); 2], more);
     load.resolve(&mut problem.settings);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use reprior::chain::{Collection, MinibatchChain, Moments};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Noise;
-use reprior::network::{Composition, Layout};
+use reprior::network::{Composition, ParameterLayout};
 use reprior::stochastic::{
     Ensemble, Langevin, MinibatchData, Objective, PosteriorMean, Validation,
 };
@@ -17,7 +17,7 @@ use super::resolve::Resolved;
 use super::schema::{OF_MEAN, tensors};
 use crate::failure::Failure;
 use crate::method::Plan;
-use crate::method::drive::{Place, write_moments};
+use crate::method::drive::{RunContext, write_moments};
 use crate::problem::Problem;
 use crate::record::{Keeping, PredictionRecord, traces_of};
 use crate::settings::Parametrisation;
@@ -31,7 +31,7 @@ pub struct Trained<'a, R> {
     pub problem: &'a Problem,
     pub resolved: &'a Resolved,
     pub network: &'a Composition,
-    pub layout: &'a Layout,
+    pub layout: &'a ParameterLayout,
     pub data: &'a MinibatchData<R>,
     pub held_out: Option<&'a MinibatchData<R>>,
     /// Which chain.
@@ -61,7 +61,7 @@ pub trait AfterTraining {
         &self,
         problem: &Problem,
         chains: &mut Chains<R>,
-        place: &Place<'_>,
+        place: &RunContext<'_>,
         store: &DrawStore,
     ) -> Result<(), Failure>;
 }
@@ -74,7 +74,7 @@ impl AfterTraining for PredictOfMeans {
         &self,
         problem: &Problem,
         chains: &mut Chains<R>,
-        _: &Place<'_>,
+        _: &RunContext<'_>,
         store: &DrawStore,
     ) -> Result<(), Failure> {
         let mut of_means = Vec::new();
@@ -114,7 +114,7 @@ pub fn sample<R: Stored>(
     problem: &Problem,
     resolved: &Resolved,
     plan: &Plan,
-    place: &Place<'_>,
+    place: &RunContext<'_>,
     after: &impl AfterTraining,
 ) -> Result<(), Failure> {
     let store = place.open(problem, &plan.schema)?;
@@ -184,8 +184,8 @@ fn make_chains<R: Stored>(
     for checkpoint in checkpoints.iter().flatten() {
         seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
     }
-    let layout = Layout::new(&network);
-    let ntk = Layout::new(&problem.architecture);
+    let layout = ParameterLayout::new(&network);
+    let ntk = ParameterLayout::new(&problem.architecture);
     let averaging = settings.minibatch.averaging();
     let common = Arc::new(Common {
         seed: lengths.seed,

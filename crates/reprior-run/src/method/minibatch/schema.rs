@@ -1,6 +1,6 @@
 //! What methods by minibatches record.
 
-use reprior::network::Layout;
+use reprior::network::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Schema};
 
 use super::resolve::Resolved;
@@ -38,7 +38,7 @@ record::statistics!(
 );
 
 /// The network's layers with parameters.
-pub fn tensors(problem: &Problem, layout: &Layout) -> Vec<LayerTensors> {
+pub fn tensors(problem: &Problem, layout: &ParameterLayout) -> Vec<LayerTensors> {
     record::tensors(layout, problem.architecture.layers.len())
 }
 
@@ -58,7 +58,12 @@ pub fn of_mean(problem: &Problem) -> Option<Group> {
 }
 
 /// The schema of a run; groups of the method's own come last.
-pub fn schema(problem: &Problem, resolved: &Resolved, layout: &Layout, last: Vec<Group>) -> Schema {
+pub fn schema(
+    problem: &Problem,
+    resolved: &Resolved,
+    layout: &ParameterLayout,
+    last: Vec<Group>,
+) -> Schema {
     let settings = &problem.settings;
     let mut phases = Vec::new();
     if resolved.epochs > 0 {

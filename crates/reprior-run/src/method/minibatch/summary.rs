@@ -6,9 +6,9 @@ use reprior_io::run::{Selection, checkpoint};
 use super::record::read_document;
 use super::schema::{EPOCHS, OF_MEAN};
 use crate::failure::Failure;
-use crate::predictive::{Block, Gatherer, Metrics};
+use crate::predictive::{Gatherer, Metrics, PredictiveDraws};
 use crate::read::{EssSummary, Rates, Recorded};
-use crate::settings::{MinibatchMethod, Settings, StepSizes};
+use crate::settings::{MinibatchMethod, Settings, StepSizeChoice};
 use crate::summary::{MinibatchSummary, Summary};
 use crate::words::number;
 
@@ -133,7 +133,7 @@ pub fn static_metrics(run: &Recorded, group: &str) -> Result<Option<Metrics>, Fa
     };
     let outputs = run.outputs();
     let zeros = || vec![0.0; run.chains() * rows * kind.spread(outputs)];
-    let mut block = Block {
+    let mut block = PredictiveDraws {
         kind,
         rows,
         outputs,
@@ -172,8 +172,8 @@ pub fn warnings(
         return warnings;
     }
     let is_summable = match settings.minibatch.schedule {
-        Some(StepSizes::Cosine) => true,
-        Some(StepSizes::Fixed(schedule)) => schedule.is_summable(),
+        Some(StepSizeChoice::Cosine) => true,
+        Some(StepSizeChoice::Fixed(schedule)) => schedule.is_summable(),
         None => false,
     };
     if is_summable {

@@ -41,11 +41,13 @@ pub(super) trait Named: Likelihood + Sized + 'static {
 pub(super) const LOG_PROBABILITIES: &str =
     "logarithms of the class probabilities of this draw, in nats";
 
+type Made = Result<Arc<dyn Likelihood>, LikelihoodError>;
+
 /// [`Named`] without a type.
 struct Entry {
     name: &'static str,
     predicts: &'static str,
-    of_targets: fn(&Targets, f64) -> Result<Arc<dyn Likelihood>, LikelihoodError>,
+    of_targets: fn(&Targets, f64) -> Made,
     example: fn(f64) -> Arc<dyn Likelihood>,
     outputs: fn(&Targets) -> usize,
     code: fn(&Targets, &Standardisation) -> Vec<f64>,

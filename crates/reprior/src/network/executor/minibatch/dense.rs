@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::{Dropout, GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
 use crate::compute::{Matrix, Real, SparseColumns, Team, matrix, matrix_mut, multiply, simd};
-use crate::network::{Activation, Composition, Layout, ParameterMatrix, scale_by};
+use crate::network::{Activation, Composition, ParameterLayout, ParameterMatrix, scale_by};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
@@ -57,7 +57,10 @@ impl<R: Real> Dense<R> {
     pub fn new(network: &Composition) -> Option<Self> {
         let hidden = network.as_fully_connected()?;
         let activations = hidden.iter().map(|layer| layer.activation).chain([None]);
-        let layers = Layout::new(network).layers.into_iter().zip(activations);
+        let layers = ParameterLayout::new(network)
+            .layers
+            .into_iter()
+            .zip(activations);
         let layers = layers.map(|(parameters, activation)| DenseLayer {
             parameters,
             activation,

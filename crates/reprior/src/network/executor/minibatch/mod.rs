@@ -64,6 +64,9 @@ pub(crate) struct UnitSums<'a, R> {
     pub cross: &'a mut [R],
 }
 
+/// Writes the cotangents of all outputs (row-major) that statistics are of in place of those of the loss, if they are.
+type Simulate<'a, R> = Option<&'a mut (dyn FnMut(&mut [R]) + 'a)>;
+
 /// One way to evaluate minibatches.
 trait Plan<R>: fmt::Debug + Send + Sync {
     /// See [`Gradients::evaluate`].
@@ -72,7 +75,7 @@ trait Plan<R>: fmt::Debug + Send + Sync {
         team: &mut Team,
         weights: &[R],
         batch: Minibatch<'_, R>,
-        simulate: Option<&mut dyn FnMut(&mut [R])>,
+        simulate: Simulate<'_, R>,
     ) -> f64;
 
     /// See [`Evaluation::scaled_sums`].
@@ -124,7 +127,7 @@ impl<R: Real> Gradients<R> {
         team: &mut Team,
         weights: &[R],
         batch: Minibatch<'_, R>,
-        simulate: Option<&mut dyn FnMut(&mut [R])>,
+        simulate: Simulate<'_, R>,
     ) -> Evaluation<'_, R> {
         let plan: &mut dyn Plan<R> = match &mut self.dense {
             Some(dense) if batch.statistics.are_elementwise() => dense,

@@ -162,10 +162,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         thin: 1,
         seed: 2,
     };
-    let target = || Posterior::new(Arc::clone(&model), Coordinates::Repriorised).unwrap();
+    let target = || Posterior::new(Arc::clone(&model), Coordinates::Repriorised);
     let mut chains = Vec::new();
     for index in 0..schedule.chains {
-        let chain = Chain::start(index, schedule, &SamplerSettings::default(), target())?;
+        let chain = Chain::start(index, schedule, &SamplerSettings::default(), target()?)?;
         chains.push((chain, Collect::default()));
     }
     let control = Control {
@@ -177,7 +177,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     outcome?;
 
     // from positions to outputs at the test inputs, draw by draw
-    let mut posterior = target();
+    let mut posterior = target()?;
     let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
     let mut outputs = vec![Vec::new(); test.len()];
     for z in chains

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use reprior_io::run::DrawReader;
 
-use super::schema::{POSITIONS, PREDICTIONS, TRACES as TRACED};
+use super::groups::{POSITIONS, PREDICTIONS, TRACES as TRACED};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::settings::Settings;

@@ -1,17 +1,19 @@
 //! What a run records, and how often: the schema of its draws, statistics, predictions, a budget of bytes.
 
 mod disk;
+mod groups;
 mod keeping;
 mod predictions;
 mod schema;
 mod statistics;
 
 pub use disk::Destination;
+pub use groups::{MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGHTS};
 pub use keeping::{Keeping, Load, Traces, kept_in_words};
 pub use predictions::{PredictionRecord, split_layer};
 pub use schema::{
-    Contents, LayerTensors, MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGHTS,
-    group, outputs, predictions, schema, targets, tensors, traces_of, variable, with_names,
+    Contents, LayerTensors, group, outputs, predictions, schema, targets, tensors, traces_of,
+    variable, with_names,
 };
 pub(crate) use statistics::statistics;
 pub use statistics::{Scalar, count, scalar};

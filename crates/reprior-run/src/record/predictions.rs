@@ -2,8 +2,9 @@
 
 use reprior_io::run::{DrawWriter, RunError, Values};
 
+use super::groups::{PREDICTIONS, TRACES};
 use super::keeping::{Keeping, Traces};
-use super::schema::{LayerTensors, PREDICTIONS, TRACES};
+use super::schema::LayerTensors;
 use crate::predictive::PredictionKind;
 
 /// How predictions are recorded.

@@ -4,22 +4,10 @@ use reprior::network::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
+use super::groups::{MOMENTS, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGHTS};
 use super::keeping::{Keeping, Traces};
 use crate::problem::Problem;
 use crate::settings::Settings;
-
-/// Names of the groups beyond ArviZ's own.
-pub const POSITIONS: &str = "positions";
-pub const WEIGHTS: &str = "weights";
-pub const MOMENTS: &str = "weight_moments";
-/// The variable of learned noise scales, in the group `posterior`.
-pub const NOISE: &str = "noise";
-/// Predictions for the test rows.
-pub const PREDICTIONS: &str = "predictions";
-/// Some predictions at every draw, where [`PREDICTIONS`] has fewer.
-pub const TRACES: &str = "prediction_traces";
-/// The variable of kept positions, in the group [`POSITIONS`].
-pub const POSITION: &str = "position";
 
 /// One variable with a description.
 pub fn variable(

@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    LaplaceSettings, MethodName, MinibatchSettings, RunSettings, SamplingSettings, Settings,
+    DataSettings, LaplaceSettings, MethodName, MinibatchSettings, ModelSettings, RecordSettings,
+    RunSettings, SamplingSettings, Settings,
 };
 use crate::failure::Failure;
 
@@ -57,16 +58,21 @@ impl Flags {
             Some(path) => Settings::from_file(path)?,
             None => Settings::default(),
         };
-        let lay_over = |settings: &Settings| {
-            let mut settings = settings.clone();
-            let laid = settings.update_from_arg_matches(&self.0);
-            laid.map(|()| settings).map_err(Failure::request)
-        };
-        let mut base = file.clone();
-        base.forget(&file, &lay_over(&file)?, |flag| self.0.contains_id(flag));
-        let mut settings = lay_over(&base)?;
+        let mut settings = self.lay_over(&file)?;
         settings.model.read_network()?;
         Ok(settings)
+    }
+
+    /// Settings with the flags in place of what they give.
+    fn lay_over(&self, file: &Settings) -> Result<Settings, Failure> {
+        let update = |settings: &Settings| {
+            let mut settings = settings.clone();
+            let updated = settings.update_from_arg_matches(&self.0);
+            updated.map(|()| settings).map_err(Failure::request)
+        };
+        let mut base = file.clone();
+        base.forget(file, &update(file)?, |flag| self.0.contains_id(flag));
+        update(&base)
     }
 }
 
@@ -167,6 +173,43 @@ impl Settings {
     }
 }
 
+/// What is wrong with a file, and of a key that stands in the wrong section the right one.
+pub(super) fn with_section(message: &str) -> String {
+    let key = message.strip_prefix("unknown field `");
+    let Some((key, _)) = key.and_then(|rest| rest.split_once('`')) else {
+        return message.to_owned();
+    };
+    let none = Command::new;
+    let sections = [
+        ("data", DataSettings::augment_args_for_update(none(""))),
+        ("model", ModelSettings::augment_args_for_update(none(""))),
+        (
+            "sampler",
+            SamplingSettings::augment_args_for_update(none("")),
+        ),
+        (
+            "minibatch",
+            MinibatchSettings::augment_args_for_update(none("")),
+        ),
+        (
+            "laplace",
+            LaplaceSettings::augment_args_for_update(none("")),
+        ),
+        ("run", RunSettings::augment_args_for_update(none(""))),
+        ("record", RecordSettings::augment_args_for_update(none(""))),
+    ];
+    let id = key.replace('-', "_");
+    let has_it = |command: &Command| {
+        command
+            .get_arguments()
+            .any(|own| own.get_id() == id.as_str())
+    };
+    match sections.iter().find(|(_, command)| has_it(command)) {
+        Some((section, _)) => format!("`{key}` is a key of [{section}]: move it there"),
+        None => message.to_owned(),
+    }
+}
+
 /// The flags of what is given in a section: of what is not as it is by default.
 pub(crate) fn given<T: Serialize + Default>(section: &T) -> Vec<String> {
     let table = |section: &T| match serde_json::to_value(section) {
@@ -219,5 +262,61 @@ impl MinibatchSettings {
         if let Some(weights) = &mut self.weights {
             *weights = folder.join(&*weights);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn laid_over(file: &Settings, flags: &str) -> Settings {
+        let command = Flags::augment_args(Command::new("test"));
+        let words = std::iter::once("test").chain(flags.split_whitespace());
+        let flags = Flags(command.try_get_matches_from(words).unwrap());
+        flags.lay_over(file).unwrap()
+    }
+
+    #[test]
+    fn flags_replace_what_a_file_says_and_what_hangs_on_it() {
+        let none = Settings::default();
+        let file = laid_over(
+            &none,
+            "--data a.csv --method sgld --preconditioner kfac --epsilon 0.1 --epochs 9 --seed 3",
+        );
+        assert_eq!(file.minibatch.epsilon, Some(0.1));
+        let same = laid_over(&file, "--preconditioner kfac");
+        assert_eq!(same, file);
+        let other = laid_over(&file, "--preconditioner diagonal");
+        assert_eq!(
+            (other.minibatch.epsilon, other.minibatch.epochs),
+            (None, Some(9))
+        );
+        let chains = laid_over(&file, "--method pcn");
+        assert_eq!((chains.run.seed, chains.minibatch.epochs), (3, None));
+        assert_eq!(chains.data.source, "a.csv");
+    }
+
+    #[test]
+    fn every_given_setting_is_the_flag_that_gave_it() {
+        let settings = laid_over(
+            &Settings::default(),
+            "--no-metropolis --step-size 0.1 --chains 2 --rank 5",
+        );
+        assert_eq!(given(&settings.sampler), ["--no-metropolis", "--step-size"]);
+        assert_eq!(given(&settings.run), ["--chains"]);
+        assert_eq!(given(&settings.laplace), ["--rank"]);
+        assert!(given(&settings.minibatch).is_empty());
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_section_is_told_the_right_one() {
+        let message = "unknown field `swag-rank`, expected one of `a`, `b`";
+        assert_eq!(
+            with_section(message),
+            "`swag-rank` is a key of [minibatch]: move it there"
+        );
+        let message = "unknown field `cellar`, expected `a`";
+        assert_eq!(with_section(message), message);
+        assert_eq!(with_section("invalid type"), "invalid type");
     }
 }

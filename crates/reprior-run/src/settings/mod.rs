@@ -119,7 +119,7 @@ impl Settings {
             Failure::request(format!(
                 "`{}`, line {line}: {}",
                 path.display(),
-                error.message()
+                flags::with_section(error.message())
             ))
         })
     }

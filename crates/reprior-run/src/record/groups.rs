@@ -1,0 +1,16 @@
+//! What the groups of a run, and some of their variables, are called.
+
+/// Kept positions.
+pub const POSITIONS: &str = "positions";
+/// Whole weights.
+pub const WEIGHTS: &str = "weights";
+/// Running moments of the weights.
+pub const MOMENTS: &str = "weight_moments";
+/// The variable of learned noise scales, in the group `posterior`.
+pub const NOISE: &str = "noise";
+/// Predictions for the test rows.
+pub const PREDICTIONS: &str = "predictions";
+/// Some predictions at every draw, where [`PREDICTIONS`] has fewer.
+pub const TRACES: &str = "prediction_traces";
+/// The variable of kept positions, in the group [`POSITIONS`].
+pub const POSITION: &str = "position";

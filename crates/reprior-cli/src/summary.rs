@@ -131,7 +131,7 @@ fn in_words(
         text += &format!("warning: {warning}\n");
     }
     text += &format!("Verdict: {}.\n", summary.verdict.sentence);
-    text + &format!("RunPage folder: {}", run.display())
+    text + &format!("Run folder: {}", run.display())
 }
 
 /// At most six numbers: what was run, how good its predictions are, and what the verdict rests on.

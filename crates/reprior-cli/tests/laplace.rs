@@ -89,7 +89,7 @@ fn said(text: &str, name: &str) -> f64 {
 #[test]
 fn predictions_for_the_test_rows_are_those_in_closed_form() {
     let place = Place::new();
-    let data = "--data two-moons --train 200 --test 200 --network fcn:10 --epochs 30 --batch 50 --draws 3 --chains 2";
+    let data = "--data two-moons --network fcn:10 --epochs 30 --batch 50 --draws 3 --chains 2";
     let mut written = Vec::new();
     for (index, method) in [
         "--likelihood categorical --link-approx probit",
@@ -228,8 +228,9 @@ fn plans_count_the_kept_fit() {
             "{structure}: {} {counted}",
             file.len()
         );
+        // of low rank as many pairs are counted as were asked for
         assert!(
-            counted < 3 * file.len() + 20_000,
+            structure == "lowrank" || counted < 3 * file.len() + 20_000,
             "{structure}: {} {counted}",
             file.len()
         );

@@ -76,7 +76,9 @@ impl<R: Read + Seek> TensorFile<R> {
                 place: (first + start as u64, end - start),
             }
         };
-        let tensors: Vec<_> = metadata.tensors().into_iter().map(entry).collect();
+        let mut tensors: Vec<_> = metadata.tensors().into_iter().map(entry).collect();
+        // a map has no order, and messages are the same each time
+        tensors.sort_by(|one, other| one.name.cmp(&other.name));
         let end = |tensor: &TensorEntry| tensor.place.0 + tensor.place.1 as u64;
         let end = tensors.iter().map(end).max().unwrap_or(first);
         if end != bytes {

@@ -15,7 +15,7 @@ pub struct EigenFailed(pub usize);
 /// the given lower half. About 9·size³ operations.
 ///
 /// # Errors
-/// [`EigenFailed`] if the iteration does not converge.
+/// An error if the iteration does not converge.
 pub fn symmetric_eigen(values: &[f64], size: usize) -> Result<(Vec<f64>, Vec<f64>), EigenFailed> {
     let decomposition = SelfAdjointEigen::new(matrix(values, size, size), Side::Lower)
         .map_err(|_| EigenFailed(size))?;

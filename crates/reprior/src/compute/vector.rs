@@ -144,7 +144,7 @@ pub fn blend<R: Real>(out: &mut [R], shrink: f64, x: &[R], scale: f64, y: &[R]) 
     );
 }
 
-/// noise ← x + (scale·noise − shrink·x): [`blend`] made in place of its noise.
+/// noise ← x + (scale·noise − shrink·x): `blend` made in place of its noise.
 pub fn autoregress<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R]) {
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
     simd(

@@ -21,6 +21,8 @@ use crate::network::layer::ShapeError;
 /// The posterior of a network's weights.
 pub struct Posterior<R> {
     model: Arc<Model<R>>,
+    /// Numbers of a position.
+    dimension: usize,
     coordinates: Coordinates,
     space: Space,
     pub(super) features: FeatureMap<R>,
@@ -152,6 +154,7 @@ impl<R: Real> Posterior<R> {
         };
         Ok(Self {
             features: FeatureMap::new(&model),
+            dimension: Self::dimension(&model, settings.coordinates),
             readout: is_gaussian.then(|| Readout::new(&model, space)),
             model,
             coordinates: settings.coordinates,
@@ -272,7 +275,7 @@ impl<R: Real> Target for Posterior<R> {
     type Real = R;
 
     fn dim(&self) -> usize {
-        Self::dimension(&self.model, self.coordinates)
+        self.dimension
     }
 
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {

@@ -35,7 +35,7 @@ impl<R: Real> OutputLikelihood<R> {
         by_log_scale: Option<&mut [f64]>,
     ) -> f64 {
         let (n, c) = (model.rows(), model.architecture.outputs);
-        let p = model.architecture.readout_rows();
+        let p = features.ncols();
         let outputs = matrix_mut(&mut self.narrow, n, c);
         multiply(outputs, false, self.factor, features, matrix(theta, p, c));
         for (wide, f) in self.outputs.iter_mut().zip(&self.narrow) {

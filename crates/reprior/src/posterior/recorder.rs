@@ -104,10 +104,7 @@ impl<R: Real> Recorder<R> {
             self.test.evaluate_test(model, inner, &self.noise);
         }
         let test = self.test.test_features(model);
-        let (p, c) = (
-            model.architecture.readout_rows(),
-            model.architecture.outputs,
-        );
+        let (p, c) = (test.ncols(), model.architecture.outputs);
         let factor = model.architecture.readout_scale.factor(p - 1);
         let weights = matrix(readout_weights, p, c);
         let outputs = matrix_mut(&mut self.outputs, test.nrows(), c);

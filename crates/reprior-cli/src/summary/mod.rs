@@ -1,13 +1,13 @@
 //! `reprior summary` and `reprior report`; a summary in words and tables: few numbers and the verdict, or with `--verbose` all of them.
 
+mod minibatches;
+
 use std::path::Path;
 
 use reprior_io::run::atomic;
 use reprior_report::{RunPage, page};
 use reprior_run::words::{align, duration, number};
-use reprior_run::{
-    DataDescription, Failure, Metrics, MinibatchSummary, Summary, kept_in_words, summarise,
-};
+use reprior_run::{DataDescription, Failure, Summary, kept_in_words, summarise};
 
 use crate::arguments::{ReportArguments, SummaryArguments};
 use crate::table::to_stdout;
@@ -201,7 +201,7 @@ fn at_length(summary: &Summary) -> String {
         return text + &format!("log marginal likelihood {} nats\n\n", number(evidence));
     }
     text += &match &summary.minibatch {
-        Some(minibatch) => minibatches_in_words(minibatch, summary),
+        Some(minibatch) => minibatches::minibatches_in_words(minibatch, summary),
         None => transitions_in_words(summary),
     };
     if let Some(stationarity) = &summary.stationarity {
@@ -340,123 +340,4 @@ fn metrics_in_words(summary: &Summary, names: &[&str]) -> String {
         String::new()
     };
     format!("predictions on the test rows{of}\n{}\n\n", align(&rows))
-}
-
-/// The paragraphs that are its own, between the description of the data and the effective draws.
-fn minibatches_in_words(own: &MinibatchSummary, summary: &Summary) -> String {
-    let row = |name: &str, value: String| vec![name.to_owned(), value];
-    let mut text = format!(
-        "{} likelihood, {} (preconditioner {}, {} parametrisation): {} chains x {} draws{}, {} updates in {} ({} a second)\n\n",
-        summary.likelihood,
-        summary.method,
-        own.preconditioner,
-        own.parametrisation,
-        summary.chains,
-        summary.draws,
-        if summary.draws < summary.draws_planned {
-            format!(" of {}", summary.draws_planned)
-        } else {
-            String::new()
-        },
-        summary.steps,
-        duration(summary.seconds),
-        number(summary.steps_per_second),
-    );
-    let mut rows = Vec::new();
-    if let Some(metrics) = &summary.metrics {
-        let (others, name) = match &own.metrics_in_closed_form {
-            Some(closed) => (Some(closed), "closed form"),
-            None => (own.metrics_of_mean.as_ref(), "their mean"),
-        };
-        let of_mean = others.map(Metrics::named);
-        let of = match summary.metrics_draws < summary.draws {
-            true => format!("{} of {} draws", summary.metrics_draws, summary.draws),
-            false => "draws".to_owned(),
-        };
-        let mut header = row("predictions on the test rows", of);
-        if of_mean.is_some() {
-            header.push(name.to_owned());
-        }
-        rows.push(header);
-        for (index, (name, value)) in metrics.named().into_iter().enumerate() {
-            let mut cells = row(name, number(value));
-            cells.extend(of_mean.as_ref().map(|of_mean| number(of_mean[index].1)));
-            rows.push(cells);
-        }
-        text += &format!("{}\n\n", align(&rows));
-    }
-    let mut rows = vec![
-        row("epochs", own.epochs.to_string()),
-        row("rows of a minibatch", own.batch.to_string()),
-        row("schedule", own.schedule.clone()),
-    ];
-    if own.held_out > 0 {
-        rows.push(row("training rows held out", own.held_out.to_string()));
-    }
-    let steps: Vec<f64> = summary.step_size.iter().flatten().copied().collect();
-    rows.push(row(
-        "step size at the end",
-        number(steps.iter().sum::<f64>() / steps.len() as f64),
-    ));
-    for (name, value) in [
-        ("train NLL, last epoch", own.train_nll),
-        ("validation NLL, last epoch", own.validation_nll),
-        (
-            "configurational temperature",
-            own.configurational_temperature,
-        ),
-        ("kinetic temperature", own.kinetic_temperature),
-        ("R-hat, largest", summary.rhat_max),
-    ] {
-        if value.is_finite() {
-            rows.push(row(name, number(value)));
-        }
-    }
-    for (index, fit) in own.laplace.iter().enumerate() {
-        let [least, most] = fit.prior_precision;
-        let precision = match least == most {
-            true => number(least),
-            false => format!("{} to {}", number(least), number(most)),
-        };
-        let mut text = format!(
-            "{}, prior precision {precision}, {} random weights",
-            number(fit.log_marginal_likelihood),
-            fit.parameters
-        );
-        if let Some(pairs) = fit.eigenpairs {
-            text += &format!(", {pairs} eigenpairs");
-        }
-        if fit.products > 0 {
-            text += &format!(" from {} products", fit.products);
-        }
-        if let Some(left) = fit.left_out.filter(|left| left.directions > 0) {
-            text += &format!(
-                "; at most {} nats of log det in {} directions left out",
-                number(left.log_determinant),
-                left.directions
-            );
-        }
-        let name = match own.laplace.len() {
-            1 => "log marginal likelihood".to_owned(),
-            _ => format!("log marginal likelihood, chain {index}"),
-        };
-        rows.push(row(&name, text));
-        let mut text = number(fit.nats_to_mode);
-        if fit.climb_gradients > 0 {
-            text += &format!(
-                ", after rising by {} in {} gradients of all rows",
-                number(fit.nats_climbed),
-                fit.climb_gradients
-            );
-        }
-        let name = match own.laplace.len() {
-            1 => "nats below the mode".to_owned(),
-            _ => format!("nats below the mode, chain {index}"),
-        };
-        rows.push(row(&name, text));
-    }
-    if own.n_corrections > 0 {
-        rows.push(row("corrections", own.n_corrections.to_string()));
-    }
-    text + &format!("{}\n\n", align(&rows))
 }

@@ -205,6 +205,10 @@ pub(super) fn with_section(message: &str) -> String {
             .any(|own| own.get_id() == id.as_str())
     };
     match sections.iter().find(|(_, command)| has_it(command)) {
+        Some((section, _)) if key.contains('_') => {
+            let written = key.replace('_', "-");
+            format!("`{key}` is written `{written}`, in [{section}]")
+        }
         Some((section, _)) => format!("`{key}` is a key of [{section}]: move it there"),
         None => message.to_owned(),
     }
@@ -317,6 +321,9 @@ mod tests {
             with_section(message),
             "`swag-rank` is a key of [minibatch]: move it there"
         );
+        let message = "unknown field `step_size`, expected `step-size`";
+        let found = "`step_size` is written `step-size`, in [sampler]";
+        assert_eq!(with_section(message), found);
         let message = "unknown field `cellar`, expected `a`";
         assert_eq!(with_section(message), message);
         assert_eq!(with_section("invalid type"), "invalid type");

@@ -11,25 +11,33 @@
 mod chains;
 mod compare;
 mod data;
+mod directions;
 mod experiment;
 mod figure;
+mod findings;
 mod hron;
 mod marceau;
 mod outcome;
 mod perform;
 mod pezzetti;
 mod pictures;
+mod row;
 mod roy;
+mod sampled;
 mod table;
 pub mod toys;
+mod trained;
+mod training;
 pub mod width;
 
 pub use data::{DataFolder, Images};
-pub use experiment::{About, Bench, Cell, Experiment, Failure, Finding, Paper, Size};
+pub use experiment::{About, Bench, Cell, Experiment, Failure, Paper, Size};
 pub use figure::Figure;
+pub use findings::Finding;
 pub use outcome::Outcome;
 pub use perform::{Event, perform};
-pub use table::{Row, Table, Value};
+pub use row::{Row, Value};
+pub use table::Table;
 
 /// Every experiment, in the order of the papers.
 pub fn experiments() -> Vec<&'static dyn Experiment> {

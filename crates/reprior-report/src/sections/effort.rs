@@ -80,11 +80,7 @@ pub(super) fn section(run: &RunPage) -> Section {
             rows,
         });
     }
-    Section {
-        title: "What it took",
-        introduction: String::new(),
-        items,
-    }
+    Section::new("What it took", "", items)
 }
 
 /// Bytes of all files below; what cannot be read counts for nothing.

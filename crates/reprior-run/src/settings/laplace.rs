@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-use super::flags::{Rule, given, refuse_others};
+use super::flags::given;
 use super::laplace_expressions::{PriorPrecisionChoice, Subset};
 use super::method::MinibatchMethod;
 use super::names::{DiffusionName, IntegratorName, LinkName, PredictionType, StructureName};
+use super::rules::{Rule, refuse_others};
 
 /// Draws of the logits that the link `mc` takes for each input.
 const LINK_DRAWS: usize = 1000;

@@ -13,6 +13,7 @@ mod model;
 mod names;
 mod network;
 mod noise;
+mod rules;
 mod run;
 mod sampler;
 
@@ -29,7 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use data::DataSettings;
 pub use expressions::{PriorChoice, StepSizeChoice, WrittenDecay};
 pub use flags::Flags;
-pub(crate) use flags::{Rule, given, refuse_others};
+pub(crate) use flags::given;
 pub(crate) use laplace::EIGENVALUE_THRESHOLD;
 pub use laplace::LaplaceSettings;
 pub use laplace_expressions::{Per, PriorPrecisionChoice, Subset};
@@ -39,6 +40,7 @@ pub use model::ModelSettings;
 pub use names::*;
 pub(crate) use network::arrange;
 pub use noise::{Learn, NoiseSetting};
+pub(crate) use rules::{Rule, at_least_one, refuse_others};
 pub use run::{RecordSettings, RunSettings};
 pub use sampler::SamplingSettings;
 

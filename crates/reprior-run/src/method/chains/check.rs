@@ -6,7 +6,7 @@ use reprior::sampler::Method;
 
 use super::{sampler_settings, tangent};
 use crate::failure::Failure;
-use crate::settings::{MinibatchMethod, Settings, SpaceChoice, given};
+use crate::settings::{MinibatchMethod, Settings, SpaceChoice, at_least_one, given};
 
 /// Refuses what does not go together.
 ///
@@ -30,17 +30,10 @@ pub fn check(settings: &Settings, method: Method) -> Result<(), Failure> {
             "--keep is 0: `predict` needs at least 1 kept position",
         ));
     }
-    for (flag, value) in [
+    at_least_one(&[
         ("--keep-predictions", settings.record.keep_predictions),
         ("--keep-mb", settings.record.keep_mb),
-    ] {
-        if value == Some(0) {
-            return Err(Failure::request(format!(
-                "{flag} is 0: it must be at least 1"
-            )));
-        }
-    }
-    Ok(())
+    ])
 }
 
 /// Refuses coordinates that the likelihood has not, and settings that have no effect in the ones chosen.

@@ -1,6 +1,7 @@
 //! Chains on all data.
 
 pub mod bench;
+mod bench_parts;
 mod budget;
 mod check;
 mod checkpoint;
@@ -9,6 +10,7 @@ mod predict;
 mod record;
 mod run;
 mod schema;
+mod sizes;
 mod summary;
 mod tangent;
 mod warnings;

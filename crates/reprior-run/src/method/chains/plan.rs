@@ -2,8 +2,8 @@
 
 use reprior::sampler::Method;
 
-use super::budget::Sizes;
 use super::schema::schema;
+use super::sizes::Sizes;
 use crate::failure::Failure;
 use crate::method::Plan;
 use crate::problem::Problem;

@@ -3,7 +3,7 @@
 use reprior::network::{Composition, ParameterLayout};
 use reprior_io::run::{DataType, Draws, Schema};
 
-use super::budget::Sizes;
+use super::sizes::Sizes;
 use crate::problem::Problem;
 use crate::record::{self, Contents, LayerTensors, NOISE, group, outputs, variable};
 

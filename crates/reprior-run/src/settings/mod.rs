@@ -33,14 +33,14 @@ pub use flags::Flags;
 pub(crate) use flags::given;
 pub(crate) use laplace::EIGENVALUE_THRESHOLD;
 pub use laplace::LaplaceSettings;
-pub use laplace_expressions::{Per, PriorPrecisionChoice, Subset};
+pub use laplace_expressions::{Per, PriorPrecisionChoice, WrittenSubset};
 pub use method::{MethodName, MinibatchMethod, Nature};
 pub use minibatch::MinibatchSettings;
 pub use model::ModelSettings;
 pub use names::*;
 pub(crate) use network::arrange;
 pub use noise::{Learn, NoiseSetting};
-pub(crate) use rules::{Rule, at_least_one, refuse_others};
+pub(crate) use rules::{SettingRule, at_least_one, refuse_others};
 pub use run::{RecordSettings, RunSettings};
 pub use sampler::SamplingSettings;
 

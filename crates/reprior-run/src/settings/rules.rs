@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 
 /// Flags that go with some methods, or other settings, only.
-pub(crate) struct Rule<'a> {
+pub(crate) struct SettingRule<'a> {
     pub flags: &'a [&'a str],
     /// Whether they go with these settings.
     pub is_taken: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Rule<'a> {
 ///
 /// # Errors
 /// A wrong request: what the flag goes with.
-pub(crate) fn refuse_others(given: &[String], rules: &[Rule<'_>]) -> Result<(), Failure> {
+pub(crate) fn refuse_others(given: &[String], rules: &[SettingRule<'_>]) -> Result<(), Failure> {
     for rule in rules.iter().filter(|rule| !rule.is_taken) {
         if let Some(flag) = rule
             .flags

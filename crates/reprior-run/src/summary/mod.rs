@@ -10,7 +10,7 @@ mod verdict;
 
 use serde::Serialize;
 
-pub use minibatch::{LaplaceFitSummary, LeftOut, MinibatchSummary};
+pub use minibatch::{LaplaceFitSummary, LeftOutSummary, MinibatchSummary};
 pub use verdict::{Check, Level, Verdict};
 
 use crate::predictive::Metrics;

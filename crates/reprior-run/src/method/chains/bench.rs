@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::settings::{MethodName, Precision, Settings};
 use crate::stored::Stored;
 
-pub use super::bench_parts::Part;
+pub use super::bench_parts::TimedPart;
 
 /// β of the step that is timed: its cost does not depend on it.
 const BETA: f64 = 0.05;
@@ -33,7 +33,7 @@ pub struct Benchmark {
     /// Operations a second of dense products in the network's precision, and in double precision.
     pub peaks: [f64; 2],
     /// The parts of ℓ and of a step.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TimedPart>,
     /// A step of `pcn`.
     pub seconds_per_step: f64,
     /// ℓ with its gradient.

@@ -9,12 +9,12 @@ use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
 use reprior::network::Executor;
 use reprior::posterior::{Coordinates, Space};
 
-use super::sizes::Sizes;
+use super::sizes::ProblemSizes;
 use crate::stored::Stored;
 
 /// One part of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct TimedPart {
     /// What it does.
     pub name: &'static str,
     /// Necessary operations, and whether in double precision; `None` for noise and activations, which count as they are.
@@ -62,7 +62,7 @@ pub fn peak<R: Stored>(budget: Duration) -> f64 {
 }
 
 /// The parts of ℓ and of a step of `pcn`, each by itself.
-pub fn parts<R: Stored>(sizes: &Sizes, dim: usize, budget: Duration) -> Vec<Part> {
+pub fn parts<R: Stored>(sizes: &ProblemSizes, dim: usize, budget: Duration) -> Vec<TimedPart> {
     let mut parts = Parts {
         sizes,
         budget,
@@ -81,14 +81,14 @@ pub fn parts<R: Stored>(sizes: &Sizes, dim: usize, budget: Duration) -> Vec<Part
 }
 
 struct Parts<'a> {
-    sizes: &'a Sizes,
+    sizes: &'a ProblemSizes,
     budget: Duration,
-    measured: Vec<Part>,
+    measured: Vec<TimedPart>,
 }
 
 impl Parts<'_> {
     fn add(&mut self, name: &'static str, operations: Option<(f64, bool)>, seconds: f64) {
-        self.measured.push(Part {
+        self.measured.push(TimedPart {
             name,
             operations,
             seconds,

@@ -3,7 +3,7 @@
 use reprior::posterior::{Coordinates, FeatureMap, Readout, Space};
 use reprior::sampler::Method;
 
-use super::sizes::Sizes;
+use super::sizes::ProblemSizes;
 use super::tangent;
 use crate::settings::Precision;
 
@@ -26,7 +26,7 @@ pub struct Budget {
     pub gradient_operations: f64,
 }
 
-impl Sizes {
+impl ProblemSizes {
     /// Memory and operations. Memory counts every buffer that grows with the problem.
     pub fn budget(&self) -> Budget {
         let shared = self.data_bytes() as u64;

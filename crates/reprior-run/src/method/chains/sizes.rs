@@ -11,7 +11,7 @@ use crate::settings::{Precision, Settings};
 
 /// The sizes that decide everything.
 #[derive(Debug, Clone)]
-pub struct Sizes {
+pub struct ProblemSizes {
     pub architecture: Composition,
     pub rows: usize,
     pub test_rows: usize,
@@ -37,8 +37,8 @@ pub struct Sizes {
     pub noise_scales: usize,
 }
 
-impl Sizes {
-    /// Sizes for data of this many rows.
+impl ProblemSizes {
+    /// ProblemSizes for data of this many rows.
     pub fn new(
         settings: &Settings,
         method: Method,

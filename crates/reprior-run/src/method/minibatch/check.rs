@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::settings::{
-    EpsilonAt, MinibatchMethod, Optimiser, PreconditionerName, Rule, Settings, at_least_one, given,
-    refuse_others,
+    EpsilonAt, MinibatchMethod, Optimiser, PreconditionerName, SettingRule, Settings, at_least_one,
+    given, refuse_others,
 };
 
 /// Refuses what does not go together, before any work.
@@ -67,7 +67,7 @@ fn check_flags(settings: &Settings, method: MinibatchMethod) -> Result<(), Failu
     let is_dropout = method == MinibatchMethod::Dropout;
     let is_swag = method == MinibatchMethod::Swag;
     let has_labels = has_preconditioner && own.preconditioner() != PreconditionerName::RmsProp;
-    let rule = |flags, is_taken, whose| Rule {
+    let rule = |flags, is_taken, whose| SettingRule {
         flags,
         is_taken,
         whose,

@@ -12,7 +12,7 @@ use reprior::stochastic::{
 };
 use reprior_io::run::{Checkpoint, DrawStore, DrawWriter, Values};
 
-use super::record::{Common, MinibatchRecorder, read_document, restore};
+use super::record::{MinibatchRecorder, SharedByChains, read_document, restore};
 use super::resolve::Resolved;
 use super::schema::{OF_MEAN, tensors};
 use crate::failure::Failure;
@@ -24,10 +24,10 @@ use crate::settings::Parametrisation;
 use crate::stored::Stored;
 
 /// Chains with what records them.
-pub type Chains<R> = Vec<(MinibatchChain<R>, MinibatchRecorder<R>)>;
+pub type RecordedChains<R> = Vec<(MinibatchChain<R>, MinibatchRecorder<R>)>;
 
 /// What a chain is trained on and with.
-pub struct Trained<'a, R> {
+pub struct TrainedChain<'a, R> {
     pub problem: &'a Problem,
     pub resolved: &'a Resolved,
     pub network: &'a Composition,
@@ -48,7 +48,7 @@ pub trait AfterTraining {
     fn prepare<R: Stored>(
         &self,
         chain: MinibatchChain<R>,
-        _: Trained<'_, R>,
+        _: TrainedChain<'_, R>,
     ) -> Result<MinibatchChain<R>, Failure> {
         Ok(chain)
     }
@@ -60,7 +60,7 @@ pub trait AfterTraining {
     fn finish<R: Stored>(
         &self,
         problem: &Problem,
-        chains: &mut Chains<R>,
+        chains: &mut RecordedChains<R>,
         place: &RunContext<'_>,
         store: &DrawStore,
     ) -> Result<(), Failure>;
@@ -73,7 +73,7 @@ impl AfterTraining for PredictOfMeans {
     fn finish<R: Stored>(
         &self,
         problem: &Problem,
-        chains: &mut Chains<R>,
+        chains: &mut RecordedChains<R>,
         _: &RunContext<'_>,
         store: &DrawStore,
     ) -> Result<(), Failure> {
@@ -174,7 +174,7 @@ fn make_chains<R: Stored>(
     checkpoints: &[Option<Checkpoint>],
     store: &DrawStore,
     threads: usize,
-) -> Result<Chains<R>, Failure> {
+) -> Result<RecordedChains<R>, Failure> {
     let network = network(problem)?;
     let (data, held_out) = data::<R>(problem, resolved)?;
     let test: Arc<Vec<R>> = problem.arranged(&problem.test.inputs).into();
@@ -200,7 +200,7 @@ fn make_chains<R: Stored>(
             None => own.start()?,
             Some(checkpoint) => own.resume(checkpoint)?,
         };
-        let trained = Trained {
+        let trained = TrainedChain {
             problem,
             resolved,
             network: &network,
@@ -234,13 +234,13 @@ fn common(
     resolved: &Resolved,
     layout: &ParameterLayout,
     checkpoints: &[Option<Checkpoint>],
-) -> Result<Common, Failure> {
+) -> Result<SharedByChains, Failure> {
     let mut seconds: f64 = 0.0;
     for checkpoint in checkpoints.iter().flatten() {
         seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
     }
     let settings = &problem.settings;
-    Ok(Common {
+    Ok(SharedByChains {
         seed: settings.run.seed,
         predictions: PredictionRecord {
             kind: problem.kind(),

@@ -231,7 +231,7 @@ pub fn rotated(
     } = kind
     else {
         return Err(Failure::request(
-            "--rotate is of images, and the data are a table: leave it out",
+            "--rotate is for images, and the data are a table: leave it out",
         ));
     };
     if !degrees.is_finite() {

@@ -227,7 +227,7 @@ impl MethodFamily for Infinite {
             .find(|flag| !own.contains(&flag.as_str()))
         {
             Some(flag) => refuse(format!(
-                "{flag} is of methods with chains; {method} is a closed form: leave it out"
+                "{flag} belongs to methods with chains; {method} is a closed form: leave it out"
             )),
             None => Ok(()),
         }

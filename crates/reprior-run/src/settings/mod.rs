@@ -62,7 +62,7 @@ pub struct Settings {
     /// Which method, and what chains on all data take.
     #[command(flatten)]
     pub sampler: SamplingSettings,
-    /// What methods by minibatches take.
+    /// What minibatch methods take.
     #[command(flatten)]
     #[serde(skip_serializing_if = "MinibatchSettings::is_empty")]
     pub minibatch: MinibatchSettings,
@@ -164,7 +164,7 @@ impl Settings {
         chosen.unwrap_or_else(|| TangentDeterminant::for_parameters(parameters))
     }
 
-    /// Numbers of chains, transitions and draws; the method's defaults where nothing was said. Methods by minibatches write theirs out
+    /// Numbers of chains, transitions and draws; the method's defaults where nothing was said. Minibatch methods write theirs out
     /// once they know the number of rows.
     pub fn schedule(&self) -> Schedule {
         let (chains, warmup, draws, thin) = match self.sampler.method {

@@ -23,7 +23,7 @@ pub(crate) fn refuse_others(given: &[String], rules: &[SettingRule<'_>]) -> Resu
             .find(|flag| given.iter().any(|own| own == *flag))
         {
             return Err(Failure::request(format!(
-                "{flag} is of {}: leave it out",
+                "{flag} belongs to {}: leave it out",
                 rule.whose
             )));
         }

@@ -1,4 +1,4 @@
-//! What methods by minibatches, and Laplace approximations, say besides the rest.
+//! What minibatch methods, and Laplace approximations, say besides the rest.
 
 use serde::{Deserialize, Deserializer, Serialize};
 

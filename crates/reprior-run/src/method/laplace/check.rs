@@ -57,19 +57,19 @@ impl LaplaceSettings {
             ),
             (
                 is_diffusion && !is_given,
-                format!("--prior-precision {precision} is of laplace: give a number, or prior"),
+                format!("--prior-precision {precision} belongs to laplace: give a number, or prior"),
             ),
             (
                 is_validated && likelihood == LikelihoodName::StudentT,
-                "--prior-precision validation is of gaussian, categorical and bernoulli likelihoods: use marglik, or a number".into(),
+                "--prior-precision validation needs a gaussian, categorical or bernoulli likelihood: use marglik, or a number".into(),
             ),
             (
                 link == Some(LinkName::Mc) && likelihood == LikelihoodName::Bernoulli,
-                "--link-approx mc is of the categorical likelihood: use probit".into(),
+                "--link-approx mc needs the categorical likelihood: use probit".into(),
             ),
             (
                 link == Some(LinkName::Bridge) && !is_categorical,
-                "--link-approx bridge is of the categorical likelihood: use probit".into(),
+                "--link-approx bridge needs the categorical likelihood: use probit".into(),
             ),
         ];
         if let Some((_, text)) = impossible.into_iter().find(|(is_so, _)| *is_so) {

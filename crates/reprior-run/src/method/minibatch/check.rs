@@ -20,7 +20,7 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
         .find(|flag| !taken.contains(&flag.as_str()))
     {
         return refuse(format!(
-            "{flag} is of methods that use all data at once, not of {method}: leave it out"
+            "{flag} belongs to methods that use all data at once, not to {method}: leave it out"
         ));
     }
     if settings.model.learns_noise() {

@@ -1,4 +1,4 @@
-//! Methods by minibatches: Langevin dynamics, and what they are compared with; and the training of Laplace approximations.
+//! Minibatch methods: Langevin dynamics, and what they are compared with; and the training of Laplace approximations.
 
 mod check;
 mod plan;

@@ -153,7 +153,11 @@ fn data<R: Stored>(
     let last_targets = targets.split_off((rows - held_out) * outputs);
     let scales = match problem.settings.model.noise() {
         noise @ Noise::Known(_) => noise.typical(outputs),
-        Noise::Learned(_) => return Err(Failure::request("--noise learn is of chains")),
+        Noise::Learned(_) => {
+            return Err(Failure::request(
+                "--noise learn needs a method that uses all data at once: give a number with --noise",
+            ));
+        }
     };
     let likelihood = problem.likelihood()?;
     let make = |inputs: Vec<R>, targets: Vec<f64>| MinibatchData {

@@ -1,4 +1,4 @@
-//! What methods by minibatches record.
+//! What minibatch methods record.
 
 use reprior::network::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Schema};

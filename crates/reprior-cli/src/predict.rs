@@ -3,7 +3,10 @@
 use reprior_io::data::load_inputs;
 use reprior_io::run::atomic;
 use reprior_run::words::number;
-use reprior_run::{DataDescription, Failure, PredictionReport, Predictor, Request, Rows, rotated};
+use reprior_run::{
+    DataDescription, Failure, PredictedRows, PredictionReport, PredictionRequest, Predictor,
+    rotated,
+};
 
 use crate::arguments::PredictArguments;
 use crate::table::{bytes_to_stdout, to_stderr};
@@ -25,7 +28,7 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     writer
         .write_record(header(description))
         .map_err(Failure::run)?;
-    let request = Request {
+    let request = PredictionRequest {
         without_noise: arguments.no_noise,
         detect: arguments.detect,
     };
@@ -124,7 +127,7 @@ fn header(description: &DataDescription) -> Vec<String> {
 
 fn write_rows(
     writer: &mut csv::Writer<Vec<u8>>,
-    rows: &Rows,
+    rows: &PredictedRows,
     description: &DataDescription,
 ) -> Result<(), Failure> {
     let outputs = description.output_names.len();

@@ -401,19 +401,19 @@ fn wrong_requests_are_refused_before_any_work() {
         ),
         (
             "laplace --rank 5",
-            "--rank is of laplace-diffusion and --hessian-structure lowrank: leave it out",
+            "--rank belongs to laplace-diffusion and --hessian-structure lowrank: leave it out",
         ),
         (
             "laplace --diffusion-steps 5",
-            "--diffusion-steps is of laplace-diffusion: leave it out",
+            "--diffusion-steps belongs to laplace-diffusion: leave it out",
         ),
         (
             "laplace --pred-type nn --link-approx probit",
-            "--link-approx is of laplace with --pred-type glm",
+            "--link-approx belongs to laplace with --pred-type glm",
         ),
         (
             "laplace-diffusion --hessian-structure diag",
-            "--hessian-structure is of laplace: leave it out",
+            "--hessian-structure belongs to laplace: leave it out",
         ),
         (
             "laplace-diffusion --diffusion-steps 0",
@@ -421,14 +421,14 @@ fn wrong_requests_are_refused_before_any_work() {
         ),
         (
             "laplace-diffusion --prior-precision marglik",
-            "is of laplace: give a number, or prior",
+            "belongs to laplace: give a number, or prior",
         ),
         (
             "laplace --prior normal-inverse-gamma(1,1,0)",
             "give --prior-precision a number, or marglik",
         ),
-        ("map --rank 5", "--rank is of laplace-diffusion"),
-        ("pcn --rank 5", "is of methods by minibatches"),
+        ("map --rank 5", "--rank belongs to laplace-diffusion"),
+        ("pcn --rank 5", "belongs to minibatch methods"),
     ] {
         let batch = if arguments.starts_with("pcn") {
             "--data two-moons --likelihood categorical"
@@ -494,5 +494,5 @@ fn rotations_and_reliability() {
     place.succeed("sample --data friedman --train 40 --test 5 --network fcn:4 --noise 0.3 --method map --epochs 5 --out table");
     let refused = place.run("predict table --data friedman --rotate 10");
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("--rotate is of images"));
+    assert!(refused.stderr.contains("--rotate is for images"));
 }

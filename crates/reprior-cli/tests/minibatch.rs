@@ -1,4 +1,4 @@
-//! Methods by minibatches: what they record, that they go on where they were, and what they refuse.
+//! Minibatch methods: what they record, that they go on where they were, and what they refuse.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]
 

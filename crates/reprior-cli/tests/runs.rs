@@ -481,7 +481,7 @@ fn closed_forms_of_infinitely_wide_networks() {
     for (wrong, reason) in [
         (
             "--method nngp --draws 5",
-            "--draws is of methods with chains",
+            "--draws belongs to methods with chains",
         ),
         ("--method nngp --noise learn", "needs a known noise"),
         (

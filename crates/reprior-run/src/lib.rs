@@ -21,12 +21,16 @@ mod summary;
 pub mod words;
 
 pub use failure::Failure;
-pub use method::{Benchmark, Options, Part, Plan, Watcher};
-pub use predict::{PredictedOutput, PredictionReport, Predictor, Request, Rows, Told, rotated};
+pub use method::{Benchmark, Options, Plan, TimedPart, Watcher};
+pub use predict::{
+    PredictedOutput, PredictedRows, PredictionReport, PredictionRequest, Predictor, Told, rotated,
+};
 pub use predictive::Metrics;
 pub use problem::{DataDescription, Problem};
 pub use read::{EnergyErrors, Ess, EssSummary, NoiseScale, Recorded, Stationarity, TestRowsCheck};
 pub use record::kept_in_words;
 pub use run::{benchmark, plan, prepare, resume, resume_in, sample, sample_in_memory, summarise};
 pub use settings::*;
-pub use summary::{Check, LaplaceFitSummary, LeftOut, Level, MinibatchSummary, Summary, Verdict};
+pub use summary::{
+    Check, LaplaceFitSummary, LeftOutSummary, Level, MinibatchSummary, Summary, Verdict,
+};

@@ -20,7 +20,7 @@ pub struct Predictor {
 
 /// What is asked of predictions besides themselves.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Request {
+pub struct PredictionRequest {
     /// Whether the observation noise is left out: the uncertainty of the function itself.
     pub without_noise: bool,
     /// Whether a score of uncertainty is to tell the inputs from the test rows.
@@ -48,7 +48,7 @@ pub struct PredictionReport {
 }
 
 /// Predictions for some rows.
-pub struct Rows(PredictiveDraws);
+pub struct PredictedRows(PredictiveDraws);
 
 impl Recorded {
     /// The test targets; none without test rows or draws.
@@ -68,9 +68,9 @@ impl Recorded {
     /// A run that cannot be read; what `each` says.
     pub fn for_each_prediction(
         &self,
-        mut each: impl FnMut(usize, &Rows) -> Result<(), Failure>,
+        mut each: impl FnMut(usize, &PredictedRows) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.for_each_block(|start, block, _| each(start, &Rows(block.clone())))
+        self.for_each_block(|start, block, _| each(start, &PredictedRows(block.clone())))
     }
 }
 
@@ -85,7 +85,7 @@ pub struct PredictedOutput {
     pub quantiles: [f64; 3],
 }
 
-impl Rows {
+impl PredictedRows {
     /// How many.
     pub fn len(&self) -> usize {
         self.0.rows
@@ -157,8 +157,8 @@ impl Predictor {
         &self,
         inputs: &InputValues,
         truth: Option<&Targets>,
-        request: Request,
-        mut each: impl FnMut(&Rows) -> Result<(), Failure>,
+        request: PredictionRequest,
+        mut each: impl FnMut(&PredictedRows) -> Result<(), Failure>,
     ) -> Result<PredictionReport, Failure> {
         let problem = &self.problem;
         if request.without_noise && problem.kind() == PredictionKind::Probabilities {
@@ -197,7 +197,7 @@ impl Predictor {
                 block.variance = function;
                 block = block.without_noise();
             }
-            each(&Rows(block))?;
+            each(&PredictedRows(block))?;
         }
         let told = detector.map(|detector| {
             let (detection, test_rows) = detector.finish(&self.run)?;
@@ -231,7 +231,7 @@ pub fn rotated(
     } = kind
     else {
         return Err(Failure::request(
-            "--rotate is of images, and the data are a table: leave it out",
+            "--rotate is for images, and the data are a table: leave it out",
         ));
     };
     if !degrees.is_finite() {

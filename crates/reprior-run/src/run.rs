@@ -5,7 +5,7 @@ use std::path::Path;
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
-use crate::method::{Benchmark, Family, Options, Plan, RunContext, bench, family};
+use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, family};
 use crate::problem::{DataDescription, GivenWeights, Problem};
 use crate::read::Recorded;
 use crate::record::Destination;
@@ -33,7 +33,7 @@ pub(crate) fn prepare_run(files: &Files, mut settings: Settings) -> Result<Probl
 }
 
 /// The family of settings that have been checked, with the defaults that need no data.
-fn checked(settings: &mut Settings) -> Result<Box<dyn Family>, Failure> {
+fn checked(settings: &mut Settings) -> Result<Box<dyn MethodFamily>, Failure> {
     let family = family(settings.sampler.method);
     settings.check_source()?;
     family.check(settings)?;

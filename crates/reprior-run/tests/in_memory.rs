@@ -11,7 +11,7 @@ use clap::{Args, FromArgMatches};
 use reprior::chain::Progress;
 use reprior_io::data::load_inputs;
 use reprior_run::{
-    Failure, Flags, Options, Predictor, Request, Settings, Watcher, resume_in, sample,
+    Failure, Flags, Options, PredictionRequest, Predictor, Settings, Watcher, resume_in, sample,
     sample_in_memory, summarise,
 };
 
@@ -81,12 +81,13 @@ fn a_run_in_memory_has_the_bytes_of_one_in_a_folder() {
             let expected = predictor.description().expected_inputs();
             let inputs = load_inputs("friedman", &expected).unwrap();
             let mut means = Vec::new();
-            let found = predictor.predict(&inputs.values, None, Request::default(), |rows| {
-                (0..rows.len()).try_for_each(|row| {
-                    means.push(rows.output(row, 0)?);
-                    Ok(())
-                })
-            });
+            let found =
+                predictor.predict(&inputs.values, None, PredictionRequest::default(), |rows| {
+                    (0..rows.len()).try_for_each(|row| {
+                        means.push(rows.output(row, 0)?);
+                        Ok(())
+                    })
+                });
             found.unwrap();
             means
         };

@@ -24,7 +24,7 @@
 //! - `fit`: the front door: [`Regression`], [`Classification`], [`Fit`].
 //! - [`chain`]: many chains over threads, warm-up, checkpoints.
 //! - [`laplace`]: Laplace approximations and diffusions around trained weights.
-//! - [`stochastic`]: methods by minibatches.
+//! - [`stochastic`]: minibatch methods.
 //! - [`sampler`]: transition kernels.
 //! - [`posterior`]: the same posterior in different coordinates; [`posterior::Target`] is the contract with samplers.
 //! - [`model`]: data, prior and likelihood.

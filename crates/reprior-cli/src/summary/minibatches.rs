@@ -1,4 +1,4 @@
-//! What methods by minibatches, and Laplace approximations, say in a summary with all numbers.
+//! What minibatch methods, and Laplace approximations, say in a summary with all numbers.
 
 use reprior_run::words::{align, duration, number};
 use reprior_run::{LaplaceFitSummary, Metrics, MinibatchSummary, Summary};

@@ -112,7 +112,7 @@ pub(super) fn modules(tensors: &[TensorEntry]) -> Result<Vec<Module>, String> {
         let first = &places[0].0;
         if place.prefix != first.prefix {
             return Err(format!(
-                "{} and {} are of two sequences, whose order the file does not say; save one nn.Sequential of all layers",
+                "{} and {} belong to two sequences, whose order the file does not say; save one nn.Sequential of all layers",
                 printable(first.module),
                 printable(place.module)
             ));

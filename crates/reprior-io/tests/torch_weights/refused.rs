@@ -47,7 +47,7 @@ fn a_file_that_does_not_fit_is_refused_with_both_lists_and_the_first_difference(
         ),
         (
             |tensors| tensors[6].0 = "head.8.weight".into(),
-            "are of two sequences",
+            "belong to two sequences",
         ),
         (
             |tensors| tensors[4].0 = "6.running_mean".into(),

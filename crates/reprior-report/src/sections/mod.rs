@@ -98,7 +98,7 @@ pub(crate) fn of(run: &RunPage) -> Result<Vec<Section>, ReportError> {
 
 /// The variables whose course is shown.
 pub(crate) struct Drawn {
-    /// The log-density, or the loss of methods by minibatches.
+    /// The log-density, or the loss of minibatch methods.
     pub density: Option<Series>,
     /// A learned noise scale.
     pub noise: Option<Series>,

@@ -11,7 +11,7 @@ use reprior::network::infinite::{InfiniteNetwork, Kernels, Kinds};
 use reprior_io::run::{Draws, Schema, Values, checkpoint};
 use serde_json::json;
 
-use super::{Family, Plan, Predict, Predictions, RunContext};
+use super::{MethodFamily, Plan, Predict, Predictions, RunContext};
 use crate::failure::{Failure, name_of};
 use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
@@ -40,7 +40,7 @@ const BLOCK_ROWS: usize = 1000;
 pub struct Infinite(pub Covariance);
 
 /// The posterior for one problem.
-struct ClosedForm<'a> {
+struct InfinitePosterior<'a> {
     problem: &'a Problem,
     network: InfiniteNetwork,
     covariance: Covariance,
@@ -93,7 +93,7 @@ fn schema(problem: &Problem) -> Schema {
     with_names(problem, 1, groups)
 }
 
-impl<'a> ClosedForm<'a> {
+impl<'a> InfinitePosterior<'a> {
     /// Kernels and factorisation.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ fn network(problem: &Problem) -> Result<InfiniteNetwork, Failure> {
         .map_err(|error| Failure::request(format!("--method {method}: {error}")))
 }
 
-impl Predict for ClosedForm<'_> {
+impl Predict for InfinitePosterior<'_> {
     fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
         let mut clamped = 0;
         let problem = self.problem;
@@ -189,7 +189,7 @@ impl Problem {
     }
 }
 
-impl Family for Infinite {
+impl MethodFamily for Infinite {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
         let (method, likelihood) = (settings.sampler.method, settings.model.likelihood);
         let refuse = |text: String| Err(Failure::Request(text));
@@ -227,7 +227,7 @@ impl Family for Infinite {
             .find(|flag| !own.contains(&flag.as_str()))
         {
             Some(flag) => refuse(format!(
-                "{flag} is of methods with chains; {method} is a closed form: leave it out"
+                "{flag} belongs to methods with chains; {method} is a closed form: leave it out"
             )),
             None => Ok(()),
         }
@@ -264,7 +264,7 @@ impl Family for Infinite {
     ) -> Result<(), Failure> {
         let start = Instant::now();
         let store = place.open(problem, &plan.schema)?;
-        let mut posterior = ClosedForm::new(problem, self.0)?;
+        let mut posterior = InfinitePosterior::new(problem, self.0)?;
         let mut writer = store.writer(0).map_err(Failure::run)?;
         let mut statistics = ClosedFormStatistics {
             log_marginal_likelihood: posterior.process.log_marginal_likelihood(),
@@ -346,6 +346,6 @@ impl Family for Infinite {
         problem: &'a Problem,
         _run: &'a Recorded,
     ) -> Result<Box<dyn Predict + 'a>, Failure> {
-        Ok(Box::new(ClosedForm::new(problem, self.0)?))
+        Ok(Box::new(InfinitePosterior::new(problem, self.0)?))
     }
 }

@@ -1,6 +1,6 @@
 //! What a run needs of a family of methods, and the families: chains on all data, minibatches, Laplace approximations, infinite width.
 //!
-//! Whatever differs between families is behind [`Family`]; nothing else asks which one it is.
+//! Whatever differs between families is behind [`MethodFamily`]; nothing else asks which one it is.
 
 mod chains;
 mod drive;
@@ -10,7 +10,7 @@ mod minibatch;
 mod plan;
 
 pub(crate) use chains::bench;
-pub use chains::bench::{Benchmark, Part};
+pub use chains::bench::{Benchmark, TimedPart};
 pub(crate) use drive::RunContext;
 pub use drive::{Options, Watcher};
 pub use plan::Plan;
@@ -23,7 +23,7 @@ use crate::settings::{MethodName, Settings};
 use crate::summary::Summary;
 
 /// What every family of methods offers.
-pub(crate) trait Family {
+pub(crate) trait MethodFamily {
     /// Refuses settings that do not go together, before any work.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ pub(crate) struct Predictions {
 }
 
 /// The family of a method.
-pub(crate) fn family(method: MethodName) -> Box<dyn Family> {
+pub(crate) fn family(method: MethodName) -> Box<dyn MethodFamily> {
     match method {
         MethodName::Chain(method) => Box::new(chains::Chains(method)),
         MethodName::Minibatch(method) if method.is_around_mode() => {

@@ -88,7 +88,7 @@ impl Problem {
         let pixels = settings.data.pixels;
         if pixels == PixelScaling::Unit && train.kind == InputKind::Table {
             return Err(Failure::request(
-                "--pixels is of images, and the data are a table: leave it out",
+                "--pixels is for images, and the data are a table: leave it out",
             ));
         }
         let standardisation = Standardisation::fit_with(&train, pixels);

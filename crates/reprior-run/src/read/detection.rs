@@ -20,7 +20,7 @@ impl Detector {
     pub fn new(score: UncertaintyScore, run: &Recorded) -> Result<Self, Failure> {
         let refuse = |text: &str| Err(Failure::request(text));
         if !run.description.is_classification {
-            return refuse("--detect is of runs that predict classes: leave it out");
+            return refuse("--detect needs a run that predicts classes: leave it out");
         }
         if run.description.test_rows == 0 {
             return refuse(
@@ -29,7 +29,7 @@ impl Detector {
         }
         if score == UncertaintyScore::Variance && run.kind == PredictionKind::Codes {
             return refuse(
-                "--detect variance is of class probabilities, which draws have under the categorical likelihood: use max-probability or entropy",
+                "--detect variance needs class probabilities, which draws have under the categorical likelihood: use max-probability or entropy",
             );
         }
         Ok(Self {

@@ -12,7 +12,7 @@ pub use groups::{MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGH
 pub use keeping::{Keeping, Load, Traces, kept_in_words};
 pub use predictions::{PredictionRecord, split_layer};
 pub use schema::{
-    Contents, LayerTensors, group, outputs, predictions, schema, targets, tensors, traces_of,
+    LayerTensors, SchemaContents, group, outputs, predictions, schema, targets, tensors, traces_of,
     variable, with_names,
 };
 pub(crate) use statistics::statistics;

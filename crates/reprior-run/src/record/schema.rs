@@ -51,7 +51,7 @@ pub fn tensors(layout: &ParameterLayout, below_readout: usize) -> Vec<LayerTenso
 }
 
 /// What the runs of one family of methods record, beyond what all record.
-pub struct Contents<'a> {
+pub struct SchemaContents<'a> {
     pub tensors: &'a [LayerTensors],
     /// Numbers of a kept position; none are kept where there are none.
     pub position: u64,
@@ -70,7 +70,7 @@ pub struct Contents<'a> {
 }
 
 /// The schema of a run with draws.
-pub fn schema(problem: &Problem, contents: Contents<'_>) -> Schema {
+pub fn schema(problem: &Problem, contents: SchemaContents<'_>) -> Schema {
     let settings = &problem.settings;
     let (schedule, keeping) = (settings.schedule(), Keeping::new(settings));
     let (chains, data_type) = (

@@ -231,35 +231,6 @@ pub(crate) fn given<T: Serialize + Default>(section: &T) -> Vec<String> {
         .collect()
 }
 
-/// Flags that go with some methods, or other settings, only.
-pub(crate) struct Rule<'a> {
-    pub flags: &'a [&'a str],
-    /// Whether they go with these settings.
-    pub is_taken: bool,
-    /// What they go with, in words.
-    pub whose: &'a str,
-}
-
-/// Refuses flags that are given, and do not go with the settings.
-///
-/// # Errors
-/// A wrong request: what the flag goes with.
-pub(crate) fn refuse_others(given: &[String], rules: &[Rule<'_>]) -> Result<(), Failure> {
-    for rule in rules.iter().filter(|rule| !rule.is_taken) {
-        if let Some(flag) = rule
-            .flags
-            .iter()
-            .find(|flag| given.iter().any(|own| own == *flag))
-        {
-            return Err(Failure::request(format!(
-                "{flag} is of {}: leave it out",
-                rule.whose
-            )));
-        }
-    }
-    Ok(())
-}
-
 impl MinibatchSettings {
     /// Takes paths of a settings file as relative to its folder.
     pub(super) fn found_in(&mut self, folder: &Path) {

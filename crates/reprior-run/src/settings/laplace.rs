@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-use super::flags::{Rule, given, refuse_others};
-use super::laplace_expressions::{PriorPrecisionChoice, Subset};
+use super::flags::given;
+use super::laplace_expressions::{PriorPrecisionChoice, WrittenSubset};
 use super::method::MinibatchMethod;
 use super::names::{DiffusionName, IntegratorName, LinkName, PredictionType, StructureName};
+use super::rules::{SettingRule, refuse_others};
 
 /// Draws of the logits that the link `mc` takes for each input.
 const LINK_DRAWS: usize = 1000;
@@ -33,7 +34,7 @@ pub struct LaplaceSettings {
     /// largest-variance(N) [default: all]
     #[arg(long, value_name = "WHICH")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub subset_of_weights: Option<Subset>,
+    pub subset_of_weights: Option<WrittenSubset>,
     /// Of the prior that the curvature is added to: a number, prior (that of training), marglik, marglik-layer or
     /// marglik-parameter (largest marginal likelihood), or validation (a grid; takes --validation rows) [default: prior]
     #[arg(long, value_name = "ALPHA")]
@@ -98,7 +99,7 @@ impl LaplaceSettings {
         let has_rank = is_diffusion || (is_laplace && structure == StructureName::LowRank);
         let is_linearised = is_laplace && self.pred_type.unwrap_or_default() == PredictionType::Glm;
         let has_classes = likelihood.family(1.0).is_none();
-        let rule = |flags, is_taken, whose| Rule {
+        let rule = |flags, is_taken, whose| SettingRule {
             flags,
             is_taken,
             whose,
@@ -145,7 +146,7 @@ impl LaplaceSettings {
         } else {
             let structure = *self.hessian_structure.get_or_insert_default();
             self.subset_of_weights
-                .get_or_insert(Subset(SubsetChoice::All));
+                .get_or_insert(WrittenSubset(SubsetChoice::All));
             let has_classes = likelihood.family(1.0).is_none();
             if *self.pred_type.get_or_insert_default() == PredictionType::Glm && has_classes {
                 self.link_approx.get_or_insert_default();

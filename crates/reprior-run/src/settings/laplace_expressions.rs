@@ -12,10 +12,10 @@ use super::names::{call, count};
 /// `--subset-of-weights`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Subset(pub SubsetChoice);
-written!(Subset);
+pub struct WrittenSubset(pub SubsetChoice);
+written!(WrittenSubset);
 
-impl FromStr for Subset {
+impl FromStr for WrittenSubset {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -45,7 +45,7 @@ impl FromStr for Subset {
     }
 }
 
-impl fmt::Display for Subset {
+impl fmt::Display for WrittenSubset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             SubsetChoice::All => f.write_str("all"),

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 pub enum MethodName {
     /// Chains.
     Chain(Method),
-    /// Langevin dynamics by minibatches, and what it is compared with.
+    /// Langevin dynamics with minibatches, and what it is compared with.
     Minibatch(MinibatchMethod),
     /// The posterior of infinitely wide layers.
     Infinite(Covariance),
 }
 
-/// A method by minibatches.
+/// A minibatch method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MinibatchMethod {
     /// Langevin dynamics.
@@ -91,7 +91,7 @@ impl fmt::Display for MinibatchMethod {
 pub enum Nature {
     /// Chains that sample the posterior.
     Chains,
-    /// Chains that sample approximately, by minibatches.
+    /// Chains that sample approximately, with minibatches.
     ApproximateChains,
     /// Draws that are no chain's: of a Gaussian around a mode, or networks trained one by one.
     Draws,

@@ -16,7 +16,7 @@ use super::names::{
     AveragingName, EpsilonAt, LabelsName, Optimiser, Parametrisation, PreconditionerName, Switch,
 };
 
-/// `[minibatch]`: what methods by minibatches take besides the step size and the lengths of a run; what is absent has its default.
+/// `[minibatch]`: what minibatch methods take besides the step size and the lengths of a run; what is absent has its default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 #[command(

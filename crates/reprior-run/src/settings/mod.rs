@@ -13,6 +13,7 @@ mod model;
 mod names;
 mod network;
 mod noise;
+mod rules;
 mod run;
 mod sampler;
 
@@ -29,16 +30,17 @@ use serde::{Deserialize, Serialize};
 pub use data::DataSettings;
 pub use expressions::{PriorChoice, StepSizeChoice, WrittenDecay};
 pub use flags::Flags;
-pub(crate) use flags::{Rule, given, refuse_others};
+pub(crate) use flags::given;
 pub(crate) use laplace::EIGENVALUE_THRESHOLD;
 pub use laplace::LaplaceSettings;
-pub use laplace_expressions::{Per, PriorPrecisionChoice, Subset};
+pub use laplace_expressions::{Per, PriorPrecisionChoice, WrittenSubset};
 pub use method::{MethodName, MinibatchMethod, Nature};
 pub use minibatch::MinibatchSettings;
 pub use model::ModelSettings;
 pub use names::*;
 pub(crate) use network::arrange;
 pub use noise::{Learn, NoiseSetting};
+pub(crate) use rules::{SettingRule, at_least_one, refuse_others};
 pub use run::{RecordSettings, RunSettings};
 pub use sampler::SamplingSettings;
 
@@ -60,7 +62,7 @@ pub struct Settings {
     /// Which method, and what chains on all data take.
     #[command(flatten)]
     pub sampler: SamplingSettings,
-    /// What methods by minibatches take.
+    /// What minibatch methods take.
     #[command(flatten)]
     #[serde(skip_serializing_if = "MinibatchSettings::is_empty")]
     pub minibatch: MinibatchSettings,
@@ -162,7 +164,7 @@ impl Settings {
         chosen.unwrap_or_else(|| TangentDeterminant::for_parameters(parameters))
     }
 
-    /// Numbers of chains, transitions and draws; the method's defaults where nothing was said. Methods by minibatches write theirs out
+    /// Numbers of chains, transitions and draws; the method's defaults where nothing was said. Minibatch methods write theirs out
     /// once they know the number of rows.
     pub fn schedule(&self) -> Schedule {
         let (chains, warmup, draws, thin) = match self.sampler.method {

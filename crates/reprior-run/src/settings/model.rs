@@ -178,7 +178,7 @@ impl ModelSettings {
         }
         if self.noise == Some(NoiseSetting::Auto) && self.likelihood != LikelihoodName::Gaussian {
             return Err(Failure::request(format!(
-                "--noise auto is of the gaussian likelihood, not of {}: give a number, or `learn`",
+                "--noise auto needs the gaussian likelihood, not {}: give a number, or `learn`",
                 self.likelihood
             )));
         }
@@ -204,7 +204,7 @@ impl ModelSettings {
             let Some(value) = value else { continue };
             if !self.learns_noise() {
                 return Err(Failure::request(format!(
-                    "{name} is of a learned noise: give --noise learn as well, or leave it out"
+                    "{name} belongs to a learned noise: give --noise learn as well, or leave it out"
                 )));
             }
             if !NOISE.contains(&value) {
@@ -219,7 +219,7 @@ impl ModelSettings {
         if let Some(degrees) = self.degrees_of_freedom {
             if self.likelihood != LikelihoodName::StudentT {
                 return Err(Failure::request(
-                    "--degrees-of-freedom is of the student-t likelihood: give --likelihood student-t as well, or leave it out",
+                    "--degrees-of-freedom belongs to the student-t likelihood: give --likelihood student-t as well, or leave it out",
                 ));
             }
             if !(degrees > 0.0 && degrees.is_finite()) {

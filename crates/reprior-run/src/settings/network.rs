@@ -24,7 +24,7 @@ const MOST_WEIGHTS: f64 = 1e15;
 /// A file that describes a network: everything below the readout, as `[[layers]]` tables.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Description {
+struct NetworkDescription {
     layers: Vec<Layer>,
 }
 
@@ -46,7 +46,7 @@ impl ModelSettings {
         };
         let text =
             regular::read_text(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
-        let description: Description =
+        let description: NetworkDescription =
             toml::from_str(&text).map_err(|error| refuse(format!("is not understood: {error}")))?;
         self.set_layers(description.layers);
         Ok(())

@@ -24,7 +24,7 @@ pub struct RunSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
     /// Transitions from one draw to the next [default: 2 for hmc-infinite, 1 for hmc and nuts, 25 for pcn and
-    /// rwm, 10 for the others; by minibatches what --epochs leaves]
+    /// rwm, 10 for the others; with minibatches what --epochs leaves]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thin: Option<u64>,

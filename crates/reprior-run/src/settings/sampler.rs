@@ -13,7 +13,7 @@ use super::names::{Precision, SpaceChoice, name};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 #[command(next_help_heading = "Sampler")]
 pub struct SamplingSettings {
-    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; by minibatches sgld, sghmc or sgnht,
+    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; with minibatches sgld, sghmc or sgnht,
     /// and to compare with them map, dropout, swag or ensemble; around a trained mode laplace (a Gaussian) or
     /// laplace-diffusion; or the posterior of infinitely wide layers in closed form: nngp, or ntk [default: hmc-infinite]
     #[arg(long, value_name = "NAME")]
@@ -41,7 +41,7 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "WHEN", value_parser = name::<InputReduction>)]
     pub input_reduction: InputReduction,
     /// Fixed step size: β in (0, 1] for pcn and pcnl, an angle up to π/2 for hmc-infinite, up to 1.9 for hmc, mala and
-    /// langevin, up to 10 for rwm; by minibatches η, of the mean loss [default: adapted in warm-up; by minibatches a
+    /// langevin, up to 10 for rwm; with minibatches η, of the mean loss [default: adapted in warm-up; with minibatches a
     /// guess from likelihood, preconditioner and parametrisation]
     #[arg(long, value_name = "STEP")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What methods by minibatches, and Laplace approximations, say besides the rest.
+//! What minibatch methods, and Laplace approximations, say besides the rest.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -68,7 +68,7 @@ pub struct LaplaceFitSummary {
     /// Of lowrank: the eigenvalues that may be other than zero beyond those pairs, their sum, and the most nats that these would
     /// add to `log_determinant_ratio`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<LeftOut>,
+    pub left_out: Option<LeftOutSummary>,
     /// Eigenpairs that were wanted and had not converged.
     #[serde(default)]
     pub unconverged: usize,
@@ -82,7 +82,7 @@ pub struct LaplaceFitSummary {
 
 /// What a curvature of low rank has not.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct LeftOutSummary {
     /// How many directions.
     pub directions: usize,
     /// Of the curvature in them.

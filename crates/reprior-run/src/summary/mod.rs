@@ -10,7 +10,7 @@ mod verdict;
 
 use serde::Serialize;
 
-pub use minibatch::{LaplaceFitSummary, LeftOut, MinibatchSummary};
+pub use minibatch::{LaplaceFitSummary, LeftOutSummary, MinibatchSummary};
 pub use verdict::{Check, Level, Verdict};
 
 use crate::predictive::Metrics;
@@ -76,7 +76,7 @@ pub struct Summary {
     pub metrics: Option<Metrics>,
     /// Draws of each chain that the metrics are of: those whose predictions were recorded.
     pub metrics_draws: u64,
-    /// Of methods by minibatches.
+    /// Of minibatch methods.
     pub minibatch: Option<MinibatchSummary>,
     /// Whether the test rows are as predicted; null without test rows or draws.
     pub fit: Option<TestRowsCheck>,

@@ -28,6 +28,7 @@ mod sparse;
 mod stream;
 mod team;
 mod tile;
+mod transpose;
 mod vector;
 
 pub(crate) use angle::{difference_of_products, right_angle, upper_angle};

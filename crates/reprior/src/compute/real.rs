@@ -12,6 +12,7 @@ use super::{Matrix, MatrixMut, scalar};
 /// `f32` or `f64`: the precision of weights and features. Factorisations and log-densities are always `f64`.
 pub trait Real:
     super::lanes::Lanes
+    + super::transpose::Transpose
     + Copy
     + Default
     + PartialOrd

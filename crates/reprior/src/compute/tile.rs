@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::lanes::Lanes;
+use super::transpose::scatter_rows;
 use super::{Matrix, MatrixMut, Real};
 
 /// Vector registers of rows in a panel, and columns of a tile: 12 sums, 2 vectors of the left factor and one number of the
@@ -159,9 +160,5 @@ pub(super) fn pack_panel<R: Real, S: Simd>(panel: &mut [R], a: Matrix<'_, R>) {
         }
         return;
     }
-    for (row, source) in a.row_iter().enumerate() {
-        for (out, &value) in panel[row..].iter_mut().step_by(height).zip(source.iter()) {
-            *out = value;
-        }
-    }
+    scatter_rows::<R, S>(panel, height, a);
 }

@@ -6,7 +6,7 @@ use reprior::sampler::Method;
 
 use super::{sampler_settings, tangent};
 use crate::failure::Failure;
-use crate::settings::{MinibatchMethod, Settings, SpaceChoice, given};
+use crate::settings::{MinibatchMethod, Settings, SpaceChoice, at_least_one, given};
 
 /// Refuses what does not go together.
 ///
@@ -16,7 +16,7 @@ pub fn check(settings: &Settings, method: Method) -> Result<(), Failure> {
     let others = [given(&settings.minibatch), given(&settings.laplace)].concat();
     if let Some(flag) = others.first() {
         return Err(Failure::request(format!(
-            "{flag} is of methods by minibatches ({}): leave it out, or choose one of them with --method",
+            "{flag} belongs to minibatch methods ({}): leave it out, or choose one of them with --method",
             MinibatchMethod::NAMES
         )));
     }
@@ -30,17 +30,10 @@ pub fn check(settings: &Settings, method: Method) -> Result<(), Failure> {
             "--keep is 0: `predict` needs at least 1 kept position",
         ));
     }
-    for (flag, value) in [
+    at_least_one(&[
         ("--keep-predictions", settings.record.keep_predictions),
         ("--keep-mb", settings.record.keep_mb),
-    ] {
-        if value == Some(0) {
-            return Err(Failure::request(format!(
-                "{flag} is 0: it must be at least 1"
-            )));
-        }
-    }
-    Ok(())
+    ])
 }
 
 /// Refuses coordinates that the likelihood has not, and settings that have no effect in the ones chosen.
@@ -55,7 +48,7 @@ fn check_coordinates(settings: &Settings, method: Method) -> Result<(), Failure>
         tangent::check(settings, method)?;
     } else if let Some(determinant) = settings.sampler.determinant {
         return Err(Failure::request(format!(
-            "--determinant {determinant} is of tangent coordinates, not of {coordinates}: give --coordinates tangent, or leave it out"
+            "--determinant {determinant} belongs to tangent coordinates, not to {coordinates}: give --coordinates tangent, or leave it out"
         )));
     }
     if coordinates == Coordinates::Repriorised {
@@ -63,12 +56,12 @@ fn check_coordinates(settings: &Settings, method: Method) -> Result<(), Failure>
     }
     if settings.sampler.regulariser != Regulariser::Matched {
         return Err(Failure::request(format!(
-            "--regulariser is of repriorised coordinates, not of {coordinates}: give --coordinates repriorised, or leave it out"
+            "--regulariser belongs to repriorised coordinates, not to {coordinates}: give --coordinates repriorised, or leave it out"
         )));
     }
     if settings.sampler.space == SpaceChoice::DataSymmetric {
         return Err(Failure::request(format!(
-            "--space data-symmetric is of repriorised coordinates, not of {coordinates}: use auto, feature or data"
+            "--space data-symmetric belongs to repriorised coordinates, not to {coordinates}: use auto, feature or data"
         )));
     }
     Ok(())

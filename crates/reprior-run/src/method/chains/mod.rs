@@ -1,6 +1,7 @@
 //! Chains on all data.
 
 pub mod bench;
+mod bench_parts;
 mod budget;
 mod check;
 mod checkpoint;
@@ -9,6 +10,7 @@ mod predict;
 mod record;
 mod run;
 mod schema;
+mod sizes;
 mod summary;
 mod tangent;
 mod warnings;
@@ -17,7 +19,7 @@ use reprior::model::likelihood::LikelihoodName;
 use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings};
 
-use super::{Family, Plan, Predict, RunContext};
+use super::{MethodFamily, Plan, Predict, RunContext};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
@@ -46,7 +48,7 @@ pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings 
     }
 }
 
-impl Family for Chains {
+impl MethodFamily for Chains {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
         check::check(settings, self.0)
     }

@@ -2,8 +2,8 @@
 
 use reprior::sampler::Method;
 
-use super::budget::Sizes;
 use super::schema::schema;
+use super::sizes::ProblemSizes;
 use crate::failure::Failure;
 use crate::method::Plan;
 use crate::problem::Problem;
@@ -11,16 +11,16 @@ use crate::settings::Settings;
 use crate::words::{bytes, number};
 
 /// Memory in all, with so many bytes of buffers for the draws of each chain.
-fn with_writers(sizes: &Sizes, writers: u64) -> u64 {
+fn with_writers(sizes: &ProblemSizes, writers: u64) -> u64 {
     let writers = writers.saturating_mul(sizes.chains as u64);
     sizes.budget().memory_bytes.saturating_add(writers)
 }
 
-/// Sizes of a problem's chains.
-pub fn sizes(problem: &Problem, method: Method) -> Sizes {
+/// ProblemSizes of a problem's chains.
+pub fn sizes(problem: &Problem, method: Method) -> ProblemSizes {
     let description = &problem.description;
     let rows = [description.train_rows, description.test_rows];
-    Sizes::new(
+    ProblemSizes::new(
         &problem.settings,
         method,
         problem.architecture.clone(),
@@ -90,10 +90,10 @@ pub fn plan(problem: &Problem, method: Method) -> Result<Plan, Failure> {
 }
 
 /// What would fit into `available` bytes.
-fn way_out(sizes: &Sizes, settings: &Settings, writers: u64, available: u64) -> String {
-    let fits = |sizes: &Sizes| with_writers(sizes, writers) <= available;
+fn way_out(sizes: &ProblemSizes, settings: &Settings, writers: u64, available: u64) -> String {
+    let fits = |sizes: &ProblemSizes| with_writers(sizes, writers) <= available;
     let chains = largest(sizes.chains, |chains| {
-        fits(&Sizes {
+        fits(&ProblemSizes {
             chains,
             ..sizes.clone()
         })

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
-use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Projection, Recorder};
+use reprior::model::Affine;
+use reprior::model::likelihood::Likelihood;
+use reprior::posterior::{
+    Coordinates, DrawRecord, Posterior, PosteriorSettings, Projection, Recorder,
+};
 use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;
@@ -38,14 +42,11 @@ fn predict<R: Stored + Number>(
 ) -> Result<Predictions, Failure> {
     let settings = &problem.settings;
     let model = Arc::new(problem.model::<R>(inputs)?);
-    let kind = problem.kind();
     // what is kept of a position, see `Recording`
-    let coordinates = if model.likelihood.is_gaussian() {
-        Coordinates::Marginal
-    } else {
-        Coordinates::Standard
+    let coordinates = match model.likelihood.is_gaussian() {
+        true => Coordinates::Marginal,
+        false => Coordinates::Standard,
     };
-    let kept = Posterior::dimension(&model, coordinates);
     let chosen = PosteriorSettings {
         coordinates,
         ..settings.posterior()
@@ -54,44 +55,35 @@ fn predict<R: Stored + Number>(
     let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
     let maps = problem.output_maps();
     let rows = inputs.len() / problem.description.columns;
-    let mut block = PredictiveDraws {
-        kind,
-        rows,
-        outputs: problem.description.output_names.len(),
-        mean: Vec::new(),
-        variance: Vec::new(),
+    let mut predictions = Predictions {
+        block: PredictiveDraws {
+            kind: problem.kind(),
+            rows,
+            outputs: problem.description.output_names.len(),
+            mean: Vec::new(),
+            variance: Vec::new(),
+        },
+        noise: Vec::new(),
+        clamped: 0,
     };
-    let spread = kind.spread(maps.len());
-    let mut noise = Vec::new();
+    let has_scale = settings.model.likelihood.has_scale();
     let mut failure = None;
     let mut add = |chain: u64, draw: u64, z: &[R]| {
         let mut stream = Stream::new(settings.run.seed, chain, Purpose::Prediction, draw);
-        let record = match recorder.record(&mut posterior, z, &mut stream) {
-            Ok(record) => record,
+        match recorder.record(&mut posterior, z, &mut stream) {
+            Ok(record) => push(
+                &mut predictions,
+                record,
+                &*model.likelihood,
+                &maps,
+                has_scale,
+            ),
             Err(error) => {
                 failure.get_or_insert(error);
-                return;
             }
-        };
-        for row in 0..rows {
-            let own = |values: &[f64], output: usize| values[output * rows + row];
-            let of_row = (0..maps.len()).map(|output| own(&record.mean, output));
-            kind.push_mean(&*model.likelihood, &maps, of_row, &mut block.mean);
-            for (output, map) in maps.iter().enumerate().take(spread) {
-                let variance = own(&record.variance, output);
-                block.variance.push(map.scale.powi(2) * variance);
-            }
-        }
-        for (scale, map) in record.noise.iter().zip(&maps).take(spread) {
-            let has_scale = settings.model.likelihood.has_scale();
-            noise.push(if has_scale {
-                (map.scale * scale).powi(2)
-            } else {
-                0.0
-            });
         }
     };
-    if kept == 0 {
+    if Posterior::dimension(&model, coordinates) == 0 {
         // a linear model: the prediction is the closed form, whatever the draw
         add(0, 0, &[]);
     } else {
@@ -102,14 +94,37 @@ fn predict<R: Stored + Number>(
     if let Some(error) = failure {
         return Err(Failure::run(error));
     }
-    if block.mean.is_empty() {
+    if predictions.block.mean.is_empty() {
         return Err(Failure::request(
             "the run has no draws yet: go on with `reprior resume`",
         ));
     }
-    Ok(Predictions {
-        block,
-        noise,
-        clamped: 0,
-    })
+    Ok(predictions)
+}
+
+/// Appends what one position predicts.
+fn push<R>(
+    predictions: &mut Predictions,
+    record: &DrawRecord<R>,
+    likelihood: &dyn Likelihood,
+    maps: &[Affine],
+    has_scale: bool,
+) {
+    let block = &mut predictions.block;
+    let (kind, rows) = (block.kind, block.rows);
+    let spread = kind.spread(maps.len());
+    for row in 0..rows {
+        let of_row = (0..maps.len()).map(|output| record.mean[output * rows + row]);
+        kind.push_mean(likelihood, maps, of_row, &mut block.mean);
+        for (output, map) in maps.iter().enumerate().take(spread) {
+            let variance = record.variance[output * rows + row];
+            block.variance.push(map.scale.powi(2) * variance);
+        }
+    }
+    for (scale, map) in record.noise.iter().zip(maps).take(spread) {
+        let variance = (map.scale * scale).powi(2);
+        predictions
+            .noise
+            .push(if has_scale { variance } else { 0.0 });
+    }
 }

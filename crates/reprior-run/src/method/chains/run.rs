@@ -42,7 +42,7 @@ pub fn sample<R: Stored>(
     })
 }
 
-type Chains<R> = Vec<(Chain<Posterior<R>>, ChainRecorder<R>)>;
+type RecordedChains<R> = Vec<(Chain<Posterior<R>>, ChainRecorder<R>)>;
 
 /// Every chain, from its checkpoint where there is one.
 fn make_chains<R: Stored>(
@@ -51,7 +51,7 @@ fn make_chains<R: Stored>(
     model: &Arc<Model<R>>,
     checkpoints: &[Option<Checkpoint>],
     store: &DrawStore,
-) -> Result<Chains<R>, Failure> {
+) -> Result<RecordedChains<R>, Failure> {
     let settings = &problem.settings;
     let schedule = settings.schedule();
     let mut seconds: f64 = 0.0;

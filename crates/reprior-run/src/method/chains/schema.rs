@@ -3,9 +3,9 @@
 use reprior::network::{Composition, ParameterLayout};
 use reprior_io::run::{DataType, Draws, Schema};
 
-use super::budget::Sizes;
+use super::sizes::ProblemSizes;
 use crate::problem::Problem;
-use crate::record::{self, Contents, LayerTensors, NOISE, group, outputs, variable};
+use crate::record::{self, LayerTensors, NOISE, SchemaContents, group, outputs, variable};
 
 record::statistics!(
     /// Of the transitions since the previous record.
@@ -37,7 +37,7 @@ pub fn tensors(network: &Composition) -> Vec<LayerTensors> {
 }
 
 /// The schema of a problem's run.
-pub fn schema(problem: &Problem, sizes: &Sizes) -> Schema {
+pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
     let settings = &problem.settings;
     let schedule = settings.schedule();
     let mut posterior = Vec::new();
@@ -53,7 +53,7 @@ pub fn schema(problem: &Problem, sizes: &Sizes) -> Schema {
     }
     let prediction = settings.model.likelihood.predicts();
     let spread = "standard deviation of the function given this draw's inner weights, without observation noise";
-    let contents = Contents {
+    let contents = SchemaContents {
         tensors: &tensors(&problem.architecture),
         position: sizes.kept_numbers() as u64,
         parameters: sizes.all_parameters() as u64,

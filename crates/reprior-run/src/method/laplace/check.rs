@@ -6,6 +6,7 @@ use reprior::model::likelihood::LikelihoodName;
 use crate::failure::Failure;
 use crate::settings::{
     LaplaceSettings, LinkName, MinibatchMethod, Per, PriorPrecisionChoice, StructureName,
+    at_least_one,
 };
 
 impl LaplaceSettings {
@@ -19,84 +20,77 @@ impl LaplaceSettings {
         likelihood: LikelihoodName,
         validation: usize,
     ) -> Result<(), Failure> {
-        let refuse = |text: String| Err(Failure::Request(text));
         let is_diffusion = method == MinibatchMethod::LaplaceDiffusion;
         let structure = self.hessian_structure.unwrap_or_default();
         self.check_flags(method, likelihood)?;
-        let subset = self
-            .subset_of_weights
-            .map_or(SubsetChoice::All, |subset| subset.0);
-        let is_part = !matches!(subset, SubsetChoice::All | SubsetChoice::LastLayer);
-        if is_part && (structure.is_kronecker() || structure == StructureName::LowRank) {
-            return refuse(format!(
-                "--hessian-structure {structure} is not available for a subnetwork: use full or diag"
-            ));
-        }
-        if subset == SubsetChoice::LastLayer && structure == StructureName::LowRank {
-            return refuse(
-                "--hessian-structure lowrank is not available for the last layer: use full"
-                    .to_owned(),
-            );
-        }
+        let subset = self.subset();
+        let is_subnetwork = !matches!(subset, SubsetChoice::All | SubsetChoice::LastLayer);
+        let is_low_rank = structure == StructureName::LowRank;
         let precision = self.prior_precision.unwrap_or_default();
-        if precision == PriorPrecisionChoice::MarginalLikelihood(Per::Parameter)
-            && structure.is_kronecker()
-        {
-            return refuse(
-                "Kronecker factors need one prior precision for each layer: use --prior-precision marglik-layer, or another --hessian-structure".to_owned(),
-            );
-        }
-        if precision == PriorPrecisionChoice::Validation && validation == 0 {
-            return refuse(
-                "--prior-precision validation needs rows that are held out: give --validation N"
-                    .to_owned(),
-            );
-        }
-        if is_diffusion
-            && !matches!(
-                precision,
-                PriorPrecisionChoice::Number(_) | PriorPrecisionChoice::Prior
-            )
-        {
-            return refuse(format!(
-                "--prior-precision {precision} is of laplace: give a number, or prior"
-            ));
-        }
-        if precision == PriorPrecisionChoice::Validation && likelihood == LikelihoodName::StudentT {
-            return refuse(
-                "--prior-precision validation is of gaussian, categorical and bernoulli likelihoods: use marglik, or a number"
-                    .to_owned(),
-            );
-        }
-        if self.link_approx == Some(LinkName::Mc) && likelihood == LikelihoodName::Bernoulli {
-            return refuse(
-                "--link-approx mc is of the categorical likelihood: use probit".to_owned(),
-            );
-        }
-        if self.link_approx == Some(LinkName::Bridge) && likelihood != LikelihoodName::Categorical {
-            return refuse(
-                "--link-approx bridge is of the categorical likelihood: use probit".to_owned(),
-            );
-        }
-        for (flag, value) in [
-            ("--rank", self.rank.map(|value| value as u64)),
+        let is_validated = precision == PriorPrecisionChoice::Validation;
+        let is_of_each_parameter =
+            precision == PriorPrecisionChoice::MarginalLikelihood(Per::Parameter);
+        let is_given = matches!(
+            precision,
+            PriorPrecisionChoice::Number(_) | PriorPrecisionChoice::Prior
+        );
+        let is_categorical = likelihood == LikelihoodName::Categorical;
+        let link = self.link_approx;
+        let impossible = [
             (
-                "--curvature-rows",
-                self.curvature_rows.map(|value| value as u64),
+                is_subnetwork && (structure.is_kronecker() || is_low_rank),
+                format!(
+                    "--hessian-structure {structure} is not available for a subnetwork: use full or diag"
+                ),
             ),
+            (
+                subset == SubsetChoice::LastLayer && is_low_rank,
+                "--hessian-structure lowrank is not available for the last layer: use full".into(),
+            ),
+            (
+                is_of_each_parameter && structure.is_kronecker(),
+                "Kronecker factors need one prior precision for each layer: use --prior-precision marglik-layer, or another --hessian-structure".into(),
+            ),
+            (
+                is_validated && validation == 0,
+                "--prior-precision validation needs rows that are held out: give --validation N".into(),
+            ),
+            (
+                is_diffusion && !is_given,
+                format!("--prior-precision {precision} belongs to laplace: give a number, or prior"),
+            ),
+            (
+                is_validated && likelihood == LikelihoodName::StudentT,
+                "--prior-precision validation needs a gaussian, categorical or bernoulli likelihood: use marglik, or a number".into(),
+            ),
+            (
+                link == Some(LinkName::Mc) && likelihood == LikelihoodName::Bernoulli,
+                "--link-approx mc needs the categorical likelihood: use probit".into(),
+            ),
+            (
+                link == Some(LinkName::Bridge) && !is_categorical,
+                "--link-approx bridge needs the categorical likelihood: use probit".into(),
+            ),
+        ];
+        if let Some((_, text)) = impossible.into_iter().find(|(is_so, _)| *is_so) {
+            return Err(Failure::Request(text));
+        }
+        self.check_ranges()
+    }
+
+    /// Refuses numbers out of range.
+    fn check_ranges(&self) -> Result<(), Failure> {
+        let curvature_rows = self.curvature_rows.map(|value| value as u64);
+        at_least_one(&[
+            ("--rank", self.rank.map(|value| value as u64)),
+            ("--curvature-rows", curvature_rows),
             ("--diffusion-steps", self.diffusion_steps),
-        ] {
-            if value == Some(0) {
-                return refuse(format!("{flag} is 0: it must be at least 1"));
-            }
-        }
-        if let Some(part) = self.eigenvalue_threshold
-            && !(part >= 0.0 && part.is_finite())
-        {
-            return refuse(format!(
+        ])?;
+        match self.eigenvalue_threshold {
+            Some(part) if !(part >= 0.0 && part.is_finite()) => Err(Failure::Request(format!(
                 "--eigenvalue-threshold is {part}: it must be zero or positive, and finite"
-            ));
+            ))),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }

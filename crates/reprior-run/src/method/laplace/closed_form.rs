@@ -19,7 +19,7 @@ use crate::stored::Stored;
 const COVARIANCES: usize = 1 << 23;
 
 /// What predictions in closed form are made with.
-pub struct Predictor<R> {
+pub struct FitPredictor<R> {
     executor: Executor<R>,
     likelihood: Arc<dyn Likelihood>,
     kind: PredictionKind,
@@ -38,7 +38,7 @@ pub fn rows_together(outputs: usize) -> usize {
     (COVARIANCES / (outputs * outputs)).clamp(1, 1024)
 }
 
-impl<R: Stored> Predictor<R> {
+impl<R: Stored> FitPredictor<R> {
     /// For a run's network; none where its targets have no closed form.
     ///
     /// # Errors

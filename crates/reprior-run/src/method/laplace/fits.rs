@@ -3,13 +3,13 @@
 use reprior::laplace;
 use reprior_io::run::{DrawStore, Files, RunFolder, Values};
 
-use super::closed_form::Predictor;
+use super::closed_form::FitPredictor;
 use super::kept::save;
 use crate::failure::Failure;
-use crate::method::minibatch::Chains;
+use crate::method::minibatch::RecordedChains;
 use crate::problem::Problem;
 use crate::stored::Stored;
-use crate::summary::{LaplaceFitSummary, LeftOut};
+use crate::summary::{LaplaceFitSummary, LeftOutSummary};
 
 /// The group with the linearised network's predictions in closed form.
 pub const CLOSED_FORM: &str = "predictions_closed_form";
@@ -25,13 +25,13 @@ const FILE: &str = "laplace.json";
 pub fn finish<R: Stored>(
     problem: &Problem,
     is_linearised: bool,
-    chains: &mut Chains<R>,
+    chains: &mut RecordedChains<R>,
     folder: &RunFolder,
     store: &DrawStore,
 ) -> Result<(), Failure> {
     let (mut means, mut variances) = (Vec::new(), Vec::new());
     let (mut modes, mut fits) = (Vec::<R>::new(), Vec::new());
-    let mut predictor = Predictor::<R>::new(problem)?;
+    let mut predictor = FitPredictor::<R>::new(problem)?;
     for (index, (chain, recorder)) in chains.iter_mut().enumerate() {
         let found = chain.laplace().map_err(Failure::run)?;
         let Some((around, mode)) = found else {
@@ -104,7 +104,7 @@ fn fit<R: Stored>(
         nats_to_mode,
         nats_climbed: ascent.rise,
         climb_gradients: ascent.evaluations,
-        left_out: laplace.left_out().map(|left| LeftOut {
+        left_out: laplace.left_out().map(|left| LeftOutSummary {
             directions: left.directions,
             trace: left.trace,
             log_determinant: left.log_determinant,

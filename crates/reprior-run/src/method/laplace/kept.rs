@@ -4,7 +4,7 @@ use reprior::laplace::{Array, Arrays, KeptFit, Laplace, SubsetChoice};
 use reprior::network::{ParameterLayout, ParameterMatrix};
 use reprior_io::run::{Files, Number, RunError, RunFolder, Tensor, laplace};
 
-use super::closed_form::{Predictor, rows_together};
+use super::closed_form::{FitPredictor, rows_together};
 use crate::failure::{Failure, name_of};
 use crate::method::minibatch::{self, network, noise};
 use crate::method::{Predict, Predictions};
@@ -79,7 +79,7 @@ fn load<R: Stored>(
 
 /// Predicts in closed form of the linearised networks of all chains, mixed.
 pub struct ClosedForm<'a, R> {
-    predictor: Predictor<R>,
+    predictor: FitPredictor<R>,
     fits: Vec<Laplace<R>>,
     problem: &'a Problem,
     /// What draws predict, whose spread scores of uncertainty are of.
@@ -95,7 +95,7 @@ impl<'a, R: Stored + Number> ClosedForm<'a, R> {
         problem: &'a Problem,
         draws: minibatch::DrawsPredictor<'a, R>,
     ) -> Result<Box<dyn Predict + 'a>, Failure> {
-        let Some(predictor) = Predictor::<R>::new(problem)? else {
+        let Some(predictor) = FitPredictor::<R>::new(problem)? else {
             return Ok(Box::new(draws));
         };
         let layout = ParameterLayout::new(&network(problem)?);

@@ -16,10 +16,10 @@ use self::closed_form::has_closed_form;
 use self::fits::{CLOSED_FORM, MODES};
 use self::kept::ClosedForm;
 use super::minibatch::{
-    self, AfterTraining, Chains, Curvature, DrawsPredictor, Resolved, Trained, complete, resolve,
-    static_metrics, summarise,
+    self, AfterTraining, CurvatureCost, DrawsPredictor, RecordedChains, Resolved, TrainedChain,
+    complete, resolve, static_metrics, summarise,
 };
-use super::{Family, Plan, Predict, RunContext};
+use super::{MethodFamily, Plan, Predict, RunContext};
 use crate::failure::Failure;
 use crate::predictive::PredictionKind;
 use crate::problem::Problem;
@@ -110,7 +110,7 @@ impl AfterTraining for Laplace {
     fn prepare<R: Stored>(
         &self,
         chain: MinibatchChain<R>,
-        trained: Trained<'_, R>,
+        trained: TrainedChain<'_, R>,
     ) -> Result<MinibatchChain<R>, Failure> {
         let (settings, resolved) = (&trained.problem.settings, trained.resolved);
         let priors = &resolved.settings.priors;
@@ -135,7 +135,7 @@ impl AfterTraining for Laplace {
     fn finish<R: Stored>(
         &self,
         problem: &Problem,
-        chains: &mut Chains<R>,
+        chains: &mut RecordedChains<R>,
         place: &RunContext<'_>,
         store: &DrawStore,
     ) -> Result<(), Failure> {
@@ -144,7 +144,7 @@ impl AfterTraining for Laplace {
     }
 }
 
-impl Family for Laplace {
+impl MethodFamily for Laplace {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
         minibatch::check(settings, self.0)?;
         let validation = settings.minibatch.validation.unwrap_or(0);
@@ -182,7 +182,7 @@ impl Family for Laplace {
         ];
         let real = settings.sampler.precision.bytes();
         let (bytes, products) = settings.laplace.cost(self.0, &layout, real, sizes);
-        let curvature = Curvature {
+        let curvature = CurvatureCost {
             bytes,
             products,
             per: match self.0 {

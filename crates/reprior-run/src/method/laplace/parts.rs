@@ -33,85 +33,90 @@ impl LaplaceSettings {
         layout: &ParameterLayout,
         priors: &[Prior],
     ) -> Result<LaplaceMethod, Failure> {
-        let given = |value: PriorPrecisionChoice| {
-            match value {
-            PriorPrecisionChoice::Number(value) => Ok(vec![value; layout.len()]),
-            _ => prior_precisions(layout, priors).ok_or_else(|| {
+        let choice = self.prior_precision.unwrap_or_default();
+        // a number, or that of training; the others are found after training
+        let given = match choice {
+            PriorPrecisionChoice::Number(value) => Some(vec![value; layout.len()]),
+            PriorPrecisionChoice::Prior => Some(prior_precisions(layout, priors).ok_or_else(|| {
                 Failure::request(
                     "a normal-inverse-gamma prior has no precision of its own: give --prior-precision a number, or marglik",
                 )
-            }),
-        }
+            })?),
+            PriorPrecisionChoice::MarginalLikelihood(_) | PriorPrecisionChoice::Validation => None,
         };
-        let precision = self.prior_precision.unwrap_or_default();
         if method == MinibatchMethod::LaplaceDiffusion {
-            let all = given(precision)?;
-            let first = all.first().copied().unwrap_or(1.0);
-            if all.iter().any(|value| *value != first) {
-                return Err(Failure::request(
-                    "a diffusion has one prior precision for all weights: give --prior-precision a number, or train with --parametrisation ntk or --weight-decay",
-                ));
-            }
-            return Ok(LaplaceMethod::Diffusion(Diffusion {
-                kind: match self.diffusion.unwrap_or_default() {
-                    DiffusionName::NonKernel => DiffusionKind::NonKernel,
-                    DiffusionName::Kernel => DiffusionKind::Kernel,
-                    DiffusionName::Alternating => DiffusionKind::Alternating,
-                    DiffusionName::Full => DiffusionKind::Full,
-                },
-                steps: self.diffusion_steps.unwrap_or(20),
-                precision: first,
-                integrator: match self.integrator.unwrap_or_default() {
-                    IntegratorName::Euler => Integrator::Euler,
-                    IntegratorName::Heun => Integrator::Heun,
-                },
-                decomposition: Decomposition::Lanczos(self.lanczos(first)),
-            }));
+            let given = given.ok_or_else(|| {
+                Failure::request("a diffusion has a prior precision from the start: give --prior-precision a number, or prior")
+            })?;
+            return self.diffusion(&given);
         }
-        Ok(LaplaceMethod::Approximation {
-            structure: match self.hessian_structure.unwrap_or_default() {
-                StructureName::Kron => HessianStructure::Kron,
-                StructureName::Diag => HessianStructure::Diag,
-                StructureName::Full => HessianStructure::Full(available_memory()),
-                StructureName::KronSeparate => HessianStructure::KronSeparate,
-                StructureName::LowRank => {
-                    let least = match precision {
-                        PriorPrecisionChoice::Number(_) | PriorPrecisionChoice::Prior => {
-                            let all = given(precision)?.into_iter();
-                            all.fold(f64::INFINITY, f64::min)
-                        }
-                        _ => 0.0,
-                    };
-                    HessianStructure::LowRank(self.lanczos(least))
-                }
-            },
-            subset: self
-                .subset_of_weights
-                .map_or(SubsetChoice::All, |subset| subset.0),
-            precision: match precision {
-                PriorPrecisionChoice::Number(_) | PriorPrecisionChoice::Prior
-                    if self.hessian_structure.unwrap_or_default().is_kronecker() =>
+        let structure = match self.hessian_structure.unwrap_or_default() {
+            StructureName::Kron => HessianStructure::Kron,
+            StructureName::Diag => HessianStructure::Diag,
+            StructureName::Full => HessianStructure::Full(available_memory()),
+            StructureName::KronSeparate => HessianStructure::KronSeparate,
+            StructureName::LowRank => {
+                let least = given.iter().flatten().copied().reduce(f64::min);
+                HessianStructure::LowRank(self.lanczos(least.unwrap_or(0.0)))
+            }
+        };
+        let precision = match (given, choice) {
+            (Some(all), _) => {
+                let mut layers = layout.layers.iter().map(|layer| &all[layer.range.clone()]);
+                if self.hessian_structure.unwrap_or_default().is_kronecker()
+                    && layers.any(|own| own.iter().any(|value| *value != own[0]))
                 {
-                    let all = given(precision)?;
-                    let mut layers = layout.layers.iter().map(|layer| &all[layer.range.clone()]);
-                    if layers.any(|own| own.iter().any(|value| *value != own[0])) {
-                        return Err(Failure::request(
-                            "the prior of training has other precisions for biases than for weights, and Kronecker factors need one for each layer: give --prior-precision a number or marglik, train with --weight-decay or --parametrisation ntk, or use another --hessian-structure",
-                        ));
-                    }
-                    PrecisionChoice::Given(all)
+                    return Err(Failure::request(
+                        "the prior of training has other precisions for biases than for weights, and Kronecker factors need one for each layer: give --prior-precision a number or marglik, train with --weight-decay or --parametrisation ntk, or use another --hessian-structure",
+                    ));
                 }
-                PriorPrecisionChoice::MarginalLikelihood(per) => {
-                    PrecisionChoice::MarginalLikelihood(match per {
-                        Per::All => PrecisionPer::All,
-                        Per::Layer => PrecisionPer::Layer,
-                        Per::Parameter => PrecisionPer::Parameter,
-                    })
-                }
-                PriorPrecisionChoice::Validation => PrecisionChoice::Validation,
-                other => PrecisionChoice::Given(given(other)?),
-            },
+                PrecisionChoice::Given(all)
+            }
+            (None, PriorPrecisionChoice::MarginalLikelihood(per)) => {
+                PrecisionChoice::MarginalLikelihood(match per {
+                    Per::All => PrecisionPer::All,
+                    Per::Layer => PrecisionPer::Layer,
+                    Per::Parameter => PrecisionPer::Parameter,
+                })
+            }
+            (None, _) => PrecisionChoice::Validation,
+        };
+        Ok(LaplaceMethod::Approximation {
+            structure,
+            subset: self.subset(),
+            precision,
         })
+    }
+
+    /// A diffusion with the prior precisions of all weights, which must be one number.
+    fn diffusion(&self, precisions: &[f64]) -> Result<LaplaceMethod, Failure> {
+        let precision = precisions.first().copied().unwrap_or(1.0);
+        if precisions.iter().any(|value| *value != precision) {
+            return Err(Failure::request(
+                "a diffusion has one prior precision for all weights: give --prior-precision a number, or train with --parametrisation ntk or --weight-decay",
+            ));
+        }
+        Ok(LaplaceMethod::Diffusion(Diffusion {
+            kind: match self.diffusion.unwrap_or_default() {
+                DiffusionName::NonKernel => DiffusionKind::NonKernel,
+                DiffusionName::Kernel => DiffusionKind::Kernel,
+                DiffusionName::Alternating => DiffusionKind::Alternating,
+                DiffusionName::Full => DiffusionKind::Full,
+            },
+            steps: self.diffusion_steps.unwrap_or(20),
+            precision,
+            integrator: match self.integrator.unwrap_or_default() {
+                IntegratorName::Euler => Integrator::Euler,
+                IntegratorName::Heun => Integrator::Heun,
+            },
+            decomposition: Decomposition::Lanczos(self.lanczos(precision)),
+        }))
+    }
+
+    /// The weights that are random.
+    pub(crate) fn subset(&self) -> SubsetChoice {
+        self.subset_of_weights
+            .map_or(SubsetChoice::All, |subset| subset.0)
     }
 
     /// About the most bytes that fitting and drawing take, of a network of such layers with numbers of `real` bytes, for so many
@@ -126,9 +131,7 @@ impl LaplaceSettings {
         let size = layout.len() as u64;
         let most = (self.lanczos(0.0).most as u64).min(size);
         let real = real as u64;
-        let subset = self
-            .subset_of_weights
-            .map_or(SubsetChoice::All, |subset| subset.0);
+        let subset = self.subset();
         let last = layout.layers.last().map_or(0, |layer| layer.range.len()) as u64;
         let random = match subset {
             SubsetChoice::All => size,

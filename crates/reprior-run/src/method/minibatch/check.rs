@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::settings::{
-    EpsilonAt, MinibatchMethod, Optimiser, PreconditionerName, Rule, Settings, given, refuse_others,
+    EpsilonAt, MinibatchMethod, Optimiser, PreconditionerName, SettingRule, Settings, at_least_one,
+    given, refuse_others,
 };
 
 /// Refuses what does not go together, before any work.
@@ -19,7 +20,7 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
         .find(|flag| !taken.contains(&flag.as_str()))
     {
         return refuse(format!(
-            "{flag} is of methods that use all data at once, not of {method}: leave it out"
+            "{flag} belongs to methods that use all data at once, not to {method}: leave it out"
         ));
     }
     if settings.model.learns_noise() {
@@ -27,6 +28,38 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
             "--method {method} needs a known noise: give a number with --noise"
         ));
     }
+    check_flags(settings, method)?;
+    let is_descent = !method.is_sampler();
+    let is_trained = method.is_around_mode() && own.weights.is_some();
+    if own.prior.is_some() && own.weight_decay.is_some() {
+        return refuse(
+            "--prior and --weight-decay are two names of one thing: give one".to_owned(),
+        );
+    }
+    if own.preconditioner() == PreconditionerName::Kfac
+        && own.epsilon_at == Some(EpsilonAt::Average)
+    {
+        return refuse(
+            "the epsilon of kfac is added at inversion: leave --epsilon-at out".to_owned(),
+        );
+    }
+    if is_descent && own.epochs.is_some() && settings.run.warmup.is_some() {
+        return refuse(format!(
+            "--epochs and --warmup both say how long {method} trains: give one"
+        ));
+    }
+    if !is_descent && own.epochs.is_some() && settings.run.thin.is_some() {
+        return refuse(
+            "--epochs and --thin both say how long the run is: give one (--draws N --thin K takes N·K updates after warm-up)"
+                .to_owned(),
+        );
+    }
+    check_ranges(settings, is_trained)
+}
+
+/// Refuses what another method, optimiser or preconditioner has.
+fn check_flags(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure> {
+    let own = &settings.minibatch;
     let is_descent = !method.is_sampler();
     let has_momentum = is_descent && own.optimiser(method) == Optimiser::Sgd;
     let has_friction = matches!(method, MinibatchMethod::Sghmc | MinibatchMethod::Sgnht);
@@ -34,7 +67,7 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
     let is_dropout = method == MinibatchMethod::Dropout;
     let is_swag = method == MinibatchMethod::Swag;
     let has_labels = has_preconditioner && own.preconditioner() != PreconditionerName::RmsProp;
-    let rule = |flags, is_taken, whose| Rule {
+    let rule = |flags, is_taken, whose| SettingRule {
         flags,
         is_taken,
         whose,
@@ -70,39 +103,14 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
             "methods other than ensemble, whose members must begin apart",
         ),
     ];
-    refuse_others(&given(own), &rules)?;
-    let is_trained = method.is_around_mode() && own.weights.is_some();
-    if own.prior.is_some() && own.weight_decay.is_some() {
-        return refuse(
-            "--prior and --weight-decay are two names of one thing: give one".to_owned(),
-        );
-    }
-    if own.preconditioner() == PreconditionerName::Kfac
-        && own.epsilon_at == Some(EpsilonAt::Average)
-    {
-        return refuse(
-            "the epsilon of kfac is added at inversion: leave --epsilon-at out".to_owned(),
-        );
-    }
-    if is_descent && own.epochs.is_some() && settings.run.warmup.is_some() {
-        return refuse(format!(
-            "--epochs and --warmup both say how long {method} trains: give one"
-        ));
-    }
-    if !is_descent && own.epochs.is_some() && settings.run.thin.is_some() {
-        return refuse(
-            "--epochs and --thin both say how long the run is: give one (--draws N --thin K takes N·K updates after warm-up)"
-                .to_owned(),
-        );
-    }
-    check_ranges(settings, is_trained)
+    refuse_others(&given(own), &rules)
 }
 
 /// Refuses numbers out of range.
 fn check_ranges(settings: &Settings, is_trained: bool) -> Result<(), Failure> {
     let (own, sampler) = (&settings.minibatch, &settings.sampler);
     let refuse = |text: String| Err(Failure::Request(text));
-    for (flag, value) in [
+    at_least_one(&[
         ("--batch", own.batch.map(|value| value as u64)),
         ("--epochs", own.epochs.filter(|_| !is_trained)),
         ("--chains", settings.run.chains.map(|value| value as u64)),
@@ -112,11 +120,7 @@ fn check_ranges(settings: &Settings, is_trained: bool) -> Result<(), Failure> {
         ("--keep-predictions", settings.record.keep_predictions),
         ("--keep-mb", settings.record.keep_mb),
         ("--swag-updates", own.swag_updates),
-    ] {
-        if value == Some(0) {
-            return refuse(format!("{flag} is 0: it must be at least 1"));
-        }
-    }
+    ])?;
     let positive: fn(f64) -> bool = |value| value.is_finite() && value > 0.0;
     let part: fn(f64) -> bool = |value| (0.0..1.0).contains(&value);
     for (flag, value, is_allowed, range) in [

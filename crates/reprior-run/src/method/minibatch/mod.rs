@@ -1,4 +1,4 @@
-//! Methods by minibatches: Langevin dynamics, and what they are compared with; and the training of Laplace approximations.
+//! Minibatch methods: Langevin dynamics, and what they are compared with; and the training of Laplace approximations.
 
 mod check;
 mod plan;
@@ -10,13 +10,13 @@ mod schema;
 mod summary;
 
 pub use check::check;
-pub use plan::{Curvature, plan};
+pub use plan::{CurvatureCost, plan};
 pub use predict::{DrawsPredictor, noise};
 pub use resolve::{Resolved, complete, resolve};
-pub use run::{AfterTraining, Chains, Trained, network, sample};
+pub use run::{AfterTraining, RecordedChains, TrainedChain, network, sample};
 pub use summary::{static_metrics, summarise};
 
-use super::{Family, Plan, Predict, RunContext};
+use super::{MethodFamily, Plan, Predict, RunContext};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
@@ -26,7 +26,7 @@ use crate::summary::Summary;
 /// One of the methods whose draws are positions, or made of them.
 pub struct Minibatches(pub MinibatchMethod);
 
-impl Family for Minibatches {
+impl MethodFamily for Minibatches {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
         let likelihood = settings.model.likelihood;
         settings.laplace.check_flags(self.0, likelihood)?;
@@ -40,9 +40,9 @@ impl Family for Minibatches {
     fn plan(&self, problem: &Problem) -> Result<Plan, Failure> {
         let resolved = resolve(problem, self.0)?;
         let groups = schema::of_mean(problem).into_iter().collect();
-        let curvature = Curvature {
+        let curvature = CurvatureCost {
             groups,
-            ..Curvature::default()
+            ..CurvatureCost::default()
         };
         plan(problem, &resolved, curvature)
     }

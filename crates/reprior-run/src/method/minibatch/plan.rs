@@ -16,7 +16,7 @@ use crate::words::{bytes, number};
 
 /// What a method takes beyond its training.
 #[derive(Default)]
-pub struct Curvature {
+pub struct CurvatureCost {
     /// Of each chain's memory.
     pub bytes: u64,
     /// Products with the curvature at most, and what they are counted for.
@@ -62,7 +62,11 @@ fn activations(network: &Composition) -> usize {
 ///
 /// # Errors
 /// A run so large that its size cannot be counted.
-pub fn plan(problem: &Problem, resolved: &Resolved, curvature: Curvature) -> Result<Plan, Failure> {
+pub fn plan(
+    problem: &Problem,
+    resolved: &Resolved,
+    curvature: CurvatureCost,
+) -> Result<Plan, Failure> {
     let settings = &problem.settings;
     let network = network(problem)?;
     let layout = ParameterLayout::new(&network);

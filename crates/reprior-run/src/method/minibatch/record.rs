@@ -20,7 +20,7 @@ use crate::record::{LayerTensors, POSITIONS, PredictionRecord, WEIGHTS, count, s
 use crate::stored::Stored;
 
 /// What is the same for every chain.
-pub struct Common {
+pub struct SharedByChains {
     pub seed: u64,
     pub predictions: PredictionRecord,
     pub layout: ParameterLayout,
@@ -36,7 +36,7 @@ pub struct Common {
 
 /// Writes what one chain produces.
 pub struct MinibatchRecorder<R> {
-    common: Arc<Common>,
+    common: Arc<SharedByChains>,
     writer: DrawWriter,
     /// Of the test rows, if there are any.
     test: Option<Ensemble<R>>,
@@ -72,7 +72,7 @@ pub struct Restored<R> {
 
 impl<R: Stored> MinibatchRecorder<R> {
     pub fn new(
-        common: Arc<Common>,
+        common: Arc<SharedByChains>,
         writer: DrawWriter,
         test: Option<Ensemble<R>>,
         projections: usize,

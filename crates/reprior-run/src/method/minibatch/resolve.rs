@@ -58,37 +58,8 @@ impl Settings {
         let schedule = own.schedule(method);
         let lengths = self.minibatch_lengths(method, updates_per_epoch, schedule)?;
         lengths.check().map_err(Failure::request)?;
-        let is_trajectory = self.is_trajectory(method);
-        let is_around_mode = method.is_around_mode();
-        let may_be_trained = is_around_mode && own.weights.is_some();
-        if !is_trajectory && ((lengths.warmup == 0 && !may_be_trained) || lengths.thin != 1) {
-            return Err(Failure::request(format!(
-                "draws of {method} are made after its updates, which --warmup or --epochs count: leave --thin out, and give at least 1 update"
-            )));
-        }
-        let collection = match method {
-            _ if is_trajectory => Collection::Trajectory,
-            _ if is_around_mode => Collection::Laplace,
-            MinibatchMethod::Swag => {
-                let last = own.swag_updates.unwrap_or(lengths.warmup.div_ceil(4));
-                let every = updates_per_epoch.min((last / 2).max(1));
-                if last > lengths.warmup || last < 2 {
-                    return Err(Failure::request(format!(
-                        "--swag-updates {last} must be at least 2, and at most the {} updates of the warm-up",
-                        lengths.warmup
-                    )));
-                }
-                Collection::Swag {
-                    rank: own.swag_rank.unwrap_or(20),
-                    from: lengths.warmup - last,
-                    every,
-                }
-            }
-            _ => Collection::Dropout {
-                rate: own.dropout_rate(),
-            },
-        };
-        let updates = if is_trajectory {
+        let collection = self.collection(method, &lengths, updates_per_epoch)?;
+        let updates = if collection == Collection::Trajectory {
             let count = lengths.draws * lengths.thin;
             // that of the schedule `cosine` is its own length
             let fixed = schedule.of(lengths.transitions());
@@ -102,6 +73,7 @@ impl Settings {
                 "the run has {updates} updates, more than {MOST_UPDATES}: take fewer --epochs, --draws or shorter cycles"
             )));
         }
+        let is_dropout = method == MinibatchMethod::Dropout;
         let settings = LangevinSettings {
             step_size: self
                 .sampler
@@ -118,15 +90,11 @@ impl Settings {
             priors: self.priors(train, layout),
             seed: self.run.seed,
             chain: 0,
-            temperature: if method.is_sampler() {
-                own.temperature.unwrap_or(1.0)
-            } else {
-                0.0
+            temperature: match method.is_sampler() {
+                true => own.temperature.unwrap_or(1.0),
+                false => 0.0,
             },
-            dropout: match method {
-                MinibatchMethod::Dropout => own.dropout_rate(),
-                _ => 0.0,
-            },
+            dropout: if is_dropout { own.dropout_rate() } else { 0.0 },
         };
         Ok(Resolved {
             method,
@@ -141,6 +109,46 @@ impl Settings {
             updates,
             updates_per_epoch,
             epochs: updates / updates_per_epoch,
+        })
+    }
+
+    /// What draws are made of.
+    fn collection(
+        &self,
+        method: MinibatchMethod,
+        lengths: &Lengths,
+        updates_per_epoch: u64,
+    ) -> Result<Collection, Failure> {
+        let own = &self.minibatch;
+        if self.is_trajectory(method) {
+            return Ok(Collection::Trajectory);
+        }
+        let may_be_trained = method.is_around_mode() && own.weights.is_some();
+        if (lengths.warmup == 0 && !may_be_trained) || lengths.thin != 1 {
+            return Err(Failure::request(format!(
+                "draws of {method} are made after its updates, which --warmup or --epochs count: leave --thin out, and give at least 1 update"
+            )));
+        }
+        Ok(match method {
+            MinibatchMethod::Swag => {
+                let last = own.swag_updates.unwrap_or(lengths.warmup.div_ceil(4));
+                let every = updates_per_epoch.min((last / 2).max(1));
+                if last > lengths.warmup || last < 2 {
+                    return Err(Failure::request(format!(
+                        "--swag-updates {last} must be at least 2, and at most the {} updates of the warm-up",
+                        lengths.warmup
+                    )));
+                }
+                Collection::Swag {
+                    rank: own.swag_rank.unwrap_or(20),
+                    from: lengths.warmup - last,
+                    every,
+                }
+            }
+            _ if method.is_around_mode() => Collection::Laplace,
+            _ => Collection::Dropout {
+                rate: own.dropout_rate(),
+            },
         })
     }
 

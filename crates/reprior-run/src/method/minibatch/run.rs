@@ -8,11 +8,11 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::Noise;
 use reprior::network::{Composition, ParameterLayout};
 use reprior::stochastic::{
-    Ensemble, Langevin, MinibatchData, Objective, PosteriorMean, Validation,
+    Ensemble, Langevin, LangevinSettings, MinibatchData, Objective, PosteriorMean, Validation,
 };
-use reprior_io::run::{Checkpoint, DrawStore, Values};
+use reprior_io::run::{Checkpoint, DrawStore, DrawWriter, Values};
 
-use super::record::{Common, MinibatchRecorder, read_document, restore};
+use super::record::{MinibatchRecorder, SharedByChains, read_document, restore};
 use super::resolve::Resolved;
 use super::schema::{OF_MEAN, tensors};
 use crate::failure::Failure;
@@ -24,10 +24,10 @@ use crate::settings::Parametrisation;
 use crate::stored::Stored;
 
 /// Chains with what records them.
-pub type Chains<R> = Vec<(MinibatchChain<R>, MinibatchRecorder<R>)>;
+pub type RecordedChains<R> = Vec<(MinibatchChain<R>, MinibatchRecorder<R>)>;
 
 /// What a chain is trained on and with.
-pub struct Trained<'a, R> {
+pub struct TrainedChain<'a, R> {
     pub problem: &'a Problem,
     pub resolved: &'a Resolved,
     pub network: &'a Composition,
@@ -48,7 +48,7 @@ pub trait AfterTraining {
     fn prepare<R: Stored>(
         &self,
         chain: MinibatchChain<R>,
-        _: Trained<'_, R>,
+        _: TrainedChain<'_, R>,
     ) -> Result<MinibatchChain<R>, Failure> {
         Ok(chain)
     }
@@ -60,7 +60,7 @@ pub trait AfterTraining {
     fn finish<R: Stored>(
         &self,
         problem: &Problem,
-        chains: &mut Chains<R>,
+        chains: &mut RecordedChains<R>,
         place: &RunContext<'_>,
         store: &DrawStore,
     ) -> Result<(), Failure>;
@@ -73,7 +73,7 @@ impl AfterTraining for PredictOfMeans {
     fn finish<R: Stored>(
         &self,
         problem: &Problem,
-        chains: &mut Chains<R>,
+        chains: &mut RecordedChains<R>,
         _: &RunContext<'_>,
         store: &DrawStore,
     ) -> Result<(), Failure> {
@@ -153,7 +153,11 @@ fn data<R: Stored>(
     let last_targets = targets.split_off((rows - held_out) * outputs);
     let scales = match problem.settings.model.noise() {
         noise @ Noise::Known(_) => noise.typical(outputs),
-        Noise::Learned(_) => return Err(Failure::request("--noise learn is of chains")),
+        Noise::Learned(_) => {
+            return Err(Failure::request(
+                "--noise learn needs a method that uses all data at once: give a number with --noise",
+            ));
+        }
     };
     let likelihood = problem.likelihood()?;
     let make = |inputs: Vec<R>, targets: Vec<f64>| MinibatchData {
@@ -174,89 +178,33 @@ fn make_chains<R: Stored>(
     checkpoints: &[Option<Checkpoint>],
     store: &DrawStore,
     threads: usize,
-) -> Result<Chains<R>, Failure> {
-    let settings = &problem.settings;
+) -> Result<RecordedChains<R>, Failure> {
     let network = network(problem)?;
     let (data, held_out) = data::<R>(problem, resolved)?;
     let test: Arc<Vec<R>> = problem.arranged(&problem.test.inputs).into();
-    let lengths = resolved.plan.schedule;
-    let mut seconds: f64 = 0.0;
-    for checkpoint in checkpoints.iter().flatten() {
-        seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
-    }
     let layout = ParameterLayout::new(&network);
-    let ntk = ParameterLayout::new(&problem.architecture);
-    let averaging = settings.minibatch.averaging();
-    let common = Arc::new(Common {
-        seed: lengths.seed,
-        predictions: PredictionRecord {
-            kind: problem.kind(),
-            keeping: Keeping::new(settings),
-            traces: traces_of(problem),
-        },
-        layout: layout.clone(),
-        tensors: tensors(problem, &layout),
-        outputs: problem.output_maps(),
-        likelihood: Arc::clone(&data.likelihood),
-        is_linearised: settings.laplace.is_linearised(resolved.method),
-        clock: (Instant::now(), seconds),
-    });
-    let rank = match resolved.plan.collection {
-        Collection::Swag { rank, .. } => Some(rank),
-        _ => None,
-    };
-    let parameters = layout.len();
-    let mut chains = Vec::with_capacity(lengths.chains);
+    let common = Arc::new(common(problem, resolved, &layout, checkpoints)?);
+    let mut chains = Vec::with_capacity(checkpoints.len());
     for (index, checkpoint) in checkpoints.iter().enumerate() {
-        let mut own = resolved.settings.clone();
-        own.chain = index as u64;
         let objective =
             Objective::new(&network, data.clone(), threads).map_err(Failure::request)?;
         let validation = held_out
             .clone()
             .map(|data| Validation::new(&network, data, threads));
         let validation = validation.transpose().map_err(Failure::request)?;
-        let preconditioner = settings.minibatch.make_preconditioner::<R>();
-        let plan = resolved.plan;
-        let (chain, writer, moments, mean) = match checkpoint {
-            None => {
-                let start = problem.given_start(&ntk).unwrap_or_else(|| {
-                    let mut stream = Stream::new(lengths.seed, index as u64, Purpose::Initial, 0);
-                    let mut start = layout.draw_standard_normal(&mut stream);
-                    if settings.minibatch.parametrisation() == Parametrisation::Standard {
-                        ntk.scale_by_factors(&mut start);
-                    }
-                    start
-                });
-                let langevin = Langevin::new(objective, preconditioner, own, start)
-                    .map_err(Failure::request)?;
-                let writer = store.writer(index as u64).map_err(Failure::run)?;
-                (
-                    MinibatchChain::start(plan, langevin, validation),
-                    writer,
-                    Moments::new(parameters),
-                    PosteriorMean::new(averaging, parameters),
-                )
-            }
-            Some(checkpoint) => {
-                let kept =
-                    restore(checkpoint, parameters, averaging, rank).map_err(Failure::run)?;
-                let langevin = Langevin::resume(objective, preconditioner, own, kept.langevin)
-                    .map_err(Failure::run)?;
-                let cursor = checkpoint.cursor();
-                let writer = store
-                    .writer_at(index as u64, cursor)
-                    .map_err(Failure::run)?;
-                let (swag, counters) = (kept.swag, kept.counters);
-                (
-                    MinibatchChain::resume(plan, langevin, validation, swag, counters),
-                    writer,
-                    kept.moments,
-                    kept.mean,
-                )
-            }
+        let own = OneChain {
+            problem,
+            resolved,
+            store,
+            index: index as u64,
+            objective,
+            validation,
         };
-        let trained = Trained {
+        let begun = match checkpoint {
+            None => own.start()?,
+            Some(checkpoint) => own.resume(checkpoint)?,
+        };
+        let trained = TrainedChain {
             problem,
             resolved,
             network: &network,
@@ -266,24 +214,123 @@ fn make_chains<R: Stored>(
             chain: index as u64,
             threads,
         };
-        let chain = after.prepare(chain, trained)?;
+        let chain = after.prepare(begun.chain, trained)?;
         let test = (!test.is_empty()).then(|| {
             let likelihood = Arc::clone(&data.likelihood);
             Ensemble::new(&network, likelihood, Arc::clone(&test), threads)
         });
-        let test = test.transpose().map_err(Failure::request)?;
-        let projections = settings.record.projections;
         let recorder = MinibatchRecorder::new(
             Arc::clone(&common),
-            writer,
-            test,
-            projections,
-            moments,
-            mean,
+            begun.writer,
+            test.transpose().map_err(Failure::request)?,
+            problem.settings.record.projections,
+            begun.moments,
+            begun.mean,
         );
         chains.push((chain, recorder));
     }
     Ok(chains)
+}
+
+/// What is the same for every chain.
+fn common(
+    problem: &Problem,
+    resolved: &Resolved,
+    layout: &ParameterLayout,
+    checkpoints: &[Option<Checkpoint>],
+) -> Result<SharedByChains, Failure> {
+    let mut seconds: f64 = 0.0;
+    for checkpoint in checkpoints.iter().flatten() {
+        seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
+    }
+    let settings = &problem.settings;
+    Ok(SharedByChains {
+        seed: settings.run.seed,
+        predictions: PredictionRecord {
+            kind: problem.kind(),
+            keeping: Keeping::new(settings),
+            traces: traces_of(problem),
+        },
+        layout: layout.clone(),
+        tensors: tensors(problem, layout),
+        outputs: problem.output_maps(),
+        likelihood: problem.likelihood()?,
+        is_linearised: settings.laplace.is_linearised(resolved.method),
+        clock: (Instant::now(), seconds),
+    })
+}
+
+/// What one chain is made of.
+struct OneChain<'a, R> {
+    problem: &'a Problem,
+    resolved: &'a Resolved,
+    store: &'a DrawStore,
+    index: u64,
+    objective: Objective<R>,
+    validation: Option<Validation<R>>,
+}
+
+/// A chain, where its draws go, and the running means of them.
+struct Begun<R> {
+    chain: MinibatchChain<R>,
+    writer: DrawWriter,
+    moments: Moments,
+    mean: PosteriorMean<R>,
+}
+
+impl<R: Stored> OneChain<'_, R> {
+    fn settings(&self) -> LangevinSettings {
+        LangevinSettings {
+            chain: self.index,
+            ..self.resolved.settings.clone()
+        }
+    }
+
+    /// From given weights, or a draw of the prior.
+    fn start(self) -> Result<Begun<R>, Failure> {
+        let (own, settings) = (&self.problem.settings.minibatch, self.settings());
+        let layout = ParameterLayout::new(&self.problem.architecture);
+        let start = self.problem.given_start(&layout).unwrap_or_else(|| {
+            let mut stream = Stream::new(settings.seed, self.index, Purpose::Initial, 0);
+            let mut start = layout.draw_standard_normal(&mut stream);
+            if own.parametrisation() == Parametrisation::Standard {
+                layout.scale_by_factors(&mut start);
+            }
+            start
+        });
+        let parameters = layout.len();
+        let preconditioner = own.make_preconditioner::<R>();
+        let langevin = Langevin::new(self.objective, preconditioner, settings, start)
+            .map_err(Failure::request)?;
+        Ok(Begun {
+            chain: MinibatchChain::start(self.resolved.plan, langevin, self.validation),
+            writer: self.store.writer(self.index).map_err(Failure::run)?,
+            moments: Moments::new(parameters),
+            mean: PosteriorMean::new(own.averaging(), parameters),
+        })
+    }
+
+    fn resume(self, checkpoint: &Checkpoint) -> Result<Begun<R>, Failure> {
+        let (own, settings) = (&self.problem.settings.minibatch, self.settings());
+        let plan = self.resolved.plan;
+        let rank = match plan.collection {
+            Collection::Swag { rank, .. } => Some(rank),
+            _ => None,
+        };
+        let parameters = ParameterLayout::new(&self.problem.architecture).len();
+        let kept = restore(checkpoint, parameters, own.averaging(), rank).map_err(Failure::run)?;
+        let preconditioner = own.make_preconditioner::<R>();
+        let langevin = Langevin::resume(self.objective, preconditioner, settings, kept.langevin)
+            .map_err(Failure::run)?;
+        let (swag, counters) = (kept.swag, kept.counters);
+        let writer = self.store.writer_at(self.index, checkpoint.cursor());
+        Ok(Begun {
+            chain: MinibatchChain::resume(plan, langevin, self.validation, swag, counters),
+            writer: writer.map_err(Failure::run)?,
+            moments: kept.moments,
+            mean: kept.mean,
+        })
+    }
 }
 
 impl Problem {

@@ -1,11 +1,11 @@
-//! What methods by minibatches record.
+//! What minibatch methods record.
 
 use reprior::network::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Schema};
 
 use super::resolve::Resolved;
 use crate::problem::Problem;
-use crate::record::{self, Contents, LayerTensors, group, outputs, variable};
+use crate::record::{self, LayerTensors, SchemaContents, group, outputs, variable};
 use crate::settings::Parametrisation;
 
 /// The group with a record of every epoch, along the dimension `draw`.
@@ -86,7 +86,7 @@ pub fn schema(
         ],
     };
     let parameters = layout.len() as u64;
-    let contents = Contents {
+    let contents = SchemaContents {
         tensors: &tensors(problem, layout),
         position: parameters,
         parameters,

@@ -31,24 +31,8 @@ pub fn summarise(
     method: MinibatchMethod,
 ) -> Result<(Summary, MinibatchSummary), Failure> {
     let (settings, draws) = (&run.settings, run.draws);
-    let schedule = settings.schedule();
-    let (mut steps, mut after_warmup, mut seconds) = (0, 0, 0.0_f64);
-    for chain in 0..schedule.chains as u64 {
-        if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
-            let document = read_document(&checkpoint).map_err(Failure::request)?;
-            seconds = seconds.max(document.seconds);
-            steps += document.update;
-            after_warmup += document.update.saturating_sub(schedule.warmup);
-        }
-    }
-    let after_warmup = after_warmup as f64;
-    let rates = Rates {
-        draws: draws as f64 * schedule.chains as f64,
-        steps: after_warmup,
-        gradients: after_warmup,
-        evaluations: after_warmup,
-        seconds,
-    };
+    let (rates, steps) = rates(run)?;
+    let seconds = rates.seconds;
     let found = run.predictions(&rates)?;
     let (mut ess, mut rhat_max) = (EssSummary::default(), f64::NAN);
     if method.is_sampler() {
@@ -57,49 +41,9 @@ pub fn summarise(
         let rhats = [&ess.weights, &ess.prediction].into_iter().flatten();
         rhat_max = spread(rhats.map(|ess| ess.rhat_max)).max;
     }
-    let of_draws = |name: &str| run.read("sample_stats", name);
-    let epochs = run.reader.groups().find(|group| group.name == EPOCHS);
-    let epochs = epochs.and_then(|group| group.draws).unwrap_or(0);
-    let of_last_epoch = |name: &str| match epochs {
-        0 => Ok(f64::NAN),
-        _ => {
-            let last = Selection {
-                draws: Some(epochs - 1..epochs),
-                ..Selection::all()
-            };
-            let values = run.read_selected(EPOCHS, name, &last);
-            values.map(|values| mean(&values))
-        }
-    };
-    let own = &settings.minibatch;
-    let step_sizes = of_draws("step_size")?;
+    let step_sizes = run.read("sample_stats", "step_size")?;
     let of_chains = step_sizes.chunks(draws.max(1) as usize);
-    // there is no temperature where there is no noise
-    let temperature = |name: &str| match method.is_sampler() {
-        true => of_draws(name).map(|values| mean(&values)),
-        false => Ok(f64::NAN),
-    };
-    let minibatch = MinibatchSummary {
-        parametrisation: own.parametrisation().to_string(),
-        preconditioner: own.preconditioner().to_string(),
-        schedule: own
-            .schedule
-            .map_or_else(String::new, |schedule| schedule.to_string()),
-        batch: own.batch.unwrap_or(0),
-        held_out: own.validation.unwrap_or(0),
-        epochs,
-        train_nll: of_last_epoch("train_nll")?,
-        validation_nll: of_last_epoch("validation_nll")?,
-        configurational_temperature: temperature("configurational_temperature")?,
-        kinetic_temperature: temperature("kinetic_temperature")?,
-        n_corrections: of_draws("n_corrections")?.iter().sum::<f64>() as u64,
-        metrics_of_mean: match draws == schedule.draws && method.is_sampler() {
-            true => static_metrics(run, OF_MEAN)?,
-            false => None,
-        },
-        metrics_in_closed_form: None,
-        laplace: Vec::new(),
-    };
+    let minibatch = of_updates(run, method)?;
     let summary = Summary {
         coordinates: "standard".to_owned(),
         steps,
@@ -115,6 +59,76 @@ pub fn summarise(
         ..Summary::new(settings, draws)
     };
     Ok((summary, minibatch))
+}
+
+/// What effective draws are divided by, and the updates of all chains.
+fn rates(run: &Recorded) -> Result<(Rates, u64), Failure> {
+    let schedule = run.settings.schedule();
+    let (mut steps, mut after_warmup, mut seconds) = (0, 0, 0.0_f64);
+    for chain in 0..schedule.chains as u64 {
+        if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
+            let document = read_document(&checkpoint).map_err(Failure::request)?;
+            seconds = seconds.max(document.seconds);
+            steps += document.update;
+            after_warmup += document.update.saturating_sub(schedule.warmup);
+        }
+    }
+    let after_warmup = after_warmup as f64;
+    let rates = Rates {
+        draws: run.draws as f64 * schedule.chains as f64,
+        steps: after_warmup,
+        gradients: after_warmup,
+        evaluations: after_warmup,
+        seconds,
+    };
+    Ok((rates, steps))
+}
+
+/// What the settings and the statistics of updates and epochs say.
+fn of_updates(run: &Recorded, method: MinibatchMethod) -> Result<MinibatchSummary, Failure> {
+    let epochs = run.reader.groups().find(|group| group.name == EPOCHS);
+    let epochs = epochs.and_then(|group| group.draws).unwrap_or(0);
+    let of_last_epoch = |name: &str| {
+        let last = Selection {
+            draws: Some(epochs.saturating_sub(1)..epochs),
+            ..Selection::all()
+        };
+        match epochs {
+            0 => Ok(f64::NAN),
+            _ => run
+                .read_selected(EPOCHS, name, &last)
+                .map(|values| mean(&values)),
+        }
+    };
+    // there is no temperature where there is no noise
+    let temperature = |name: &str| match method.is_sampler() {
+        true => run.read("sample_stats", name).map(|values| mean(&values)),
+        false => Ok(f64::NAN),
+    };
+    let corrections = run.read("sample_stats", "n_corrections")?;
+    let own = &run.settings.minibatch;
+    let has_mean = run.draws == run.settings.schedule().draws && method.is_sampler();
+    Ok(MinibatchSummary {
+        parametrisation: own.parametrisation().to_string(),
+        preconditioner: own.preconditioner().to_string(),
+        schedule: own
+            .schedule
+            .map_or_else(String::new, |schedule| schedule.to_string()),
+        batch: own.batch.unwrap_or(0),
+        held_out: own.validation.unwrap_or(0),
+        epochs,
+        train_nll: of_last_epoch("train_nll")?,
+        validation_nll: of_last_epoch("validation_nll")?,
+        configurational_temperature: temperature("configurational_temperature")?,
+        kinetic_temperature: temperature("kinetic_temperature")?,
+        n_corrections: corrections.iter().sum::<f64>() as u64,
+        metrics_of_mean: match has_mean {
+            true => static_metrics(run, OF_MEAN)?,
+            false => None,
+        },
+        metrics_in_closed_form: None,
+        laplace: Vec::new(),
+    })
 }
 
 /// Of the mean over chains of predictions that each chain has once.

@@ -7,6 +7,10 @@
 //!
 //! One folder a paper: `hron` (2022), `pezzetti` (2024), `roy` (2024), `marceau` (2017).
 //! [`width`] has what changes with a network's width, [`toys`] the toys of Laplace approximations.
+//!
+//! What they share: `data` and `pictures` (images, as regressions and as classes), `chains` and `sampled` (chains and what is read
+//! off them), `training` (networks trained to a mode), `trained` (Laplace approximations and diffusions around it), `findings`
+//! (conditions and their words), [`Table`] and [`Figure`].
 
 mod chains;
 mod compare;

@@ -5,8 +5,9 @@ use std::path::Path;
 use reprior::model::{InputKind, InputValues, Targets};
 
 use super::error::{excerpt, show};
-use super::folder::{Folder, Part};
+use super::folder::Folder;
 use super::npz_archive::Archive;
+use super::part::Part;
 use super::{DataError, Format, Request, Task};
 use super::{builtin, csv_table, format_of, npz};
 
@@ -82,10 +83,7 @@ pub fn load_inputs(source: &str, expected: &ExpectedInputs) -> Result<Inputs, Da
         }
     };
     if inputs.rows == 0 {
-        return Err(DataError::Empty {
-            path: show(path),
-            what: "records to predict for",
-        });
+        return Err(DataError::empty(path, "records to predict for"));
     }
     Ok(inputs)
 }

@@ -41,12 +41,8 @@ pub(super) fn section(run: &RunPage, drawn: &Drawn) -> Section {
         items.extend(leading.map(|series| autocorrelations(series, &mut estimator)));
         items.extend(growth(run, drawn, &mut estimator));
     }
-    Section {
-        title: "How well they mixed",
-        introduction: "Whether chains of different starts drew from one distribution, and how much one draw says that the one before did not."
-            .to_owned(),
-        items,
-    }
+    let introduction = "Whether chains of different starts drew from one distribution, and how much one draw says that the one before did not.";
+    Section::new("How well they mixed", introduction, items)
 }
 
 /// What is said where not all draws were looked at.

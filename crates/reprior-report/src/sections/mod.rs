@@ -175,6 +175,14 @@ fn without_chains(run: &RunPage) -> Section {
     Section::new("The chains", "", vec![missing(what, why)])
 }
 
+fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Item {
+    Item::Table {
+        title: title.to_owned(),
+        columns: columns.iter().map(|&name| name.to_owned()).collect(),
+        rows,
+    }
+}
+
 /// A line for each chain's course, thinned.
 fn chain_lines(series: &Series) -> Vec<Mark> {
     let traces = series.traces().into_iter().enumerate();

@@ -54,18 +54,18 @@ impl DrawStore {
             for array in layout.variables.iter().chain(&layout.coordinates) {
                 files.create_folder(&array.folder(&group.name))?;
                 let document = metadata::array_document(array, 0);
-                files.write(&array.document(&group.name), &to_bytes(&document))?;
+                files.write(&array.document(&group.name), &to_bytes(document))?;
             }
             for array in &layout.coordinates {
                 let bytes = coordinate_bytes(schema, group, &array.name, array.shape.first());
                 files.write(&array.chunk(&group.name, 0, 0), &bytes)?;
             }
             let document = metadata::group_document(&layout.attributes);
-            files.write(&(folder + "/zarr.json"), &to_bytes(&document))?;
+            files.write(&(folder + "/zarr.json"), &to_bytes(document))?;
         }
         let visible = vec![0; layout.groups.len()];
         let root = metadata::root_document(&layout, &visible);
-        files.write(ROOT, &to_bytes(&root))?;
+        files.write(ROOT, &to_bytes(root))?;
         Ok(Self::new(files, layout, visible))
     }
 
@@ -194,7 +194,7 @@ impl Shared {
         progress.visible[group] = all;
         let shown = self.write_lengths(group, &progress).and_then(|()| {
             let root = metadata::root_document(&self.layout, &progress.visible);
-            self.files.write(ROOT, &to_bytes(&root))
+            self.files.write(ROOT, &to_bytes(root))
         });
         if shown.is_err() {
             progress.visible[group] = before;
@@ -209,7 +209,7 @@ impl Shared {
             if array.draw_axis().is_some() {
                 let document = metadata::array_document(array, progress.visible[group]);
                 self.files
-                    .write_changed(&array.document(&layout.name), &to_bytes(&document))?;
+                    .write_changed(&array.document(&layout.name), &to_bytes(document))?;
             }
         }
         Ok(())

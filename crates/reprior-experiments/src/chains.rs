@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Snapshot, Statistics, run};
-use reprior::compute::kernels::dot;
-use reprior::compute::{Purpose, Real, Stream, symmetric_eigen};
+use reprior::chain::snapshot::Snapshot;
+use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Statistics, run};
+use reprior::compute::kernels::{dot, symmetric_eigen};
+use reprior::compute::{Purpose, Real, Stream};
 use reprior::diagnostics::{Draws, Estimator, Spread, Truncation, rhat_squared_hron, spread};
 use reprior::model::Model;
 use reprior::posterior::{

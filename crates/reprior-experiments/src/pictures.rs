@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use reprior::metrics::{ClassPredictions, expected_calibration_error, maximum_calibration_error};
+use reprior::model::dataset::{Dataset, InputKind};
 use reprior::model::likelihood::Categorical;
-use reprior::model::{Dataset, InputKind};
 use reprior::network::layer::Shape;
 use reprior::stochastic::MinibatchData;
 

@@ -5,8 +5,10 @@ use reprior::metrics::{
     ClassPredictions, Family, Mixture, expected_calibration_error, maximum_calibration_error,
     mixture_nll,
 };
+use reprior::model::dataset::Targets;
 use reprior::model::likelihood::Likelihood;
-use reprior::model::{Affine, Targets, targets};
+use reprior::model::standardisation::Affine;
+use reprior::model::targets;
 use serde::Serialize;
 
 use crate::failure::Failure;

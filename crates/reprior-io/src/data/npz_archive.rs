@@ -7,7 +7,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use npyz::npz::NpzArchive;
-use reprior::model::InputKind;
+use reprior::model::dataset::InputKind;
 
 use super::DataError;
 use super::error::{excerpt, show};

@@ -6,8 +6,9 @@
 //! Likelihood: worse than the constant prediction - mean and spread, or class frequencies, of the training targets - by more than
 //! 2.6 standard errors of the paired differences over rows.
 
-use reprior::metrics::{Expectation, Family, Mixture, PredictiveCheck, mixture_nlls};
-use reprior::model::Targets;
+use reprior::metrics::predictive_check::{Expectation, PredictiveCheck};
+use reprior::metrics::{Family, Mixture, mixture_nlls};
+use reprior::model::dataset::Targets;
 use reprior::model::targets::class_log_probabilities;
 use serde::{Serialize, Serializer};
 

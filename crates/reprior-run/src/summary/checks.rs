@@ -7,7 +7,7 @@ use crate::read::{Ess, TestRowsCheck};
 use crate::settings::Settings;
 use crate::words::number;
 use reprior::diagnostics::{ESS_NEEDED, ESS_RECOMMENDED_PER_CHAIN, RHAT_APART};
-use reprior::metrics::Expectation;
+use reprior::metrics::predictive_check::Expectation;
 
 /// Effective draws of every chain with which not even a mean is known.
 const HARDLY_ANY: f64 = 10.0;

@@ -5,25 +5,25 @@
 //! threads. Each transition has a random stream of its own, so results depend neither
 //! on the number of threads nor on interruptions.
 
-mod minibatch;
-mod moments;
 mod observer;
 mod progress;
 mod run;
 mod schedule;
 mod single;
-mod snapshot;
 mod statistics;
 
-pub use minibatch::{
-    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan,
-    UpdateStatistics,
-};
-pub use moments::Moments;
+// What the program's runs need beyond chains of one's own: minibatch chains, checkpoints, running moments. It changes without notice.
+#[doc(hidden)]
+pub mod minibatch;
+#[doc(hidden)]
+pub mod moments;
+#[doc(hidden)]
+pub mod snapshot;
+
 pub use observer::{Collect, Observer};
 pub use progress::{Progress, ProgressDetails};
 pub use run::{ChainDriver, Control, Driven, DriverError, Outcome, run};
 pub use schedule::{Schedule, ScheduleError};
 pub use single::Chain;
-pub use snapshot::{Snapshot, StartError};
+pub use snapshot::StartError;
 pub use statistics::Statistics;

@@ -13,21 +13,23 @@
 
 mod calibration;
 mod classification;
-mod detection;
 mod error;
 mod family;
 mod mixture;
 mod mixture_nll;
 pub(crate) mod poisson;
-mod predictive_check;
 mod regression;
+
+// Statistics that the program's summaries show; they change without notice.
+#[doc(hidden)]
+pub mod detection;
+#[doc(hidden)]
+pub mod predictive_check;
 
 pub use calibration::{ReliabilityBin, expected_calibration_error, maximum_calibration_error};
 pub use classification::ClassPredictions;
-pub use detection::{Detection, UncertaintyScore};
 pub use error::MetricsError;
 pub use family::{Family, Law};
 pub use mixture::Mixture;
 pub use mixture_nll::{mixture_nll, mixture_nlls};
-pub use predictive_check::{Expectation, PredictiveCheck};
 pub use regression::rmse;

@@ -1,9 +1,11 @@
 //! Memory and operations that a run takes, from its sizes alone.
 
-use reprior::model::likelihood::LikelihoodName;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
 use reprior::network::layer::Layer;
-use reprior::posterior::{Coordinates, FeatureMap, Readout, Space, TangentDeterminant};
+use reprior::posterior::features::FeatureMap;
+use reprior::posterior::readout::Readout;
+use reprior::posterior::{Coordinates, Space, TangentDeterminant};
 use reprior::sampler::Method;
 
 use super::{sampler_settings, tangent};

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprior::chain::{Collection, MinibatchChain, Moments};
+use reprior::chain::minibatch::{Collection, MinibatchChain};
+use reprior::chain::moments::WeightMoments;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Noise;
 use reprior::network::{Composition, ParameterLayout};
-use reprior::stochastic::{
-    Ensemble, Langevin, MinibatchData, Objective, PosteriorMean, Validation,
-};
+use reprior::stochastic::average::PosteriorMean;
+use reprior::stochastic::ensemble::Ensemble;
+use reprior::stochastic::validation::Validation;
+use reprior::stochastic::{Langevin, MinibatchData, Objective};
 use reprior_io::run::{Checkpoint, DrawStore, Values};
 
 use super::record::{Common, MinibatchRecorder, read_document, restore};
@@ -234,7 +236,7 @@ fn make_chains<R: Stored>(
                 (
                     MinibatchChain::start(plan, langevin, validation),
                     writer,
-                    Moments::new(parameters),
+                    WeightMoments::new(parameters),
                     PosteriorMean::new(averaging, parameters),
                 )
             }

@@ -7,7 +7,7 @@
 //! 2.6 standard errors of the paired differences over rows.
 
 use reprior::metrics::predictive_check::{Expectation, PredictiveCheck};
-use reprior::metrics::{Family, Mixture, mixture_nlls};
+use reprior::metrics::{Family, Mixture};
 use reprior::model::dataset::Targets;
 use reprior::model::targets::class_log_probabilities;
 use serde::{Serialize, Serializer};
@@ -208,7 +208,9 @@ impl TestRows {
         let all = all
             .iter()
             .map(|(mean, variance)| (&mean[..], &variance[..]));
-        let nll = mixture_nlls(family, all, truth, outputs).map_err(Failure::run)?[0];
+        let nll = family
+            .mixture_nlls(all, truth, outputs)
+            .map_err(Failure::run)?[0];
         if let Constant::Real(means, variances) = &self.constant {
             let family = match family.is_discrete() {
                 true => family,

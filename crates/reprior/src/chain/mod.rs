@@ -22,7 +22,7 @@ pub mod snapshot;
 
 pub use observer::{Collect, Observer};
 pub use progress::{Progress, ProgressDetails};
-pub use run::{ChainDriver, Control, Driven, DriverError, Outcome, run};
+pub use run::{ChainDriver, Control, DriverError, Outcome, run};
 pub use schedule::{Schedule, ScheduleError};
 pub use single::Chain;
 pub use snapshot::StartError;

@@ -6,7 +6,6 @@
 pub mod likelihood;
 mod noise;
 mod rotation;
-pub mod targets;
 
 // How the program codes and scales what it reads from files; it changes without notice.
 #[doc(hidden)]
@@ -15,6 +14,8 @@ pub mod dataset;
 pub mod design;
 #[doc(hidden)]
 pub mod standardisation;
+#[doc(hidden)]
+pub mod targets;
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ pub fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
 }
 
 /// One entry of e_c − 1/C.
-pub fn class_code(is_label: bool, classes: usize) -> f64 {
+fn class_code(is_label: bool, classes: usize) -> f64 {
     f64::from(u8::from(is_label)) - 1.0 / classes as f64
 }
 

@@ -30,10 +30,10 @@ pub mod swag;
 #[doc(hidden)]
 pub mod validation;
 
-pub use batches::Batches;
+pub(crate) use batches::Batches;
 pub use data::MinibatchData;
 pub(crate) use data::row_loss;
-pub use dropout::leave_units_out;
+pub(crate) use dropout::leave_units_out;
 pub use langevin::Langevin;
 
 pub use objective::{Objective, ObjectiveError};

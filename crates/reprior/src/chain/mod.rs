@@ -1,7 +1,7 @@
 //! Many chains: warm-up, thinning, recording, checkpoints, cancellation, progress.
 //!
-//! A [`Chain`] is a target, a sampler and where they are; an [`Observer`] sees what a chain produces; a [`MinibatchChain`] and a
-//! [`MinibatchObserver`] are their like for methods by minibatches; [`run`] drives any number of either on any number of
+//! A [`Chain`] is a target, a sampler and where they are; an [`Observer`] sees what a chain produces; a [`MinibatchChain`](minibatch::MinibatchChain) and a
+//! [`MinibatchObserver`](minibatch::MinibatchObserver) are their like for methods by minibatches; [`run`] drives any number of either on any number of
 //! threads. Each transition has a random stream of its own, so results depend neither
 //! on the number of threads nor on interruptions.
 

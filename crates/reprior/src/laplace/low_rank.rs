@@ -1,4 +1,4 @@
-//! Leading eigenpairs of the curvature, G ≈ UΛUᵀ; all that are not zero if the structure is [`full`](super::full).
+//! Leading eigenpairs of the curvature, G ≈ UΛUᵀ; all that are not zero if the structure is `full`.
 //!
 //! They are kept in the coordinates of the prior: P^(−1/2)·UΛ^(1/2) = Q·S·Rᵀ makes G + P = P^(1/2)(I + QS²Qᵀ)P^(1/2), with Q = U and
 //! S² = Λ/α where P = αI.

@@ -5,12 +5,12 @@
 //! of the weights all, the last layer or a subnetwork; predictions are sampled, or linearised with a link (mc, probit, bridge).
 //!
 //! * [`Laplace`]: fit, samples, prior precisions by marginal likelihood or a grid, linearised predictions, kept and loaded;
-//! * [`LaplaceFit`]: all of the way from the end of a training to draws;
-//! * [`LogPosterior`]: how far weights are from the mode, and the way there;
-//! * [`GaussNewton`]: G as an operator, its diagonal, Kronecker factors and parts, for the Fisher information of the outputs
+//! * [`LaplaceFit`](fit::LaplaceFit): all of the way from the end of a training to draws;
+//! * [`LogPosterior`](ascent::LogPosterior): how far weights are from the mode, and the way there;
+//! * [`GaussNewton`](curvature::GaussNewton): G as an operator, its diagonal, Kronecker factors and parts, for the Fisher information of the outputs
 //!   ([`FisherInformation`]) or the [`EmpiricalFisher`] matrix;
-//! * [`Spectrum`]: eigenpairs, exactly or by block Lanczos;
-//! * [`DiffusionPath`]: Laplace diffusions (Roy, Miani et al. 2024).
+//! * [`Spectrum`](spectrum::Spectrum): eigenpairs, exactly or by block Lanczos;
+//! * [`DiffusionPath`](diffusion::DiffusionPath): Laplace diffusions (Roy, Miani et al. 2024).
 
 mod basis;
 mod diag;

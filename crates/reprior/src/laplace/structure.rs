@@ -3,10 +3,10 @@
 //!
 //! | structure | G | memory |
 //! |---|---|---|
-//! | [`Diagonal`] | diag(g) | D |
-//! | [`Kronecker`] | A ⊗ B/n for each layer, as Q_A Λ_A Q_Aᵀ ⊗ Q_B Λ_B Q_Bᵀ | rows² + units² a layer |
-//! | [`LowRank`], and [`full`](super::full) with all that is not zero | UΛUᵀ | D·k |
-//! | [`LastLayer`](super::last_layer::LastLayer) | of the readout alone, in one of these | theirs |
+//! | `Diagonal` | diag(g) | D |
+//! | `Kronecker` | A ⊗ B/n for each layer, as Q_A Λ_A Q_Aᵀ ⊗ Q_B Λ_B Q_Bᵀ | rows² + units² a layer |
+//! | `LowRank`, and `full` with all that is not zero | UΛUᵀ | D·k |
+//! | `LastLayer` | of the readout alone, in one of these | theirs |
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -5,8 +5,8 @@
 //! | real outputs | [`rmse`] |
 //! | a member of a [`Family`] (Gaussian, Student-t, Poisson) per draw, mixed over draws | [`Family::mixture_nll`]; of one output, [`Mixture`]'s distribution function and quantiles |
 //! | class probabilities | [`ClassPredictions`]: accuracy, Brier score, negative log-likelihood, mean confidence, reliability |
-//! | uncertainties ([`UncertaintyScore`]) of inputs like the training data and of others | [`Detection`]: AUROC, average precision, FPR95 |
-//! | whether as many rows are hit as the model expects | [`PredictiveCheck`], with a known error rate |
+//! | uncertainties ([`UncertaintyScore`](detection::UncertaintyScore)) of inputs like the training data and of others | [`Detection`](detection::Detection): AUROC, average precision, FPR95 |
+//! | whether as many rows are hit as the model expects | [`PredictiveCheck`](predictive_check::PredictiveCheck), with a known error rate |
 //! | reliability of class probabilities | [`ReliabilityBin::expected_calibration_error`], [`ReliabilityBin::maximum_calibration_error`] |
 //!
 //! Logarithms are natural; likelihoods are in nats. None of the metrics depends on the order of the rows, up to rounding.

@@ -1,6 +1,6 @@
 //! Data, prior and likelihood: what the posterior is a posterior of.
 //!
-//! [`Dataset`]s in their own units become a [`Model`]: standardised, with the inputs reduced to what the training
+//! [`Dataset`](dataset::Dataset)s in their own units become a [`Model`]: standardised, with the inputs reduced to what the training
 //! data can see ([`Design`]), and the targets coded as the [`likelihood`] wants them.
 
 pub mod likelihood;

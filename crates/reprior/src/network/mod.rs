@@ -1,9 +1,9 @@
 //! Networks in the NTK parametrisation: every weight and bias is N(0, 1) a priori, and a layer is
 //! z = (σ_w/√fan_in)·h·W + σ_b·b.
 //!
-//! [`Composition`] says what a network is, [`Named`] makes those that have names, and [`ParameterLayout`] says where each layer's
+//! [`Composition`] says what a network is, [`Named`](named::Named) makes those that have names, and [`ParameterLayout`] says where each layer's
 //! parameters are. [`Executor`] evaluates and differentiates any network.
-//! [`EmpiricalKernels`] are kernels at given weights, [`infinite`] has those of infinitely wide networks.
+//! [`EmpiricalKernels`](empirical::EmpiricalKernels) are kernels at given weights, [`infinite`] has those of infinitely wide networks.
 
 mod activation;
 mod composition;

@@ -1,5 +1,5 @@
 //! Likelihoods by name, for the data at hand: whether they fit, how targets are coded, how many outputs a network needs. What is
-//! said of each is in its own file ([`Named`]).
+//! said of each is in its own file (`Named`).
 
 use std::fmt;
 use std::str::FromStr;

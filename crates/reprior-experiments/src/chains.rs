@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Snapshot, Statistics, run};
-use reprior::compute::kernels::dot;
-use reprior::compute::{Purpose, Real, Stream, symmetric_eigen};
-use reprior::diagnostics::{Draws, Estimator, Spread, Truncation, rhat_squared_hron, spread};
+use reprior::chain::snapshot::Snapshot;
+use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Statistics, run};
+use reprior::compute::kernels::{dot, symmetric_eigen};
+use reprior::compute::{Purpose, Real, Stream};
+use reprior::diagnostics::{Draws, Estimator, Spread, Truncation};
 use reprior::model::Model;
 use reprior::posterior::{
     Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Regulariser,
@@ -304,7 +305,7 @@ impl Sampled {
                 .sum();
             sum / values.len() as f64
         };
-        spread(directions.iter().map(one))
+        Spread::of(directions.iter().map(one))
     }
 
     /// Effective draws of all chains together (Vehtari et al. 2021), every direction.
@@ -314,7 +315,7 @@ impl Sampled {
             Ok(draws) => estimator.ess_mean(draws),
             Err(_) => f64::NAN,
         };
-        spread(directions.iter().map(one))
+        Spread::of(directions.iter().map(one))
     }
 
     /// Rank-normalised R-hat of every direction.
@@ -327,7 +328,7 @@ impl Sampled {
 
     /// Hron's R̂² (their eq. 6) over the first `length` draws of every chain.
     pub fn rhat_squared(&self, directions: &[Vec<f64>], length: usize) -> Spread {
-        self.over(directions, 0..length, rhat_squared_hron)
+        self.over(directions, 0..length, |draws| draws.rhat_squared_hron())
     }
 
     /// A statistic of some draws of every chain, counted from its first, over the directions.
@@ -348,7 +349,7 @@ impl Sampled {
                 Err(_) => f64::NAN,
             }
         };
-        spread(directions.iter().map(one))
+        Spread::of(directions.iter().map(one))
     }
 }
 

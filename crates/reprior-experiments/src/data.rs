@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use reprior::model::{Dataset, InputKind, Split, Standardisation, Targets, targets};
+use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
+use reprior::model::standardisation::Standardisation;
+use reprior::model::targets;
 use reprior_io::data::{Request, load};
 
 use crate::Failure;

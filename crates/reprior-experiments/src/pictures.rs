@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use reprior::metrics::{ClassPredictions, expected_calibration_error, maximum_calibration_error};
+use reprior::metrics::{ClassPredictions, ReliabilityBin};
+use reprior::model::dataset::{Dataset, InputKind};
 use reprior::model::likelihood::Categorical;
-use reprior::model::{Dataset, InputKind};
 use reprior::network::layer::Shape;
 use reprior::stochastic::MinibatchData;
 
@@ -126,12 +126,12 @@ impl Scores {
             accuracy: predictions.accuracy(),
             brier: predictions.brier(),
             calibration: [
-                expected_calibration_error(&table),
-                maximum_calibration_error(&table),
+                ReliabilityBin::expected_calibration_error(&table),
+                ReliabilityBin::maximum_calibration_error(&table),
             ],
             published_calibration: [
-                expected_calibration_error(&published),
-                maximum_calibration_error(&published),
+                ReliabilityBin::expected_calibration_error(&published),
+                ReliabilityBin::maximum_calibration_error(&published),
             ],
         })
     }

@@ -9,10 +9,13 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{MatrixMut, Purpose, Stream, matrix, matrix_mut};
+use reprior::compute::kernels::{MatrixMut, matrix_mut};
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::laplace::diffusion::{
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
+};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
-    HessianStructure, Integrator, Laplace, LaplaceData, PriorPrecision, Subset,
+    FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::network::{Activation, Composition, Executor, ParameterLayout};

@@ -2,7 +2,8 @@
 //! and diffusions do not; it underfits less the more of its directions have curvature.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use reprior::laplace::{DiffusionKind, HessianStructure, Lanczos};
+use reprior::laplace::diffusion::DiffusionKind;
+use reprior::laplace::{HessianStructure, Lanczos};
 use reprior_experiments::toys::{Approximation, Toy};
 
 const FULL: HessianStructure = HessianStructure::Full(1 << 30);

@@ -36,9 +36,10 @@ use std::time::Duration;
 
 use common::shared_data;
 use reprior::chain::{Chain, Collect, Control, Schedule, run};
-use reprior::compute::kernels::{dot, norm_squared};
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
-use reprior::model::{InputReduction, Model, Standardisation, targets};
+use reprior::compute::kernels::{dot, matrix_mut, multiply, norm_squared};
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::model::standardisation::Standardisation;
+use reprior::model::{InputReduction, Model, targets};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior};
 use reprior::sampler::Method::{self, Langevin, Pcn, Pcnl};

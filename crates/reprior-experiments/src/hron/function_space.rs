@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Snapshot, Statistics, run};
+use reprior::chain::snapshot::Snapshot;
+use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Statistics, run};
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::gaussian_process::GaussianProcess;
 use reprior::model::{InputReduction, Model};

@@ -1,7 +1,6 @@
 //! Figures 2 to 6: effective draws against width, R-hat against steps, traces of the first two principal components.
 
 use reprior::chain::Schedule;
-use reprior::diagnostics::potential_scale_reduction;
 use reprior::model::InputReduction;
 use reprior::posterior::{Coordinates, Regulariser};
 
@@ -228,11 +227,9 @@ impl Experiment for ShrinkFactors {
         let row = |part: usize| {
             let end = length * part / parts;
             // the second half of what was drawn: the first holds the way from the prior
-            let rhat = sampled.over(
-                &sampled.predictions,
-                end / 2..end,
-                potential_scale_reduction,
-            );
+            let rhat = sampled.over(&sampled.predictions, end / 2..end, |draws| {
+                draws.potential_scale_reduction()
+            });
             begin(cell, Row::RESULTS)
                 .with("steps", end as u64 * THIN)
                 .with("R-hat", rhat.mean)
@@ -319,11 +316,9 @@ impl Experiment for Traces {
         // how far chains are apart, and how much each moves, in the second half
         let [first, second] = [0, 1].map(|index| {
             sampled
-                .over(
-                    &components[index..=index],
-                    length / 2..length,
-                    potential_scale_reduction,
-                )
+                .over(&components[index..=index], length / 2..length, |draws| {
+                    draws.potential_scale_reduction()
+                })
                 .mean
         });
         rows.push(

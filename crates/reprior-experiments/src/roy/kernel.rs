@@ -2,10 +2,11 @@
 //! the limit of small steps if the steps are Heun's, which converge to the Brownian motion on the manifold (Stratonovich's integral);
 //! the published algorithm's are Euler's, which converge to another process: its outputs at the training inputs drift.
 
-use reprior::compute::{MatrixMut, Purpose, Stream, matrix};
-use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
-    Integrator,
+use reprior::compute::kernels::MatrixMut;
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::laplace::FisherInformation;
+use reprior::laplace::diffusion::{
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
 };
 use reprior::model::likelihood::Gaussian;
 use reprior::network::{Activation, Composition, Executor};

@@ -5,11 +5,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reprior::compute::{Purpose, Stream};
-use reprior::model::Dataset;
+use reprior::model::dataset::Dataset;
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Composition, LayerScale, Named, ParameterLayout};
+use reprior::network::named::Named;
+use reprior::network::{Activation, Composition, LayerScale, ParameterLayout};
 use reprior::stochastic::preconditioner::Identity;
-use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize, Swag};
+use reprior::stochastic::swag::Swag;
+use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize};
 
 use crate::pictures::{Pictures, shape};
 use crate::{Bench, Cell, Failure, Row, Size};

@@ -3,10 +3,13 @@
 //! `sampled` and `linearised` are the low-rank Laplace approximation that their code draws from; `kron, …` and `diag, linearised` are
 //! not in their table. Probabilities are averaged, not logits.
 
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::laplace::diffusion::{
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
+};
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
-    HessianStructure, Integrator, Lanczos, Laplace, LaplaceData, PriorPrecision, Subset,
+    FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::{Executor, ParameterLayout};

@@ -3,11 +3,15 @@
 //! Two 3 × 3 convolutions of 4 channels with stride 2, each with tanh and a 2 × 2 maximum, then the readout: 358 weights for 28 × 28
 //! pixels. Adam with step size 0.01, 100 epochs; the prior is that of the approximations (theirs has none in training).
 
-use reprior::compute::{MatrixMut, Purpose, Stream, matrix};
+use reprior::compute::kernels::MatrixMut;
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::laplace::curvature::GaussNewton;
+use reprior::laplace::diffusion::{
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
+};
+use reprior::laplace::spectrum::Spectrum;
 use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
-    GaussNewton, HessianStructure, Integrator, Laplace, LaplaceData, PriorPrecision, Spectrum,
-    Subset,
+    FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::{Convolution, Layer, MaxPool, Padding, Shape, Window};

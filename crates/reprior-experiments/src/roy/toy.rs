@@ -2,8 +2,9 @@
 //!
 //! One step of a diffusion from the mode is the Laplace approximation, so that its kernel and non-kernel steps are the parts of a draw.
 
-use reprior::compute::{MatrixMut, matrix, matrix_mut};
-use reprior::laplace::{
+use reprior::compute::kernels::{MatrixMut, matrix_mut};
+use reprior::compute::matrix;
+use reprior::laplace::diffusion::{
     Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
 };
 

@@ -19,7 +19,9 @@ use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
 use reprior::compute::kernels::{Cholesky, norm_squared};
 use reprior::model::Model;
 use reprior::network::Composition;
-use reprior::posterior::{EvaluationError, FeatureMap, Readout, Space};
+use reprior::posterior::features::FeatureMap;
+use reprior::posterior::readout::Readout;
+use reprior::posterior::{EvaluationError, Space};
 
 /// KL divergences of one model, in nats.
 #[derive(Debug, Clone, Copy, PartialEq)]

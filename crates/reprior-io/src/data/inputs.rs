@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use reprior::model::{InputKind, InputValues, Targets};
+use reprior::model::dataset::{InputKind, InputValues, Targets};
 
 use super::error::{excerpt, show};
 use super::folder::{Folder, Part};
 use super::npz_archive::Archive;
-use super::{DataError, Format, Request, Task};
-use super::{builtin, csv_table, format_of, npz};
+use super::{DataError, Format, Request, Task, builtin, csv_table, format_of, npz};
 
 /// The inputs that a model takes, and what it predicts.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use reprior::model::{Dataset, InputKind, Split, Targets};
+use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 
 use super::error::show;
 use super::npy::Array;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use reprior::model::InputKind;
+use reprior::model::dataset::InputKind;
 use zip::ZipArchive;
 
 use super::DataError;

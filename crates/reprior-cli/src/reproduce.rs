@@ -81,7 +81,7 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let about = experiment.about();
     // refused before any work
     for wanted in experiment.data(size) {
-        data.images(wanted, 2, 0).map_err(failure)?;
+        data.images(wanted, 2).map_err(failure)?;
     }
     let cells = experiment.cells(size, arguments.as_published);
     if arguments.as_published && cells == experiment.cells(size, false) {

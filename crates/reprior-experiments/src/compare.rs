@@ -5,22 +5,16 @@
 //! `hmc-infinite` arrived, all at the same state of affairs: what is compared is how they go on, not how they get there. Step
 //! sizes are adapted to each method's own target acceptance, except of the methods as the papers ran them.
 
-use std::sync::Arc;
-
 use reprior::chain::Schedule;
-use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, Regulariser};
+use reprior::model::InputReduction;
+use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::chains::{ChainPlan, sample};
-use crate::experiment::results;
+use crate::chains::ChainPlan;
+use crate::findings::results;
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[&Compare];
-
-/// σ.
-const NOISE: f64 = 0.1;
 
 /// Who published a method with these settings.
 const HRON: &str = "Hron et al.";
@@ -70,25 +64,17 @@ impl Experiment for Compare {
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let images = bench
-            .data
-            .images("cifar10", bench.size.pick(32, 256, 256), 0)?;
-        let network = Composition::fully_connected(
-            images.columns(),
-            &[cell.count("width")],
-            images.classes(),
-            Activation::Gelu,
-        );
+        let count = bench.size.pick(32, 256, 256);
+        let images = bench.data.images("cifar10", count)?;
         let reduction = match cell.text("inputs") {
             "all" => InputReduction::Off,
             _ => InputReduction::Auto,
         };
-        let (x, y) = (&images.inputs, images.targets.clone());
-        let model = Model::<f32>::new(network, NOISE, x, y, &images.midpoints(20), reduction);
-        let model = Arc::new(model.map_err(Failure::failed)?);
+        let (hidden, test) = ([cell.count("width")], images.midpoints(20));
+        let model = images.model::<f32>(&hidden, &test, reduction)?;
         let method: Method = cell.text("method").parse().map_err(Failure::failed)?;
         let published = cell.text("published by");
-        let length = cell.count("length") as u64;
+        let length = cell.long("length");
         // steps of one gradient at most are many, trajectories few
         let (warmup, draws, thin) = match method {
             Method::HmcInfinite | Method::Hmc | Method::Nuts => (length / 8, length / 4, 1),
@@ -107,27 +93,19 @@ impl Experiment for Compare {
             settings.target_acceptance = Some(0.98);
         }
         let coordinates: Coordinates = cell.text("coordinates").parse().unwrap_or_default();
-        let plan = ChainPlan {
-            settings,
-            coordinates,
-            regulariser: Regulariser::Matched,
-            schedule: Schedule {
-                chains: 2,
-                warmup: warmup.max(60),
-                draws,
-                thin,
-                seed: 13,
-            },
+        let schedule = Schedule {
+            chains: 2,
+            warmup: warmup.max(60),
+            draws,
+            thin,
+            seed: 13,
         };
-        let sampled = sample(&model, &plan, bench)?;
+        let sampled = ChainPlan::new(settings, coordinates, schedule).sample(&model, bench)?;
         let ess = sampled.ess(&sampled.means);
         let evaluations = (sampled.n_gradients + sampled.n_evaluations) as f64;
         let steps = sampled.transitions as f64;
         Ok(vec![
-            Row::new()
-                .with("method", cell.text("method"))
-                .with("coordinates", cell.text("coordinates"))
-                .with("inputs", cell.text("inputs"))
+            cell.choices(&["method", "coordinates", "inputs"])
                 .with(
                     "published by",
                     if published.is_empty() { "-" } else { published },
@@ -181,17 +159,13 @@ impl Experiment for Compare {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            logarithmic: [true, true],
-            is_scatter: true,
-            ..Figure::lines(
+        vec![Figure::lines(
                 "compare",
                 "Effective draws of predictions, per step and per second",
                 "Up is faster on this machine, right is fewer steps; points of one colour are one coordinate system.",
                 ("ess per step", "effective draws per step"),
                 ("ess per second", "effective draws per second"),
                 &["coordinates", "inputs"],
-            )
-        }]
+            ).logarithmic(true, true).scatter()]
     }
 }

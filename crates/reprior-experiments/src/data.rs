@@ -1,16 +1,23 @@
 //! Where an experiment's data come from: a folder with one folder a data set, or the built-in images.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use reprior::compute::Real;
 use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 use reprior::model::standardisation::Standardisation;
-use reprior::model::targets;
+use reprior::model::{InputReduction, Model, targets};
+use reprior::network::layer::Shape;
+use reprior::network::{Activation, Composition};
 use reprior_io::data::{Request, load};
 
 use crate::Failure;
 
 /// Training and test records that the built-in images have.
 const BUILT_IN: [usize; 2] = [3000, 1000];
+
+/// σ of images' coded targets in Hron et al. (2022) and Pezzetti et al. (2024).
+pub const NOISE: f64 = 0.1;
 
 /// A folder with `mnist/`, `cifar10/` and so on, or none.
 #[derive(Debug, Clone, Default)]
@@ -24,12 +31,8 @@ pub struct DataFolder {
 pub struct Images {
     /// Records as they came.
     pub train: Dataset,
-    /// Records as they came.
-    pub test: Dataset,
     /// Standardised pixels, row-major.
     pub inputs: Vec<f64>,
-    /// Standardised pixels, row-major.
-    pub test_inputs: Vec<f64>,
     /// Coded targets, column-major n × C: 1 − 1/C for the class, −1/C for the others.
     pub targets: Vec<f64>,
 }
@@ -83,11 +86,17 @@ impl DataFolder {
     /// # Errors
     /// Data that are not there, with the way out.
     pub fn split(&self, name: &str) -> Result<Split, Failure> {
-        let mut request = Request::new(self.source(name));
+        let counts = match &self.path {
+            Some(_) => [None; 2],
+            None => BUILT_IN.map(Some),
+        };
+        self.load(name, counts)
+    }
+
+    fn load(&self, name: &str, [train, test]: [Option<usize>; 2]) -> Result<Split, Failure> {
         self.expect(name)?;
-        if self.path.is_none() {
-            (request.train, request.test) = (Some(BUILT_IN[0]), Some(BUILT_IN[1]));
-        }
+        let mut request = Request::new(self.source(name));
+        (request.train, request.test) = (train, test);
         Ok(load(&request)?)
     }
 
@@ -99,26 +108,21 @@ impl DataFolder {
             .map_or(String::new(), |path| full(path).display().to_string())
     }
 
-    /// The first training and test records; of the built-in images as many as there are.
+    /// The first training records; of the built-in images as many as there are.
     ///
     /// # Errors
     /// Data that are not there, with the way out.
-    pub fn images(&self, name: &str, train: usize, test: usize) -> Result<Images, Failure> {
-        let mut request = Request::new(self.source(name));
-        self.expect(name)?;
-        let (train, test) = match &self.path {
-            Some(_) => (train, test),
-            None => (train.min(BUILT_IN[0]), test.min(BUILT_IN[1])),
+    pub fn images(&self, name: &str, count: usize) -> Result<Images, Failure> {
+        let count = match &self.path {
+            Some(_) => count,
+            None => count.min(BUILT_IN[0]),
         };
-        (request.train, request.test) = (Some(train), Some(test));
-        let split = load(&request)?;
-        let standardisation = Standardisation::fit(&split.train);
+        let train = self.load(name, [Some(count), Some(0)])?.train;
+        let standardisation = Standardisation::fit(&train);
         Ok(Images {
-            inputs: standardisation.standardise_inputs(&split.train.inputs),
-            test_inputs: standardisation.standardise_inputs(&split.test.inputs),
-            targets: targets::code(&split.train.targets, &standardisation),
-            train: split.train,
-            test: split.test,
+            inputs: standardisation.standardise_inputs(&train.inputs),
+            targets: targets::code(&train.targets, &standardisation),
+            train,
         })
     }
 }
@@ -158,28 +162,58 @@ impl Images {
 
     /// Inputs in the order that convolutions take them: pixel by pixel, where data come plane by plane.
     pub fn by_pixels(&self, inputs: &[f64]) -> Vec<f64> {
-        let [height, width, channels] = self.shape();
-        let places = height * width;
+        let shape = shape(&self.train);
+        let places = shape.pixels();
         let mut out = Vec::with_capacity(inputs.len());
-        for image in inputs.chunks_exact(places * channels) {
+        for image in inputs.chunks_exact(self.columns()) {
             for place in 0..places {
-                out.extend((0..channels).map(|channel| image[channel * places + place]));
+                out.extend((0..shape.channels).map(|channel| image[channel * places + place]));
             }
         }
         out
     }
 
-    /// Height, width and channels.
-    pub fn shape(&self) -> [usize; 3] {
-        match self.train.kind {
-            InputKind::Image {
-                height,
-                width,
-                channels,
-            } => [height, width, channels],
-            InputKind::Table => [1, self.train.columns, 1],
-        }
+    /// A fully connected network of GELU units for them.
+    pub fn network(&self, hidden: &[usize]) -> Composition {
+        Composition::fully_connected(self.columns(), hidden, self.classes(), Activation::Gelu)
     }
+
+    /// The regression by that network of the coded targets, with predictions for `test`; `reduction` says whether chains live on
+    /// all weights of the first layer.
+    ///
+    /// # Errors
+    /// Sizes that do not fit.
+    pub fn model<R: Real>(
+        &self,
+        hidden: &[usize],
+        test: &[f64],
+        reduction: InputReduction,
+    ) -> Result<Arc<Model<R>>, Failure> {
+        let (network, targets) = (self.network(hidden), self.targets.clone());
+        let model = Model::new(network, NOISE, &self.inputs, targets, test, reduction)?;
+        Ok(Arc::new(model))
+    }
+}
+
+/// Height, width and channels; a table is one pixel.
+pub fn shape(data: &Dataset) -> Shape {
+    match data.kind {
+        InputKind::Image {
+            height,
+            width,
+            channels,
+        } => Shape::from([height, width, channels]),
+        InputKind::Table => Shape::vector(data.columns),
+    }
+}
+
+/// A one for the class of each row, n × C, column-major.
+pub fn one_hot(labels: &[u32], classes: usize) -> Vec<f64> {
+    let column = |class: usize| {
+        let labels = labels.iter();
+        labels.map(move |&label| f64::from(u8::from(label as usize == class)))
+    };
+    (0..classes).flat_map(column).collect()
 }
 
 /// Class labels of a data set of classes; empty for others.

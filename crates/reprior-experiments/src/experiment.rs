@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::{DataFolder, Figure, Row, Table, Value};
+use crate::{DataFolder, Figure, Finding, Row, Table};
 
 /// Whose figure it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,28 +83,6 @@ pub struct About {
 
 /// What is measured at once: a name for every choice.
 pub type Cell = Row;
-
-/// A claim and whether it holds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Finding {
-    /// What the figure is there to show.
-    pub claim: String,
-    /// Whether this table shows it.
-    pub holds: bool,
-    /// The numbers that say so.
-    pub measured: String,
-}
-
-impl Finding {
-    /// A finding.
-    pub fn new(claim: impl Into<String>, holds: bool, measured: impl Into<String>) -> Self {
-        Self {
-            claim: claim.into(),
-            holds,
-            measured: measured.into(),
-        }
-    }
-}
 
 /// What cells are measured with.
 #[derive(Clone, Copy)]
@@ -199,30 +177,31 @@ impl Failure {
     }
 }
 
-/// The results table.
-pub(crate) fn results(tables: &[Table]) -> &Table {
-    static EMPTY: Table = Table {
-        name: String::new(),
-        rows: Vec::new(),
+/// Computations fail with many types of errors; what counts is what they say.
+macro_rules! failures_of_computations {
+    ($($error:ty),+ $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::failed(error)
+            }
+        })+
     };
-    tables
-        .iter()
-        .find(|table| table.name == Row::RESULTS)
-        .unwrap_or(&EMPTY)
 }
 
-/// Whether `values` never fall by more than `slack`, and rise from first to last.
-pub(crate) fn rises(values: &[f64], slack: f64) -> bool {
-    values.len() > 1
-        && values.windows(2).all(|pair| pair[1] >= pair[0] - slack)
-        && values[values.len() - 1] > values[0]
-}
-
-/// Numbers in words: `0.12, 0.34`.
-pub(crate) fn listed(values: &[f64]) -> String {
-    let values: Vec<String> = values
-        .iter()
-        .map(|&value| Value::from(value).to_string())
-        .collect();
-    values.join(", ")
-}
+failures_of_computations!(
+    reprior::chain::StartError,
+    reprior::gaussian_process::GaussianProcessError,
+    reprior::laplace::LaplaceError,
+    reprior::laplace::spectrum::SpectrumError,
+    reprior::metrics::MetricsError,
+    reprior::model::ModelError,
+    reprior::network::NetworkError,
+    reprior::network::infinite::InfiniteError,
+    reprior::network::layer::ShapeError,
+    reprior::posterior::EvaluationError,
+    reprior::posterior::PosteriorError,
+    reprior::sampler::Fatal,
+    reprior::stochastic::LangevinError,
+    reprior::stochastic::ObjectiveError,
+    crate::width::ExperimentError,
+);

@@ -58,6 +58,41 @@ impl Figure {
         }
     }
 
+    /// Of the rows of another table.
+    #[must_use]
+    pub const fn of(mut self, table: &'static str) -> Self {
+        self.table = table;
+        self
+    }
+
+    /// With a picture for each value of a column.
+    #[must_use]
+    pub const fn panels(mut self, column: &'static str) -> Self {
+        self.panel = Some(column);
+        self
+    }
+
+    /// With error bars of the half-widths in a column.
+    #[must_use]
+    pub const fn errors(mut self, column: &'static str) -> Self {
+        self.error = Some(column);
+        self
+    }
+
+    /// With logarithmic axes.
+    #[must_use]
+    pub const fn logarithmic(mut self, x: bool, y: bool) -> Self {
+        self.logarithmic = [x, y];
+        self
+    }
+
+    /// With points, without lines.
+    #[must_use]
+    pub const fn scatter(mut self) -> Self {
+        self.is_scatter = true;
+        self
+    }
+
     /// Writes the pictures into `folder`; returns their names.
     ///
     /// # Errors

@@ -7,29 +7,41 @@
 //!
 //! One folder a paper: `hron` (2022), `pezzetti` (2024), `roy` (2024), `marceau` (2017).
 //! [`width`] has what changes with a network's width, [`toys`] the toys of Laplace approximations.
+//!
+//! What they share: `data` and `pictures` (images, as regressions and as classes), `chains` and `sampled` (chains and what is read
+//! off them), `training` (networks trained to a mode), `trained` (Laplace approximations and diffusions around it), `findings`
+//! (conditions and their words), [`Table`] and [`Figure`].
 
 mod chains;
 mod compare;
 mod data;
+mod directions;
 mod experiment;
 mod figure;
+mod findings;
 mod hron;
 mod marceau;
 mod outcome;
 mod perform;
 mod pezzetti;
 mod pictures;
+mod row;
 mod roy;
+mod sampled;
 mod table;
 pub mod toys;
+mod trained;
+mod training;
 pub mod width;
 
 pub use data::{DataFolder, Images};
-pub use experiment::{About, Bench, Cell, Experiment, Failure, Finding, Paper, Size};
+pub use experiment::{About, Bench, Cell, Experiment, Failure, Paper, Size};
 pub use figure::Figure;
+pub use findings::Finding;
 pub use outcome::Outcome;
 pub use perform::{Event, perform};
-pub use table::{Row, Table, Value};
+pub use row::{Row, Value};
+pub use table::Table;
 
 /// Every experiment, in the order of the papers.
 pub fn experiments() -> Vec<&'static dyn Experiment> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::experiment::results;
+use crate::findings::results;
 use crate::{About, Failure, Figure, Finding, Size, Table};
 
 /// Everything that was measured.

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use reprior::metrics::{ClassPredictions, ReliabilityBin};
-use reprior::model::dataset::{Dataset, InputKind};
+use reprior::model::dataset::Dataset;
 use reprior::model::likelihood::Categorical;
-use reprior::network::layer::Shape;
 use reprior::stochastic::MinibatchData;
 
-use crate::data::labels;
+use crate::data::{labels, shape};
 use crate::{Bench, Failure, Row};
 
 /// Bins of calibration errors.
@@ -67,28 +66,20 @@ impl Pictures {
         if self.rows < 5000 { 1 } else { bench.threads }
     }
 
+    /// Numbers of an image.
+    pub fn columns(&self) -> usize {
+        self.pixels.len() / self.rows.max(1)
+    }
+
     /// The first rows.
     #[must_use]
     pub fn first(&self, rows: usize) -> Self {
         let rows = rows.min(self.rows);
-        let columns = self.pixels.len() / self.rows.max(1);
         Self {
             rows,
-            pixels: Arc::new(self.pixels[..rows * columns].to_vec()),
+            pixels: Arc::new(self.pixels[..rows * self.columns()].to_vec()),
             labels: self.labels[..rows].to_vec(),
         }
-    }
-}
-
-/// Height, width and channels; a table is one pixel.
-pub fn shape(data: &Dataset) -> Shape {
-    match data.kind {
-        InputKind::Image {
-            height,
-            width,
-            channels,
-        } => Shape::from([height, width, channels]),
-        InputKind::Table => Shape::vector(data.columns),
     }
 }
 
@@ -115,8 +106,7 @@ impl Scores {
     /// # Errors
     /// Probabilities that are none.
     pub fn new(probabilities: &[f64], labels: &[u32], classes: usize) -> Result<Self, Failure> {
-        let predictions =
-            ClassPredictions::new(probabilities, labels, classes).map_err(Failure::failed)?;
+        let predictions = ClassPredictions::new(probabilities, labels, classes)?;
         let table = predictions.reliability(BINS);
         let mut published = predictions.reliability(PUBLISHED_BINS);
         published.pop();

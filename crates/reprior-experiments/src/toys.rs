@@ -9,78 +9,57 @@
 
 use std::sync::Arc;
 
-use reprior::compute::kernels::{MatrixMut, matrix_mut};
 use reprior::compute::{Purpose, Stream, matrix};
-use reprior::laplace::diffusion::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
-};
-use reprior::laplace::{
-    FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
-};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::laplace::{HessianStructure, Subset};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
-use reprior::network::{Activation, Composition, Executor, ParameterLayout};
-use reprior::stochastic::preconditioner::Identity;
-use reprior::stochastic::{
-    Dynamics, Labels, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
-};
+use reprior::network::{Activation, Composition};
+use reprior::stochastic::MinibatchData;
 
 use crate::Failure;
+use crate::trained::{CurvatureRows, TrainedNetwork};
+use crate::training::Training;
 
 /// A trained network with its data.
 #[derive(Debug)]
 pub struct Toy {
-    network: Composition,
-    /// Trained.
-    pub weights: Vec<f64>,
+    network: TrainedNetwork<f64>,
     /// n × d₀, column-major.
     pub inputs: Vec<f64>,
     /// n × C, column-major.
     pub targets: Vec<f64>,
-    likelihood: Arc<dyn Likelihood>,
-    scales: Vec<f64>,
-    /// α.
-    pub precision: f64,
 }
 
-/// What draws are made of.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Approximation {
-    /// The network at draws of the Laplace approximation.
-    Sampled(HessianStructure),
-    /// The linearised network at draws of the Laplace approximation.
-    Linearised(HessianStructure),
-    /// The network where diffusions of so many steps end.
-    Diffusion(DiffusionKind, u64),
-}
+/// Weights, draw by draw.
+pub type Draws = Vec<Vec<f64>>;
 
 impl Toy {
     /// The sine, trained with `updates` updates.
     ///
     /// # Errors
     /// A training that leaves the range of numbers.
-    pub fn sine(seed: u64, updates: u64) -> Result<Self, Failure> {
+    pub fn sine(seed: u64, updates: usize) -> Result<Self, Failure> {
         let rows = 50;
         let mut stream = Stream::new(seed, 0, Purpose::Simulation, 0);
         let inputs: Vec<f64> = (0..rows).map(|_| stream.uniform()).collect();
         let target = |x: &f64| (5.0 * x + 1.0).sin() + 0.01 * stream.normal();
         let targets = inputs.iter().map(target).collect();
-        let own = Self {
-            network: standard(1, &[10, 10], 1)?,
-            weights: Vec::new(),
-            inputs,
-            targets,
-            likelihood: Arc::new(Gaussian),
-            scales: vec![0.01],
-            precision: 10.0,
-        };
-        own.train(seed, updates)
+        let network = Composition::fully_connected(1, &[10, 10], 1, Activation::Tanh);
+        let training = training(seed, updates, 10.0);
+        Self::train(
+            &network,
+            [inputs, targets],
+            Arc::new(Gaussian),
+            0.01,
+            &training,
+        )
     }
 
     /// The mixture with so many points of each class.
     ///
     /// # Errors
     /// A training that leaves the range of numbers.
-    pub fn mixture(seed: u64, per_class: usize, updates: u64) -> Result<Self, Failure> {
+    pub fn mixture(seed: u64, per_class: usize, updates: usize) -> Result<Self, Failure> {
         let rows = 2 * per_class;
         let mut stream = Stream::new(seed, 1, Purpose::Simulation, 0);
         let (mut inputs, mut targets) = (vec![0.0; rows * 2], vec![0.0; rows * 2]);
@@ -91,196 +70,131 @@ impl Toy {
             inputs[rows + row] = -3.15 * sign + 0.6 * stream.normal();
             targets[class * rows + row] = 1.0;
         }
-        let own = Self {
-            network: standard(2, &[16, 16], 2)?,
-            weights: Vec::new(),
-            inputs,
-            targets,
-            likelihood: Arc::new(Categorical),
-            scales: vec![1.0; 2],
-            precision: 1.0,
-        };
-        own.train(seed, updates)
+        let network = Composition::fully_connected(2, &[16, 16], 2, Activation::Tanh);
+        let training = training(seed, updates, 1.0);
+        Self::train(
+            &network,
+            [inputs, targets],
+            Arc::new(Categorical),
+            1.0,
+            &training,
+        )
     }
 
-    fn rows(&self) -> usize {
-        self.targets.len() / self.network.outputs
-    }
-
-    /// Of the outputs, at each row.
-    pub fn curvature(&self) -> FisherInformation<'_> {
-        FisherInformation {
-            likelihood: &*self.likelihood,
-            scales: &self.scales,
-        }
-    }
-
-    fn train(mut self, seed: u64, updates: u64) -> Result<Self, Failure> {
-        let rows = self.rows();
+    /// Of outputs with noise of one scale.
+    fn train(
+        network: &Composition,
+        [inputs, targets]: [Vec<f64>; 2],
+        likelihood: Arc<dyn Likelihood>,
+        scale: f64,
+        training: &Training,
+    ) -> Result<Self, Failure> {
+        let network = network.in_standard_parametrisation()?;
+        let scales = vec![scale; network.outputs];
+        let rows = targets.len() / network.outputs;
         let by_row = |values: &[f64]| -> Vec<f64> {
             let columns = values.len() / rows;
             let entry = |at: usize| values[at % columns * rows + at / columns];
             (0..values.len()).map(entry).collect()
         };
         let data = MinibatchData {
-            inputs: Arc::new(by_row(&self.inputs)),
-            targets: by_row(&self.targets).into(),
-            likelihood: Arc::clone(&self.likelihood),
-            scales: self.scales.clone(),
+            inputs: Arc::new(by_row(&inputs)),
+            targets: by_row(&targets).into(),
+            likelihood: Arc::clone(&likelihood),
+            scales: scales.clone(),
         };
-        let objective = Objective::new(&self.network, data, 1).map_err(Failure::failed)?;
-        let variance = 1.0 / self.precision;
-        let settings = LangevinSettings {
-            step_size: 0.01,
-            schedule: StepSize::Cyclical {
-                length: updates,
-                exploration: 0.0,
-            },
-            batch: usize::MAX,
-            dynamics: Dynamics::ADAM,
-            decay: Default::default(),
-            labels: Labels::Data,
-            priors: vec![Prior::Gaussian {
-                weights: variance,
-                biases: variance,
-            }],
-            seed,
-            chain: 0,
-            temperature: 0.0,
-            dropout: 0.0,
-        };
-        let mut stream = Stream::new(seed, 0, Purpose::Initial, 0);
-        let start = objective.layout().draw_by_fan_in(1.0, &mut stream);
-        let mut chain = Langevin::new(objective, Box::new(Identity), settings, start)
-            .map_err(Failure::failed)?;
-        for _ in 0..updates {
-            chain.update().map_err(Failure::failed)?;
-        }
-        self.weights = chain.state().position.clone();
-        Ok(self)
+        let mode = training.mode(&network, data, 1, |_| Ok(()))?;
+        Ok(Self {
+            network: TrainedNetwork::new(&network, mode, likelihood, scales, training.precision)?,
+            inputs,
+            targets,
+        })
     }
 
-    /// An executor for the network.
-    ///
-    /// # Errors
-    /// A layer that does not fit.
-    pub fn executor(&self) -> Result<Executor<f64>, Failure> {
-        Executor::new(&self.network).map_err(Failure::failed)
+    /// The trained network's weights, as a draw of its own.
+    pub fn mode(&self) -> Draws {
+        vec![self.network.mode.clone()]
     }
 
-    /// The Laplace approximation.
+    /// Draws of the Laplace approximation.
     ///
     /// # Errors
     /// A curvature that is not finite.
     pub fn laplace(
-        &self,
-        executor: &mut Executor<f64>,
+        &mut self,
         structure: HessianStructure,
         seed: u64,
-    ) -> Result<Laplace<f64>, Failure> {
-        let rows = self.rows();
-        let data = LaplaceData {
-            inputs: matrix(&self.inputs, rows, self.inputs.len() / rows),
-            targets: &self.targets,
-            likelihood: &*self.likelihood,
-            scales: &self.scales,
-            curvature: &self.curvature(),
-            scale: 1.0,
-        };
-        let (layout, weights) = (ParameterLayout::new(&self.network), &self.weights);
-        let prior = PriorPrecision::Scalar(self.precision);
-        let mut stream = Stream::new(seed, 0, Purpose::Curvature, 0);
-        let subset = Subset::All;
-        Laplace::fit(
-            executor,
-            &layout,
-            weights,
-            data,
-            structure,
-            subset,
-            &prior,
-            &mut stream,
-        )
-        .map_err(Failure::failed)
+        draws: u64,
+    ) -> Result<Draws, Failure> {
+        let rows = curvature_rows(&self.inputs, &self.targets, &self.network);
+        self.network
+            .laplace_draws(rows, structure, Subset::All, seed, draws)
     }
 
-    /// Outputs of `draws` draws for `inputs` (m × d₀, column-major): each m × C, row after row. With `draws` = 0 the trained
-    /// network's own.
+    /// Ends of diffusions; `advance` is called with the part that is done.
     ///
     /// # Errors
-    /// A curvature that is not finite.
+    /// A curvature that is not finite; what `advance` says.
+    pub fn diffusions(
+        &mut self,
+        kind: DiffusionKind,
+        steps: u64,
+        integrator: Integrator,
+        [seed, draws]: [u64; 2],
+        advance: impl FnMut(f64) -> Result<(), Failure>,
+    ) -> Result<Draws, Failure> {
+        let settings = Diffusion {
+            kind,
+            steps,
+            precision: self.network.precision,
+            integrator,
+            decomposition: Decomposition::Exact(1e-7),
+        };
+        let rows = curvature_rows(&self.inputs, &self.targets, &self.network);
+        let paths = self
+            .network
+            .diffusions(rows, settings, seed, draws, advance)?;
+        Ok(paths.iter().map(|path| path.position().to_vec()).collect())
+    }
+
+    /// Outputs at draws for `inputs` (m × d₀, column-major), of the network or of that linearised at the mode: each m × C, row
+    /// after row.
     pub fn outputs(
-        &self,
-        approximation: Approximation,
-        draws: u64,
-        seed: u64,
+        &mut self,
+        draws: &Draws,
+        is_linearised: bool,
         inputs: &[f64],
     ) -> Result<Vec<Vec<f64>>, Failure> {
-        let mut executor = self.executor()?;
-        let (columns, count) = (executor.inputs_count(), self.network.outputs);
-        let rows = inputs.len() / columns;
-        let inputs = matrix(inputs, rows, columns);
-        let evaluate = |executor: &mut Executor<f64>, weights: &[f64]| {
-            let mut f = vec![0.0; rows * count];
-            let out = MatrixMut::from_row_major_slice_mut(&mut f, rows, count);
-            executor.outputs(weights, inputs, out);
-            f
-        };
-        if draws == 0 {
-            return Ok(vec![evaluate(&mut executor, &self.weights)]);
-        }
+        let columns = self.network.inputs();
+        let inputs = matrix(inputs, inputs.len() / columns, columns);
         let mut all = Vec::new();
-        match approximation {
-            Approximation::Diffusion(kind, steps) => {
-                let own = self.rows();
-                let data = DiffusionData {
-                    inputs: matrix(&self.inputs, own, columns),
-                    curvature: &self.curvature(),
-                    scale: 1.0,
-                };
-                let settings = Diffusion {
-                    kind,
-                    steps,
-                    precision: self.precision,
-                    integrator: Integrator::Euler,
-                    decomposition: Decomposition::Exact(1e-7),
-                };
-                for chain in 0..draws {
-                    let mut path = DiffusionPath::new(settings, &self.weights, seed, chain);
-                    path.run(&mut executor, data).map_err(Failure::failed)?;
-                    all.push(evaluate(&mut executor, path.position()));
-                }
-            }
-            Approximation::Sampled(structure) | Approximation::Linearised(structure) => {
-                let laplace = self.laplace(&mut executor, structure, seed)?;
-                let mut draw = self.weights.clone();
-                for index in 0..draws {
-                    let mut stream = Stream::new(seed, 0, Purpose::Recording, index);
-                    laplace.draw(&mut stream, &mut draw);
-                    if let Approximation::Sampled(_) = approximation {
-                        all.push(evaluate(&mut executor, &draw));
-                        continue;
-                    }
-                    let mut f = evaluate(&mut executor, &self.weights);
-                    let pairs = draw.iter().zip(&self.weights);
-                    let away: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
-                    let mut moved = vec![0.0; rows * count];
-                    let out = matrix_mut(&mut moved, rows, count);
-                    executor.jvp(&self.weights, inputs, Some(&away), None, out);
-                    for (at, f) in f.iter_mut().enumerate() {
-                        *f += moved[at % count * rows + at / count];
-                    }
-                    all.push(f);
-                }
-            }
-        }
+        self.network.predict(draws, is_linearised, inputs, |f| {
+            all.push(f.to_vec());
+            Ok(())
+        })?;
         Ok(all)
     }
 }
 
-fn standard(inputs: usize, widths: &[usize], outputs: usize) -> Result<Composition, Failure> {
-    let network = Composition::fully_connected(inputs, widths, outputs, Activation::Tanh);
-    network
-        .in_standard_parametrisation()
-        .map_err(Failure::failed)
+fn curvature_rows<'a>(
+    inputs: &'a [f64],
+    targets: &'a [f64],
+    network: &TrainedNetwork<f64>,
+) -> CurvatureRows<'a, f64> {
+    let rows = targets.len() / network.outputs();
+    CurvatureRows {
+        inputs: matrix(inputs, rows, network.inputs()),
+        targets,
+        scale: 1.0,
+    }
+}
+
+fn training(seed: u64, updates: usize, precision: f64) -> Training {
+    Training {
+        seed,
+        step_size: 0.01,
+        batch: usize::MAX,
+        epochs: updates,
+        precision,
+    }
 }

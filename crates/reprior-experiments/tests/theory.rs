@@ -9,8 +9,7 @@ use reprior::model::likelihood::StudentT;
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
 use reprior_experiments::width::{
-    ExperimentError, PriorDraws, Problem, divergences, divergences_by_width,
-    gradient_gaps_by_width, limit_of_divergence,
+    ExperimentError, PriorDraws, Problem, divergences, gradient_gaps, limit_of_divergence,
 };
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
@@ -159,8 +158,10 @@ fn divergences_tend_to_their_limits() {
     };
     let limit = limit_of_divergence(&relu_kernel(&x, n), &y, n, sigma).unwrap();
     let family = |width| Composition::fully_connected(d, &[width], c, Activation::Relu);
-    let table = divergences_by_width(family, &[16, 64, 256, 1024], problem, draws).unwrap();
-    let found: Vec<_> = table.iter().map(|row| row.found).collect();
+    let found = [16, 64, 256, 1024].map(|width| {
+        let model = problem.model(family(width)).unwrap();
+        divergences(&model, draws, width).unwrap()
+    });
     for found in &found {
         assert!(found.effective_draws > 100.0);
         assert!(found.repriorised.value > 0.0);
@@ -170,11 +171,11 @@ fn divergences_tend_to_their_limits() {
     let last = found[3].standard;
     assert!(
         (last.value - limit).abs() < 3.0 * far / 64.0 + 4.0 * last.standard_error,
-        "{limit} {table:?}"
+        "{limit} {found:?}"
     );
     assert!(last.standard_error < 0.01 * limit, "{limit} {last:?}");
     let slope = (found[3].repriorised.value / found[1].repriorised.value).ln() / 16.0_f64.ln();
-    assert!((slope + 1.0).abs() < 0.1, "{slope} {table:?}");
+    assert!((slope + 1.0).abs() < 0.1, "{slope} {found:?}");
 }
 
 #[test]
@@ -194,22 +195,22 @@ fn gradients_vanish_at_the_rate_of_the_square_root_of_the_width() {
         for activation in [Activation::Gelu, Activation::Erf] {
             let family =
                 |width| Composition::fully_connected(d, &vec![width; depth], 1, activation);
-            let table = gradient_gaps_by_width(family, &[64, 256, 1024 / depth], problem, draws);
-            let table = table.unwrap();
-            let [first, .., last] = &table[..] else {
-                panic!("no rows")
-            };
-            let (a, b) = (first.found.norm, last.found.norm);
-            let ratio = (last.width as f64 / first.width as f64).ln();
+            let widths = [64, 256, 1024 / depth];
+            let found = widths.map(|width| {
+                let model = problem.model(family(width)).unwrap();
+                gradient_gaps(&model, draws, width).unwrap()
+            });
+            let (a, b) = (found[0].norm, found[2].norm);
+            let ratio = (widths[2] as f64 / widths[0] as f64).ln();
             let slope = (b.value / a.value).ln() / ratio;
             // two standard errors of either end, and of the corrections to the rate at width 64
             let error = 4.0 * (a.standard_error / a.value + b.standard_error / b.value) / ratio;
             assert!(
                 (slope + 0.5).abs() < error + 0.03,
-                "{activation} {depth}: {slope} ± {error}: {table:?}"
+                "{activation} {depth}: {slope} ± {error}: {found:?}"
             );
             assert!(error < 0.12, "{error}");
-            let squared = last.found.norm_squared.value;
+            let squared = found[2].norm_squared.value;
             assert!(squared > b.value * b.value && squared < 1.5 * b.value * b.value);
         }
     }

@@ -2,18 +2,28 @@
 //! and diffusions do not; it underfits less the more of its directions have curvature.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use reprior::laplace::diffusion::DiffusionKind;
+use reprior::laplace::diffusion::{DiffusionKind, Integrator};
 use reprior::laplace::{HessianStructure, Lanczos};
-use reprior_experiments::toys::{Approximation, Toy};
+use reprior_experiments::Failure;
+use reprior_experiments::toys::{Draws, Toy};
 
 const FULL: HessianStructure = HessianStructure::Full(1 << 30);
 
+const SEED: u64 = 3;
+
+fn diffusions(toy: &mut Toy, kind: DiffusionKind, steps: u64, draws: u64) -> Draws {
+    let advance = |_| Ok::<(), Failure>(());
+    let key = [SEED, draws];
+    toy.diffusions(kind, steps, Integrator::Euler, key, advance)
+        .unwrap()
+}
+
 /// Mean squared error of single draws on the training points, and the spread of draws far from them.
-fn sine(toy: &Toy, approximation: Approximation, draws: u64) -> [f64; 2] {
+fn sine(toy: &mut Toy, draws: &Draws, is_linearised: bool) -> [f64; 2] {
     let mut x = toy.inputs.clone();
     let rows = x.len();
     x.extend((0..20).map(|i| -1.0 + 0.04 * f64::from(i)));
-    let all = toy.outputs(approximation, draws, 3, &x).unwrap();
+    let all = toy.outputs(draws, is_linearised, &x).unwrap();
     let error: f64 = all
         .iter()
         .map(|f| {
@@ -33,20 +43,16 @@ fn sine(toy: &Toy, approximation: Approximation, draws: u64) -> [f64; 2] {
 
 #[test]
 fn the_sine() {
-    let toy = Toy::sine(0, 10_000).unwrap();
-    let map = sine(&toy, Approximation::Sampled(FULL), 0)[0];
-    let sampled = sine(&toy, Approximation::Sampled(FULL), 30);
-    let linearised = sine(&toy, Approximation::Linearised(FULL), 30);
-    let non_kernel = sine(
-        &toy,
-        Approximation::Diffusion(DiffusionKind::NonKernel, 50),
-        10,
-    );
-    let kernel = sine(
-        &toy,
-        Approximation::Diffusion(DiffusionKind::Kernel, 50),
-        10,
-    );
+    let mut toy = Toy::sine(0, 10_000).unwrap();
+    let mode = toy.mode();
+    let map = sine(&mut toy, &mode, false)[0];
+    let laplace = toy.laplace(FULL, SEED, 30).unwrap();
+    let sampled = sine(&mut toy, &laplace, false);
+    let linearised = sine(&mut toy, &laplace, true);
+    let ends = diffusions(&mut toy, DiffusionKind::NonKernel, 50, 10);
+    let non_kernel = sine(&mut toy, &ends, false);
+    let ends = diffusions(&mut toy, DiffusionKind::Kernel, 50, 10);
+    let kernel = sine(&mut toy, &ends, false);
     let found = format!("{map} {sampled:?} {linearised:?} {non_kernel:?} {kernel:?}");
     // noise has variance 1e-4
     assert!(map < 1e-3, "{found}");
@@ -65,8 +71,9 @@ fn the_sine() {
 }
 
 /// Accuracy on the training points and mean −log of the mean probability.
-fn mixture(toy: &Toy, approximation: Approximation, draws: u64) -> [f64; 2] {
-    let all = toy.outputs(approximation, draws, 3, &toy.inputs).unwrap();
+fn mixture(toy: &mut Toy, draws: &Draws, is_linearised: bool) -> [f64; 2] {
+    let inputs = toy.inputs.clone();
+    let all = toy.outputs(draws, is_linearised, &inputs).unwrap();
     let rows = toy.inputs.len() / 2;
     let (mut right, mut nll) = (0.0, 0.0);
     for row in 0..rows {
@@ -81,15 +88,14 @@ fn mixture(toy: &Toy, approximation: Approximation, draws: u64) -> [f64; 2] {
 
 #[test]
 fn the_mixture() {
-    let toy = Toy::mixture(0, 100, 2000).unwrap();
-    let map = mixture(&toy, Approximation::Sampled(FULL), 0);
-    let sampled = mixture(&toy, Approximation::Sampled(FULL), 100);
-    let linearised = mixture(&toy, Approximation::Linearised(FULL), 100);
-    let diffusion = mixture(
-        &toy,
-        Approximation::Diffusion(DiffusionKind::NonKernel, 20),
-        20,
-    );
+    let mut toy = Toy::mixture(0, 100, 2000).unwrap();
+    let mode = toy.mode();
+    let map = mixture(&mut toy, &mode, false);
+    let laplace = toy.laplace(FULL, SEED, 100).unwrap();
+    let sampled = mixture(&mut toy, &laplace, false);
+    let linearised = mixture(&mut toy, &laplace, true);
+    let ends = diffusions(&mut toy, DiffusionKind::NonKernel, 20, 20);
+    let diffusion = mixture(&mut toy, &ends, false);
     let found = format!("{map:?} {sampled:?} {linearised:?} {diffusion:?}");
     assert!(map[0] > 0.999 && diffusion[0] > 0.999, "{found}");
     assert!(
@@ -102,7 +108,7 @@ fn the_mixture() {
 /// Figure 4: the fewer directions are left to the prior alone, the less draws underfit.
 #[test]
 fn sampled_draws_underfit_less_with_more_curvature() {
-    let toy = Toy::sine(1, 3000).unwrap();
+    let mut toy = Toy::sine(1, 3000).unwrap();
     let errors = [1, 4, 50].map(|rank| {
         let lanczos = Lanczos {
             block: 4,
@@ -110,7 +116,8 @@ fn sampled_draws_underfit_less_with_more_curvature() {
             ..Lanczos::of_rank(rank)
         };
         let structure = HessianStructure::LowRank(lanczos);
-        sine(&toy, Approximation::Sampled(structure), 200)[0]
+        let laplace = toy.laplace(structure, SEED, 200).unwrap();
+        sine(&mut toy, &laplace, false)[0]
     });
     // what four pairs leave over is hardly curved
     assert!(

@@ -42,8 +42,8 @@ use reprior::model::standardisation::Standardisation;
 use reprior::model::{InputReduction, Model, targets};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior};
-use reprior::sampler::Method::{self, Langevin, Pcn, Pcnl};
-use reprior::sampler::SamplerSettings;
+use reprior::sampler::Method::{Langevin, Pcn, Pcnl};
+use reprior::sampler::{Method, SamplerSettings};
 use reprior_io::data::{Request, load};
 
 const ROWS: usize = 256;

@@ -25,6 +25,11 @@ impl Series {
         self.values.len() / self.chains.max(1)
     }
 
+    /// Whether any draw is finite.
+    pub fn is_anywhere_finite(&self) -> bool {
+        self.values.iter().any(|value| value.is_finite())
+    }
+
     /// The draws of each chain.
     pub fn of_chains(&self) -> impl Iterator<Item = &[f64]> {
         self.values.chunks(self.draws().max(1))
@@ -88,87 +93,111 @@ pub(crate) struct Components {
     pub shares: Vec<f64>,
 }
 
-/// The first two principal components of the recorded projections, found from evenly spaced draws of all chains.
+/// Directions in which draws vary, of which the greatest come last.
+struct Directions {
+    mean: Vec<f64>,
+    variances: Vec<f64>,
+    /// One after another.
+    vectors: Vec<f64>,
+}
+
+impl Directions {
+    fn of(rows: &[Vec<f64>]) -> Result<Self, String> {
+        let width = rows.first().map_or(0, Vec::len);
+        if rows.len() < 3 || width == 0 {
+            return Err("there are too few draws for principal components".to_owned());
+        }
+        if rows.iter().flatten().any(|value| !value.is_finite()) {
+            return Err("some projections of the weights are not finite".to_owned());
+        }
+        let count = rows.len() as f64;
+        let mean: Vec<f64> = (0..width)
+            .map(|at| rows.iter().map(|row| row[at]).sum::<f64>() / count)
+            .collect();
+        let mut covariance = vec![0.0; width * width];
+        for row in rows {
+            for (a, to) in covariance.chunks_exact_mut(width).enumerate() {
+                let centred = row[a] - mean[a];
+                for (b, to) in to.iter_mut().enumerate() {
+                    *to += centred * (row[b] - mean[b]) / (count - 1.0);
+                }
+            }
+        }
+        let (variances, vectors) = symmetric_eigen(&covariance, width)
+            .map_err(|_| "the principal components could not be found")?;
+        if variances.iter().sum::<f64>() <= 0.0 {
+            return Err("the weights do not vary from draw to draw".to_owned());
+        }
+        Ok(Self {
+            mean,
+            variances,
+            vectors,
+        })
+    }
+
+    /// The share of the variance along component `rank`, counted from 0.
+    fn share(&self, rank: usize) -> f64 {
+        let variance = self.variances[self.variances.len() - 1 - rank];
+        variance.max(0.0) / self.variances.iter().sum::<f64>()
+    }
+
+    /// The component of a draw.
+    fn score(&self, rank: usize, values: &[f64]) -> f64 {
+        let width = self.mean.len();
+        let direction = &self.vectors[(width - 1 - rank) * width..][..width];
+        let terms = direction.iter().zip(values).zip(&self.mean);
+        terms.map(|((d, value), mean)| d * (value - mean)).sum()
+    }
+}
+
+/// The first two principal components of the recorded projections, found from evenly spaced draws of all chains; or why there
+/// are none.
 ///
 /// Cost: one pass over the draws for the covariance, one for the last of them; directions² numbers of memory.
 pub(crate) fn components(
     reader: &DrawReader,
     draws: u64,
 ) -> Result<Result<Components, String>, RunError> {
-    const PLACE: [&str; 2] = ["posterior", "projection"];
-    if !has(reader, PLACE[0], PLACE[1]) {
+    const NAMES: [&str; 2] = ["first", "second"];
+    let (group, variable) = ("posterior", "projection");
+    if !has(reader, group, variable) {
         return Ok(Err(
             "the run recorded no projections of the weights".to_owned()
         ));
     }
-    let chains = reader.chains() as usize;
     let selection = |start: u64| Selection {
         draws: Some(start..draws),
         ..Selection::all()
     };
     let every = draws.div_ceil(MOST_TRACED).max(1);
     let mut rows: Vec<Vec<f64>> = Vec::new();
-    reader.for_each_draw::<f64>(PLACE[0], PLACE[1], &selection(0), |_, draw, values| {
+    reader.for_each_draw::<f64>(group, variable, &selection(0), |_, draw, values| {
         if draw % every == 0 {
             rows.push(values.to_vec());
         }
     })?;
-    let width = rows.first().map_or(0, Vec::len);
-    if rows.len() < 3 || width == 0 {
-        return Ok(Err(
-            "there are too few draws for principal components".to_owned()
-        ));
-    }
-    if rows.iter().flatten().any(|value| !value.is_finite()) {
-        return Ok(Err(
-            "some projections of the weights are not finite".to_owned()
-        ));
-    }
-    let count = rows.len() as f64;
-    let mean: Vec<f64> = (0..width)
-        .map(|at| rows.iter().map(|row| row[at]).sum::<f64>() / count)
-        .collect();
-    let mut covariance = vec![0.0; width * width];
-    for row in &rows {
-        for (a, to) in covariance.chunks_exact_mut(width).enumerate() {
-            let centred = row[a] - mean[a];
-            for (b, to) in to.iter_mut().enumerate() {
-                *to += centred * (row[b] - mean[b]) / (count - 1.0);
-            }
-        }
-    }
-    let Ok((variances, directions)) = symmetric_eigen(&covariance, width) else {
-        return Ok(Err("the principal components could not be found".to_owned()));
+    let directions = match Directions::of(&rows) {
+        Ok(directions) => directions,
+        Err(why) => return Ok(Err(why)),
     };
-    let total: f64 = variances.iter().sum();
-    if total <= 0.0 {
-        return Ok(Err("the weights do not vary from draw to draw".to_owned()));
-    }
     let start = draws.saturating_sub(MOST_DRAWS);
-    let shown = width.min(2);
-    let mut scores = vec![Vec::new(); shown];
-    reader.for_each_draw::<f64>(PLACE[0], PLACE[1], &selection(start), |_, _, values| {
-        for (component, scores) in scores.iter_mut().enumerate() {
-            // the greatest come last
-            let at = (width - 1 - component) * width;
-            let direction = &directions[at..at + width];
-            let terms = direction.iter().zip(values).zip(&mean);
-            scores.push(terms.map(|((d, value), mean)| d * (value - mean)).sum());
+    let chains = reader.chains() as usize;
+    let series = |name: &&str| Series {
+        name: format!("{name} principal component"),
+        chains,
+        start,
+        values: Vec::new(),
+    };
+    let shown = NAMES.iter().take(directions.mean.len());
+    let mut series: Vec<Series> = shown.map(series).collect();
+    reader.for_each_draw::<f64>(group, variable, &selection(start), |_, _, values| {
+        for (rank, series) in series.iter_mut().enumerate() {
+            series.values.push(directions.score(rank, values));
         }
     })?;
-    let series = scores
-        .into_iter()
-        .enumerate()
-        .map(|(component, values)| Series {
-            name: format!("{} principal component", ["first", "second"][component]),
-            chains,
-            start,
-            values,
-        });
+    let shares = (0..series.len()).map(|rank| directions.share(rank));
     Ok(Ok(Components {
-        series: series.collect(),
-        shares: (0..shown)
-            .map(|component| variances[width - 1 - component].max(0.0) / total)
-            .collect(),
+        shares: shares.collect(),
+        series,
     }))
 }

@@ -55,6 +55,12 @@ pub enum Predictions {
     },
 }
 
+/// The most probable class; the first of several.
+pub(crate) fn most_probable(row: &[f64]) -> usize {
+    let better = |best: usize, class: usize| if row[class] > row[best] { class } else { best };
+    (0..row.len()).reduce(better).unwrap_or(0)
+}
+
 /// Images, one after another, each plane by plane.
 #[derive(Debug, Clone)]
 pub struct Images {

@@ -7,14 +7,22 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical as CategoricalLikelihood;
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::Regulariser;
 use reprior::sampler::{Method, SamplerSettings};
 
-use super::{COORDINATES, NOISE, coordinates, langevin};
-use crate::chains::{ChainPlan, sample};
-use crate::data::labels;
-use crate::experiment::{listed, results};
+use super::{COORDINATES, coordinates, langevin};
+use crate::chains::ChainPlan;
+use crate::data::{NOISE, labels, one_hot};
+use crate::findings::{every, listed, ratios, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+
+/// Each width in each coordinates.
+fn cells(widths: &[usize], coordinates: &[&str], steps: u64) -> Vec<Cell> {
+    let widths = Cell::new().each("width", widths).into_iter();
+    widths
+        .flat_map(|cell| cell.each("coordinates", coordinates))
+        .map(|cell| cell.with("steps", steps))
+        .collect()
+}
 
 /// Figure 10.
 pub(super) struct Tangent;
@@ -34,15 +42,7 @@ impl Experiment for Tangent {
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let widths: &[usize] = size.pick(&[32], &[16, 32, 60], &[16, 32, 60]);
         let steps: u64 = size.pick(3000, 20_000, 200_000);
-        let cell = |&width: &usize| {
-            ["standard", "repriorised", "tangent"].map(|name| {
-                Cell::new()
-                    .with("width", width)
-                    .with("coordinates", name)
-                    .with("steps", steps)
-            })
-        };
-        widths.iter().flat_map(cell).collect()
+        cells(widths, &["standard", "repriorised", "tangent"], steps)
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
@@ -61,42 +61,35 @@ impl Experiment for Tangent {
         let network = Composition::fully_connected(1, &[cell.count("width")], 1, Activation::Gelu);
         let test = [-1.0, 0.1, 0.9];
         let model = Model::<f64>::new(network, NOISE, &x, y, &test, InputReduction::Off);
-        let model = Arc::new(model.map_err(Failure::failed)?);
-        let steps = cell.count("steps") as u64;
-        let plan = ChainPlan {
-            settings: SamplerSettings {
-                method: Method::Pcn,
-                arrival: Some(0),
-                ..SamplerSettings::default()
-            },
-            coordinates: coordinates(cell.text("coordinates")),
-            regulariser: Regulariser::Matched,
-            schedule: Schedule {
-                chains: 2,
-                warmup: steps / 2,
-                draws: steps / 5,
-                thin: 5,
-                seed: 8,
-            },
+        let model = Arc::new(model?);
+        let steps = cell.long("steps");
+        let settings = SamplerSettings {
+            method: Method::Pcn,
+            arrival: Some(0),
+            ..SamplerSettings::default()
         };
-        let sampled = sample(&model, &plan, bench)?;
-        let per_step =
-            |directions: &[Vec<f64>]| sampled.ess(directions).mean / sampled.transitions as f64;
-        let weights = per_step(&sampled.weights);
+        let schedule = Schedule {
+            chains: 2,
+            warmup: steps / 2,
+            draws: steps / 5,
+            thin: 5,
+            seed: 8,
+        };
+        let plan = ChainPlan::new(settings, coordinates(cell.text("coordinates")), schedule);
+        let sampled = plan.sample(&model, bench)?;
+        let weights = sampled.ess_per_step(&sampled.weights);
         Ok(vec![
-            Row::new()
-                .with("coordinates", cell.text("coordinates"))
-                .with("width", cell.count("width"))
+            cell.choices(&["coordinates", "width"])
                 .with("step size", sampled.step_size)
                 .with("acceptance", sampled.acceptance)
                 .with("ess of weights per step", weights)
                 .with(
                     "ess of predictions per step",
-                    per_step(&sampled.predictions),
+                    sampled.ess_per_step(&sampled.predictions),
                 )
                 .with(
                     "ess of weights per second",
-                    weights * sampled.transitions as f64 / sampled.seconds,
+                    weights * sampled.steps_per_second(),
                 ),
         ])
     }
@@ -104,16 +97,14 @@ impl Experiment for Tangent {
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
         let of = |name: &str, column: &str| table.numbers(column, &[("coordinates", name.into())]);
-        let ratio = |over: &str, column: &str| -> Vec<f64> {
-            let pairs = of("repriorised", column).into_iter().zip(of(over, column));
-            pairs.map(|(a, b)| a / b).collect()
-        };
+        let ratio =
+            |over: &str, column: &str| ratios(&of("repriorised", column), &of(over, column));
         let seconds = ratio("tangent", "ess of weights per second");
         let steps = ratio("standard", "ess of weights per step");
         vec![
             Finding::new(
                 "repriorisation of the readout is preferable to that of all weights (whose exact determinant takes a dense matrix a step)",
-                !seconds.is_empty() && seconds.iter().all(|&ratio| ratio > 1.0),
+                every(&seconds, |ratio| ratio > 1.0),
                 format!(
                     "effective draws per second, NNGP over NTK: {}",
                     listed(&seconds)
@@ -121,7 +112,7 @@ impl Experiment for Tangent {
             ),
             Finding::new(
                 "and better than none",
-                !steps.is_empty() && steps.iter().all(|&ratio| ratio > 1.0),
+                every(&steps, |ratio| ratio > 1.0),
                 format!(
                     "effective draws per step, repriorised over standard: {}",
                     listed(&steps)
@@ -131,9 +122,8 @@ impl Experiment for Tangent {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            logarithmic: [true, true],
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "ess",
                 "Effective draws of weights per second",
                 "Higher is better.",
@@ -141,7 +131,8 @@ impl Experiment for Tangent {
                 ("ess of weights per second", "effective draws per second"),
                 &["coordinates"],
             )
-        }]
+            .logarithmic(true, true),
+        ]
     }
 }
 
@@ -163,35 +154,18 @@ impl Experiment for Categorical {
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let widths: &[usize] = size.pick(&[128], &[32, 128, 512], &[32, 128, 512, 1024]);
         let steps: u64 = size.pick(2000, 5000, 100_000);
-        let cell = |&width: &usize| {
-            COORDINATES.map(|name| {
-                Cell::new()
-                    .with("width", width)
-                    .with("coordinates", name)
-                    .with("steps", steps)
-            })
-        };
-        widths.iter().flat_map(cell).collect()
+        cells(widths, &COORDINATES, steps)
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let images = bench
-            .data
-            .images("cifar10", bench.size.pick(300, 1000, 1000), 0)?;
-        let (n, classes) = (images.rows(), images.classes());
-        let hidden = [cell.count("width")];
-        let network =
-            Composition::fully_connected(images.columns(), &hidden, classes, Activation::Gelu);
-        let mut targets = vec![0.0; n * classes];
-        for (row, &label) in labels(&images.train).iter().enumerate() {
-            targets[label as usize * n + row] = 1.0;
-        }
+        let count = bench.size.pick(300, 1000, 1000);
+        let images = bench.data.images("cifar10", count)?;
+        let network = images.network(&[cell.count("width")]);
+        let targets = one_hot(labels(&images.train), images.classes());
         let (x, test) = (&images.inputs, images.midpoints(20));
         let model = Model::<f32>::new(network, 1.0, x, targets, &test, InputReduction::Auto);
-        let model = model
-            .map_err(Failure::failed)?
-            .with_likelihood(Arc::new(CategoricalLikelihood));
-        let steps = cell.count("steps") as u64;
+        let model = model?.with_likelihood(Arc::new(CategoricalLikelihood));
+        let steps = cell.long("steps");
         let schedule = Schedule {
             chains: 2,
             warmup: steps / 2,
@@ -199,14 +173,12 @@ impl Experiment for Categorical {
             thin: 10,
             seed: 10,
         };
-        let mut plan = langevin(coordinates(cell.text("coordinates")), schedule);
+        let mut plan = langevin(cell, schedule);
         plan.settings.target_acceptance = Some(0.9);
         plan.settings.arrival = Some(40);
-        let sampled = sample(&Arc::new(model), &plan, bench)?;
+        let sampled = plan.sample(&Arc::new(model), bench)?;
         Ok(vec![
-            Row::new()
-                .with("coordinates", cell.text("coordinates"))
-                .with("width", cell.count("width"))
+            cell.choices(&["coordinates", "width"])
                 .with("step size", sampled.step_size)
                 .with("acceptance", sampled.acceptance)
                 .with("R-hat", sampled.rhat(&sampled.weights).mean)
@@ -222,22 +194,17 @@ impl Experiment for Categorical {
         let table = results(tables);
         let of = |name: &str, column: &str| table.numbers(column, &[("coordinates", name.into())]);
         let [standard, repriorised] = COORDINATES.map(|name| of(name, "ess weights"));
-        let gains: Vec<f64> = repriorised
-            .iter()
-            .zip(&standard)
-            .map(|(a, b)| a / b)
-            .collect();
+        let gains = ratios(&repriorised, &standard);
         vec![Finding::new(
             "repriorised chains have more effective draws of weights",
-            !gains.is_empty() && gains.iter().all(|&gain| gain > 1.0),
+            every(&gains, |gain| gain > 1.0),
             format!("repriorised over standard: {}", listed(&gains)),
         )]
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            logarithmic: [true, true],
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "ess",
                 "Effective draws of weights, categorical likelihood",
                 "Higher is better.",
@@ -245,6 +212,7 @@ impl Experiment for Categorical {
                 ("ess weights", "effective draws per draw"),
                 &["coordinates"],
             )
-        }]
+            .logarithmic(true, true),
+        ]
     }
 }

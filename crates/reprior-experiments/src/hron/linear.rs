@@ -12,9 +12,9 @@ use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
 
-use super::{COORDINATES, NOISE, coordinates, langevin};
-use crate::chains::sample;
-use crate::experiment::{listed, results};
+use super::{COORDINATES, langevin};
+use crate::data::NOISE;
+use crate::findings::{every, listed, ratios, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Figure 2.
@@ -48,9 +48,8 @@ impl Experiment for Map {
             .collect();
         let network = Composition::fully_connected(1, &[], 1, Activation::Gelu);
         let model = Model::<f64>::new(network, NOISE, &x, y, &[], InputReduction::Off);
-        let model = Arc::new(model.map_err(Failure::failed)?);
-        let mut posterior = Posterior::new(Arc::clone(&model), Coordinates::Repriorised)
-            .map_err(Failure::failed)?;
+        let model = Arc::new(model?);
+        let mut posterior = Posterior::new(Arc::clone(&model), Coordinates::Repriorised)?;
         let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
         let (mut phis, mut thetas) = (Vec::new(), Vec::new());
         for draw in 0..cell.count("draws") {
@@ -58,7 +57,7 @@ impl Experiment for Map {
             let mut phi = vec![0.0; 2];
             stream.fill_normal(&mut phi);
             let record = recorder.record(&mut posterior, &phi, &mut stream);
-            thetas.push(record.map_err(Failure::failed)?.weights.clone());
+            thetas.push(record?.weights.clone());
             phis.push(phi);
         }
         bench.advance(0.5)?;
@@ -134,18 +133,14 @@ impl Experiment for Map {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            table: "draws",
-            is_scatter: true,
-            ..Figure::lines(
+        vec![Figure::lines(
                 "draws",
                 "Posterior draws",
                 "Standard weights lie on a thin streak, repriorised ones in a round cloud, which is easy to sample.",
                 ("slope", "first weight"),
                 ("intercept", "second weight"),
                 &["coordinates"],
-            )
-        }]
+            ).of("draws").scatter()]
     }
 }
 
@@ -184,15 +179,15 @@ impl Experiment for StepSizes {
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let rows: &[usize] = size.pick(&[16, 64, 256], &[16, 64, 256], &[16, 64, 256, 1024]);
-        let cell = |&rows: &usize| {
-            COORDINATES.map(|name| Cell::new().with("n", rows).with("coordinates", name))
-        };
-        rows.iter().flat_map(cell).collect()
+        let cells = Cell::new().each("n", rows).into_iter();
+        cells
+            .flat_map(|cell| cell.each("coordinates", &COORDINATES))
+            .collect()
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let images = bench.data.images("cifar10", cell.count("n"), 0)?;
-        let model = super::model(&images, &[], InputReduction::Off)?;
+        let images = bench.data.images("cifar10", cell.count("n"))?;
+        let model = images.model::<f32>(&[], &images.midpoints(20), InputReduction::Off)?;
         let schedule = Schedule {
             chains: 2,
             warmup: bench.size.pick(400, 1000, 1000),
@@ -200,10 +195,10 @@ impl Experiment for StepSizes {
             thin: 1,
             seed: 9,
         };
-        let mut plan = langevin(coordinates(cell.text("coordinates")), schedule);
+        let mut plan = langevin(cell, schedule);
         // a step that is nearly unstable: no Metropolis correction notices smaller ones in few dimensions
         plan.settings.target_acceptance = Some(0.7);
-        let sampled = sample(&model, &plan, bench)?;
+        let sampled = plan.sample(&model, bench)?;
         // largest eigenvalue of K = ΨΨᵀ
         let (n, d) = (images.rows(), images.columns());
         let scale = 1.0 / d as f64;
@@ -234,11 +229,7 @@ impl Experiment for StepSizes {
         let table = results(tables);
         let [standard, repriorised] =
             COORDINATES.map(|name| table.numbers("step size", &[("coordinates", name.into())]));
-        let gains: Vec<f64> = repriorised
-            .iter()
-            .zip(&standard)
-            .map(|(a, b)| a / b)
-            .collect();
+        let gains = ratios(&repriorised, &standard);
         let wanted = [("coordinates", "standard".into())];
         let roots = table.numbers("√n/σ", &wanted);
         let growth: Vec<f64> = gains
@@ -247,14 +238,11 @@ impl Experiment for StepSizes {
             .map(|(gain, root)| gain[1] / gain[0] * root[0] / root[1])
             .collect();
         let predicted = table.numbers("√(1 + s²/σ²)", &wanted);
-        let ratios: Vec<f64> = gains.iter().zip(&predicted).map(|(a, b)| a / b).collect();
+        let shares = ratios(&gains, &predicted);
         vec![
             Finding::new(
                 "steps may be longer the more data there are, as √n (within a factor of 1.5 from one n to the next)",
-                growth.len() > 1
-                    && growth
-                        .iter()
-                        .all(|growth| (1.0 / 1.5..1.5).contains(growth)),
+                growth.len() > 1 && every(&growth, |ratio| (1.0 / 1.5..1.5).contains(&ratio)),
                 format!(
                     "gains: {}; growth over that of √n: {}",
                     listed(&gains),
@@ -263,16 +251,15 @@ impl Experiment for StepSizes {
             ),
             Finding::new(
                 "the gain is of the order of √(1 + s²/σ²), where stability alone would have it: a third of it at least",
-                !ratios.is_empty() && ratios.iter().all(|ratio| (0.33..1.1).contains(ratio)),
-                format!("gains over it: {}", listed(&ratios)),
+                every(&shares, |share| (0.33..1.1).contains(&share)),
+                format!("gains over it: {}", listed(&shares)),
             ),
         ]
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            logarithmic: [true, true],
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "step-size",
                 "Tuned step size of Langevin steps on a linear model",
                 "In repriorised coordinates the step need not shrink as data come in.",
@@ -280,6 +267,7 @@ impl Experiment for StepSizes {
                 ("step size", "step size"),
                 &["coordinates"],
             )
-        }]
+            .logarithmic(true, true),
+        ]
     }
 }

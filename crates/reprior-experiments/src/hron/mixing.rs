@@ -3,9 +3,8 @@
 use reprior::chain::Schedule;
 use reprior::model::InputReduction;
 
-use super::{COORDINATES, coordinates, langevin, model};
-use crate::chains::sample;
-use crate::experiment::{listed, results};
+use super::{COORDINATES, langevin};
+use crate::findings::{ends, every, listed, ratios, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Steps between draws, as published.
@@ -35,30 +34,25 @@ impl Experiment for Mixing {
         let by_width = widths.iter().map(|&width| ("width", n, width));
         let by_rows = rows.iter().map(|&n| ("n", n, size.pick(64, 128, 512)));
         let cell = |(varied, n, width): (&'static str, usize, usize)| {
-            COORDINATES.map(|name| {
-                // as many of each: chains that stand still have a few effective draws whatever their length
-                let steps: u64 = size.pick(1500, 2000, 3_000_000);
-                Cell::new()
-                    .with("varied", varied)
-                    .with("n", n)
-                    .with("width", width)
-                    .with("coordinates", name)
-                    .with("steps", steps)
-            })
+            let cell = Cell::new().with("varied", varied).with("n", n);
+            let cells = cell.with("width", width).each("coordinates", &COORDINATES);
+            // as many steps of each: chains that stand still have a few effective draws whatever their length
+            let steps: u64 = size.pick(1500, 2000, 3_000_000);
+            cells.into_iter().map(move |cell| cell.with("steps", steps))
         };
         by_width.chain(by_rows).flat_map(cell).collect()
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let images = bench.data.images("cifar10", cell.count("n"), 0)?;
-        let width = cell.count("width");
+        let images = bench.data.images("cifar10", cell.count("n"))?;
+        let hidden = [cell.count("width"); 3];
         let reduction = bench.size.pick(
             InputReduction::Auto,
             InputReduction::Auto,
             InputReduction::Off,
         );
-        let model = model(&images, &[width; 3], reduction)?;
-        let steps = cell.count("steps") as u64;
+        let model = images.model::<f32>(&hidden, &images.midpoints(20), reduction)?;
+        let steps = cell.long("steps");
         let schedule = Schedule {
             chains: 2,
             warmup: bench.size.pick(500, steps / 4, 20_000),
@@ -66,17 +60,16 @@ impl Experiment for Mixing {
             thin: THIN,
             seed: 5,
         };
-        let mut plan = langevin(coordinates(cell.text("coordinates")), schedule);
+        let mut plan = langevin(cell, schedule);
         // of chains that start at the prior, standard ones would spend all of these steps on their way
         plan.settings.arrival = bench.size.pick(Some(60), Some(20), Some(0));
-        let sampled = sample(&model, &plan, bench)?;
+        let sampled = plan.sample(&model, bench)?;
         let weights = sampled.ess_per_draw(&sampled.weights);
         let predictions = sampled.ess_per_draw(&sampled.predictions);
-        let row = Row::new()
-            .with("varied", cell.text("varied"))
-            .with("coordinates", cell.text("coordinates"))
+        let row = cell
+            .choices(&["varied", "coordinates"])
             .with("n", images.rows())
-            .with("width", width)
+            .with("width", hidden[0])
             .with("step size", sampled.step_size)
             .with("acceptance", sampled.acceptance)
             .with("R-hat", sampled.rhat(&sampled.weights).mean)
@@ -84,10 +77,7 @@ impl Experiment for Mixing {
             .with("least", weights.min)
             .with("greatest", weights.max)
             .with("ess predictions", predictions.mean)
-            .with(
-                "steps per second",
-                sampled.transitions as f64 / sampled.seconds,
-            );
+            .with("steps per second", sampled.steps_per_second());
         Ok(vec![
             row.in_table(&format!("by-{}", cell.text("varied"))),
             row,
@@ -97,51 +87,38 @@ impl Experiment for Mixing {
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
         let of = |name: &str, varied: &str, column: &str| {
-            table.numbers(
-                column,
-                &[("coordinates", name.into()), ("varied", varied.into())],
-            )
+            let wanted = [("coordinates", name.into()), ("varied", varied.into())];
+            table.numbers(column, &wanted)
         };
-        let gains = |varied: &str| -> Vec<f64> {
+        let gains = |varied: &str| {
             let [standard, repriorised] = COORDINATES.map(|name| of(name, varied, "ess weights"));
-            repriorised
-                .iter()
-                .zip(&standard)
-                .map(|(a, b)| a / b)
-                .collect()
+            ratios(&repriorised, &standard)
         };
         let by_width = gains("width");
-        let ends = by_width.first().zip(by_width.last());
+        let ess = of("repriorised", "width", "ess weights");
+        let grows = |first: f64, last: f64| last > first;
         let mut findings = vec![
             Finding::new(
                 "repriorised chains have more effective draws of weights at every width",
-                !by_width.is_empty() && by_width.iter().all(|&gain| gain > 1.0),
+                every(&by_width, |gain| gain > 1.0),
                 format!("repriorised over standard: {}", listed(&by_width)),
             ),
             Finding::new(
                 "the gain grows with width",
-                ends.is_some_and(|(first, last)| last > first),
+                ends(&by_width, grows),
                 format!("repriorised over standard: {}", listed(&by_width)),
             ),
             Finding::new(
                 "repriorised chains mix the faster the wider the network",
-                {
-                    let ess = of("repriorised", "width", "ess weights");
-                    ess.first()
-                        .zip(ess.last())
-                        .is_some_and(|(first, last)| last > first)
-                },
-                format!(
-                    "effective draws per draw: {}",
-                    listed(&of("repriorised", "width", "ess weights"))
-                ),
+                ends(&ess, grows),
+                format!("effective draws per draw: {}", listed(&ess)),
             ),
         ];
         let by_rows = gains("n");
         if !by_rows.is_empty() {
             findings.push(Finding::new(
                 "repriorised chains have more effective draws at every n",
-                by_rows.iter().all(|&gain| gain > 1.0),
+                every(&by_rows, |gain| gain > 1.0),
                 format!("repriorised over standard: {}", listed(&by_rows)),
             ));
         }
@@ -149,20 +126,15 @@ impl Experiment for Mixing {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let figure = |name, table, title, x, y: (&'static str, &'static str)| Figure {
-            table,
-            logarithmic: [true, true],
-            ..Figure::lines(
-                name,
-                title,
-                "Higher is better; 1 is an independent draw every 25 steps.",
-                x,
-                y,
-                &["coordinates"],
-            )
+        let guide = "Higher is better; 1 is an independent draw every 25 steps.";
+        let figure = |name, table, title, x, y: (&'static str, &'static str)| {
+            Figure::lines(name, title, guide, x, y, &["coordinates"])
+                .of(table)
+                .logarithmic(true, true)
         };
         let (width, n) = (("width", "width"), ("n", "training images"));
         let ess = ("ess weights", "effective draws per draw");
+        let step_size = ("step size", "step size");
         vec![
             figure(
                 "ess-by-width",
@@ -174,13 +146,7 @@ impl Experiment for Mixing {
             figure("ess-by-n", "by-n", "Effective draws of weights", n, ess),
             Figure {
                 guide: "Higher is better: longer steps at the same acceptance.",
-                ..figure(
-                    "step-size",
-                    "by-width",
-                    "Tuned step size",
-                    width,
-                    ("step size", "step size"),
-                )
+                ..figure("step-size", "by-width", "Tuned step size", width, step_size)
             },
         ]
     }

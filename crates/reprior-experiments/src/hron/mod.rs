@@ -14,16 +14,12 @@ mod propositions;
 mod slices;
 mod steps;
 
-use std::sync::Arc;
-
 use reprior::chain::Schedule;
-use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, Regulariser};
+use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings};
 
 use crate::chains::ChainPlan;
-use crate::{Experiment, Failure, Images};
+use crate::{Cell, Experiment};
 
 pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &linear::Map,
@@ -40,8 +36,6 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &linear::StepSizes,
 ];
 
-/// σ.
-const NOISE: f64 = 0.1;
 /// Names of the coordinates that are compared.
 const COORDINATES: [&str; 2] = ["standard", "repriorised"];
 
@@ -49,30 +43,13 @@ fn coordinates(name: &str) -> Coordinates {
     name.parse().unwrap_or_default()
 }
 
-/// A fully connected network on images; `reduction` says whether chains live on all weights of the first layer.
-fn model(
-    images: &Images,
-    hidden: &[usize],
-    reduction: InputReduction,
-) -> Result<Arc<Model<f32>>, Failure> {
-    let network =
-        Composition::fully_connected(images.columns(), hidden, images.classes(), Activation::Gelu);
-    let (x, y) = (&images.inputs, images.targets.clone());
-    let model = Model::new(network, NOISE, x, y, &images.midpoints(20), reduction);
-    Ok(Arc::new(model.map_err(Failure::failed)?))
-}
-
-/// Langevin steps, tuned.
-fn langevin(coordinates: Coordinates, schedule: Schedule) -> ChainPlan {
-    ChainPlan {
-        settings: SamplerSettings {
-            method: Method::Langevin,
-            target_acceptance: Some(0.98),
-            arrival: Some(0),
-            ..SamplerSettings::default()
-        },
-        coordinates,
-        regulariser: Regulariser::Matched,
-        schedule,
-    }
+/// Langevin steps in the coordinates of a cell, tuned.
+fn langevin(cell: &Cell, schedule: Schedule) -> ChainPlan {
+    let settings = SamplerSettings {
+        method: Method::Langevin,
+        target_acceptance: Some(0.98),
+        arrival: Some(0),
+        ..SamplerSettings::default()
+    };
+    ChainPlan::new(settings, coordinates(cell.text("coordinates")), schedule)
 }

@@ -9,8 +9,8 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::InputReduction;
 use reprior::posterior::{Posterior, Target};
 
-use super::{COORDINATES, coordinates, model};
-use crate::experiment::{listed, results};
+use super::{COORDINATES, coordinates};
+use crate::findings::{every, listed, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 pub(super) struct Overhead;
@@ -47,11 +47,12 @@ impl Experiment for Overhead {
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let (n, width) = (cell.count("n"), cell.count("width"));
-        let images = bench.data.images("cifar10", n, 0)?;
-        let model = model(&images, &[width; 3], InputReduction::Off)?;
+        let images = bench.data.images("cifar10", n)?;
+        let test = images.midpoints(20);
+        let model = images.model::<f32>(&[width; 3], &test, InputReduction::Off)?;
         let targets = COORDINATES.map(|name| Posterior::new(Arc::clone(&model), coordinates(name)));
         let targets: Result<Vec<_>, _> = targets.into_iter().collect();
-        let mut targets = targets.map_err(Failure::failed)?;
+        let mut targets = targets?;
         let mut z = vec![0.0; targets[0].dim()];
         Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut z);
         let mut gradient = z.clone();
@@ -60,9 +61,7 @@ impl Experiment for Overhead {
         for round in 0..rounds {
             for (target, best) in targets.iter_mut().zip(&mut best) {
                 let start = Instant::now();
-                target
-                    .log_ratio_and_gradient(&z, &mut gradient)
-                    .map_err(Failure::failed)?;
+                target.log_ratio_and_gradient(&z, &mut gradient)?;
                 *best = best.min(start.elapsed().as_secs_f64());
             }
             bench.advance(f64::from(round) / f64::from(rounds))?;
@@ -82,15 +81,14 @@ impl Experiment for Overhead {
         let ratios = results(tables).numbers("ratio", &[]);
         vec![Finding::new(
             "a step costs at most half as much again",
-            !ratios.is_empty() && ratios.iter().all(|&ratio| ratio < 1.5),
+            every(&ratios, |ratio| ratio < 1.5),
             format!("ratios: {}", listed(&ratios)),
         )]
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            logarithmic: [true, false],
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "overhead",
                 "Time of a step, repriorised over standard",
                 "1 is no overhead; the paper found at most 1.5.",
@@ -98,6 +96,7 @@ impl Experiment for Overhead {
                 ("ratio", "time over that in standard coordinates"),
                 &["n"],
             )
-        }]
+            .logarithmic(true, false),
+        ]
     }
 }

@@ -2,12 +2,9 @@
 
 use reprior::compute::matrix;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
-use reprior::network::{Activation, Composition};
 
-use crate::experiment::{listed, results};
-use crate::width::{
-    PriorDraws, Problem, divergences_by_width, gradient_gaps_by_width, limit_of_divergence,
-};
+use crate::findings::{ends, listed, ratios, results};
+use crate::width::{PriorDraws, Problem, divergences, gradient_gaps, limit_of_divergence};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
 };
@@ -16,23 +13,28 @@ use crate::{
 const NOISE: f64 = 1.0;
 
 fn cells(widths: &[usize], draws: usize) -> Vec<Cell> {
-    widths
-        .iter()
-        .map(|&width| Cell::new().with("width", width).with("draws", draws))
-        .collect()
-}
-
-fn network(images: &Images, width: usize) -> Composition {
-    Composition::fully_connected(
-        images.columns(),
-        &[width],
-        images.classes(),
-        Activation::Gelu,
-    )
+    let cells = Cell::new().each("width", widths).into_iter();
+    cells.map(|cell| cell.with("draws", draws)).collect()
 }
 
 fn images(bench: &Bench<'_>) -> Result<Images, Failure> {
-    bench.data.images("cifar10", 16, 0)
+    bench.data.images("cifar10", 16)
+}
+
+/// The regression of the images.
+fn problem(images: &Images) -> Problem<'_> {
+    Problem {
+        inputs: &images.inputs,
+        targets: &images.targets,
+        noise: NOISE,
+    }
+}
+
+fn prior_draws(cell: &Cell) -> PriorDraws {
+    PriorDraws {
+        count: cell.count("draws"),
+        seed: 1,
+    }
 }
 
 /// Proposition 2.3.
@@ -61,32 +63,18 @@ impl Experiment for Divergence {
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let images = images(bench)?;
         let (width, n) = (cell.count("width"), images.rows());
-        let problem = Problem {
-            inputs: &images.inputs,
-            targets: &images.targets,
-            noise: NOISE,
-        };
-        let draws = PriorDraws {
-            count: cell.count("draws"),
-            seed: 1,
-        };
-        let found = divergences_by_width(|width| network(&images, width), &[width], problem, draws);
-        let found = found.map_err(Failure::failed)?[0].found;
-        let infinite = InfiniteNetwork::new(&network(&images, 1));
+        let model = problem(&images).model(images.network(&[width]))?;
+        let found = divergences(&model, prior_draws(cell), width)?;
         let columns = by_columns(&images.inputs, n);
-        let kernels = infinite.map_err(Failure::failed)?.kernels(
-            matrix(&columns, n, images.columns()),
-            Kinds::Nngp,
-            bench.threads,
-        );
-        let kernel = kernels.map_err(Failure::failed)?.nngp;
-        let limit = limit_of_divergence(&kernel, &images.targets, n, NOISE);
+        let x = matrix(&columns, n, images.columns());
+        let infinite = InfiniteNetwork::new(&images.network(&[1]))?;
+        let kernel = infinite.kernels(x, Kinds::Nngp, bench.threads)?.nngp;
+        let limit = limit_of_divergence(&kernel, &images.targets, n, NOISE)?;
         Ok(vec![
-            Row::new()
-                .with("width", width)
+            cell.choices(&["width"])
                 .with("standard", found.standard.value)
                 .with("its error", found.standard.standard_error)
-                .with("limit", limit.map_err(Failure::failed)?)
+                .with("limit", limit)
                 .with("repriorised", found.repriorised.value)
                 .with("error", found.repriorised.standard_error)
                 .with("effective draws", found.effective_draws),
@@ -97,20 +85,16 @@ impl Experiment for Divergence {
         let table = results(tables);
         let columns = ["standard", "limit", "repriorised"];
         let [standard, limit, repriorised] = columns.map(|column| table.numbers(column, &[]));
-        let ends = repriorised.first().zip(repriorised.last());
-        let gap = standard
-            .last()
-            .zip(limit.last())
-            .map_or(f64::NAN, |(a, b)| a / b);
+        let gaps = ratios(&standard, &limit);
         vec![
             Finding::new(
                 "the divergence of the repriorised posterior falls towards 0",
-                ends.is_some_and(|(first, last)| *last < 0.5 * first),
+                ends(&repriorised, |first, last| last < 0.5 * first),
                 format!("repriorised: {}", listed(&repriorised)),
             ),
             Finding::new(
                 "that of the standard one tends to a positive limit",
-                (gap - 1.0).abs() < 0.1,
+                gaps.last().is_some_and(|gap| (gap - 1.0).abs() < 0.1),
                 format!(
                     "standard: {}; limit {}",
                     listed(&standard),
@@ -121,10 +105,8 @@ impl Experiment for Divergence {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            error: Some("error"),
-            logarithmic: [true, true],
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "divergence",
                 "Divergence of the repriorised posterior from the prior",
                 "A straight fall is a power of the width; 0 is the prior itself.",
@@ -132,7 +114,9 @@ impl Experiment for Divergence {
                 ("repriorised", "KL divergence, nats"),
                 &[],
             )
-        }]
+            .errors("error")
+            .logarithmic(true, true),
+        ]
     }
 }
 
@@ -161,25 +145,14 @@ impl Experiment for Gradient {
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let images = images(bench)?;
-        let problem = Problem {
-            inputs: &images.inputs,
-            targets: &images.targets,
-            noise: NOISE,
-        };
-        let draws = PriorDraws {
-            count: cell.count("draws"),
-            seed: 1,
-        };
-        let widths = [cell.count("width")];
-        let found =
-            gradient_gaps_by_width(|width| network(&images, width), &widths, problem, draws);
-        let norm = found.map_err(Failure::failed)?[0].found.norm;
+        let width = cell.count("width");
+        let model = problem(&images).model(images.network(&[width]))?;
+        let norm = gradient_gaps(&model, prior_draws(cell), width)?.norm;
         Ok(vec![
-            Row::new()
-                .with("width", widths[0])
+            cell.choices(&["width"])
                 .with("gap", norm.value)
                 .with("error", norm.standard_error)
-                .with("gap·√width", norm.value * (widths[0] as f64).sqrt()),
+                .with("gap·√width", norm.value * (width as f64).sqrt()),
         ])
     }
 
@@ -196,10 +169,8 @@ impl Experiment for Gradient {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            error: Some("error"),
-            logarithmic: [true, true],
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "gradient-gap",
                 "Gradient of the repriorised log posterior less the prior's",
                 "A fall by half for every fourfold width is the rate −1/2.",
@@ -207,7 +178,9 @@ impl Experiment for Gradient {
                 ("gap", "mean norm"),
                 &[],
             )
-        }]
+            .errors("error")
+            .logarithmic(true, true),
+        ]
     }
 }
 

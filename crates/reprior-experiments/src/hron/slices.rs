@@ -4,18 +4,16 @@
 //! from that parabola: the spread of ℓ, the log density less the prior's, over t in [−3, 3].
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::chain::Schedule;
 use reprior::compute::kernels::norm_squared;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Projection, Recorder, Target};
-use reprior::sampler::SamplerSettings;
 
-use super::{COORDINATES, NOISE, coordinates};
-use crate::experiment::{listed, results};
+use super::{COORDINATES, coordinates};
+use crate::chains::ChainPlan;
+use crate::findings::{ends, every, listed, mean, mean_and_sd, ratios, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Points along a line.
@@ -41,31 +39,18 @@ impl Experiment for Slices {
             &[32, 128, 512, 2048],
             &[32, 128, 512, 2048, 8192],
         );
-        widths
-            .iter()
-            .map(|&width| Cell::new().with("width", width))
-            .collect()
+        Cell::new().each("width", widths)
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let images = bench
-            .data
-            .images("cifar10", bench.size.pick(32, 256, 256), 0)?;
+        let count = bench.size.pick(32, 256, 256);
+        let images = bench.data.images("cifar10", count)?;
         let width = cell.count("width");
-        let network = Composition::fully_connected(
-            images.columns(),
-            &[width],
-            images.classes(),
-            Activation::Gelu,
-        );
-        let (x, y) = (&images.inputs, images.targets.clone());
-        let model = Model::<f64>::new(network, NOISE, x, y, &[], InputReduction::Auto);
-        let model = Arc::new(model.map_err(Failure::failed)?);
+        let model = images.model::<f64>(&[width], &[], InputReduction::Auto)?;
         let (phi, theta) = stationary(&model, bench)?;
         let mut rows = Vec::new();
         for name in COORDINATES {
-            let mut target =
-                Posterior::new(Arc::clone(&model), coordinates(name)).map_err(Failure::failed)?;
+            let mut target = Posterior::new(Arc::clone(&model), coordinates(name))?;
             let centre = if name == "standard" { &theta } else { &phi };
             let lines = bench.size.pick(6, 10, 20);
             let mut spreads = Vec::new();
@@ -78,7 +63,7 @@ impl Experiment for Slices {
                     let t = -3.0 + 6.0 * point as f64 / (POINTS - 1) as f64;
                     let pairs = centre.iter().zip(&direction);
                     let z: Vec<f64> = pairs.map(|(z, v)| z + t * scale * v).collect();
-                    let ratio = target.log_ratio(&z).map_err(Failure::failed)?;
+                    let ratio = target.log_ratio(&z)?;
                     ratios.push(ratio);
                     if line < 3 {
                         rows.push(
@@ -92,17 +77,14 @@ impl Experiment for Slices {
                     }
                     bench.advance(line as f64 / lines as f64)?;
                 }
-                let mean = ratios.iter().sum::<f64>() / POINTS as f64;
-                let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
-                spreads.push((squares / POINTS as f64).sqrt());
+                spreads.push(mean_and_sd(&ratios).1);
             }
-            let mean = spreads.iter().sum::<f64>() / lines as f64;
             rows.insert(
                 0,
                 Row::new()
                     .with("width", width)
                     .with("coordinates", name)
-                    .with("departure from the prior", mean),
+                    .with("departure from the prior", mean(&spreads)),
             );
         }
         // centred at the middle of each line, so that lines can be laid over one another
@@ -132,24 +114,16 @@ impl Experiment for Slices {
         let table = results(tables);
         let [standard, repriorised] = COORDINATES
             .map(|name| table.numbers("departure from the prior", &[("coordinates", name.into())]));
-        let gains: Vec<f64> = standard
-            .iter()
-            .zip(&repriorised)
-            .map(|(a, b)| a / b)
-            .collect();
-        let falls = repriorised
-            .first()
-            .zip(repriorised.last())
-            .is_some_and(|(a, b)| b < a);
+        let gains = ratios(&standard, &repriorised);
         vec![
             Finding::new(
                 "slices of the repriorised posterior are nearer to the prior's parabola at every width",
-                !gains.is_empty() && gains.iter().all(|&gain| gain > 1.0),
+                every(&gains, |gain| gain > 1.0),
                 format!("departure, standard over repriorised: {}", listed(&gains)),
             ),
             Finding::new(
                 "and nearer the wider the network",
-                falls,
+                ends(&repriorised, |first, last| last < first),
                 format!(
                     "repriorised: {}; standard: {}",
                     listed(&repriorised),
@@ -161,64 +135,46 @@ impl Experiment for Slices {
 
     fn figures(&self) -> Vec<Figure> {
         vec![
-            Figure {
-                logarithmic: [true, true],
-                ..Figure::lines(
-                    "departure",
-                    "Departure of slices from the prior",
-                    "Lower is simpler: 0 would be the prior's own parabola.",
-                    ("width", "width"),
-                    ("departure from the prior", "spread of ℓ along a line"),
-                    &["coordinates"],
-                )
-            },
-            Figure {
-                table: "slices",
-                panel: Some("coordinates"),
-                ..Figure::lines(
-                    "slices",
-                    "Log posterior along lines",
-                    "Repriorised slices are all alike; standard ones are steep and uneven.",
-                    ("t", "distance from the draw"),
-                    ("centred", "log density, less that at the draw"),
-                    &["width", "line"],
-                )
-            },
+            Figure::lines(
+                "departure",
+                "Departure of slices from the prior",
+                "Lower is simpler: 0 would be the prior's own parabola.",
+                ("width", "width"),
+                ("departure from the prior", "spread of ℓ along a line"),
+                &["coordinates"],
+            )
+            .logarithmic(true, true),
+            Figure::lines(
+                "slices",
+                "Log posterior along lines",
+                "Repriorised slices are all alike; standard ones are steep and uneven.",
+                ("t", "distance from the draw"),
+                ("centred", "log density, less that at the draw"),
+                &["width", "line"],
+            )
+            .of("slices")
+            .panels("coordinates"),
         ]
     }
 }
 
 /// A draw of the posterior in repriorised and in standard coordinates.
 fn stationary(model: &Arc<Model<f64>>, bench: &Bench<'_>) -> Result<(Vec<f64>, Vec<f64>), Failure> {
-    let schedule = Schedule {
+    let plan = ChainPlan::marginal(Schedule {
         chains: 1,
         warmup: bench.size.pick(60, 15, 15),
         draws: 1,
         thin: 1,
         seed: 3,
-    };
-    let target =
-        Posterior::new(Arc::clone(model), Coordinates::Marginal).map_err(Failure::failed)?;
-    let chain = Chain::start(0, schedule, &SamplerSettings::default(), target);
-    let walks = vec![(chain.map_err(Failure::failed)?, Collect::default())];
-    let control = Control {
-        threads: 1,
-        checkpoint_every: Duration::from_secs(3600),
-        stop: bench.stop,
-    };
-    let (mut walks, outcome) = run(walks, control, &|_| {});
-    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
-        return Err(Failure::Stopped);
-    }
-    let mut phi = walks.swap_remove(0).1.positions.swap_remove(0);
+    });
+    let mut phi = plan.positions(model, bench)?.swap_remove(0);
     let inner = phi.len();
     phi.resize(inner + model.architecture.readout_parameters(), 0.0);
     let mut stream = Stream::new(4, 0, Purpose::Recording, 0);
     stream.fill_normal(&mut phi[inner..]);
-    let mut posterior =
-        Posterior::new(Arc::clone(model), Coordinates::Repriorised).map_err(Failure::failed)?;
+    let mut posterior = Posterior::new(Arc::clone(model), Coordinates::Repriorised)?;
     let mut recorder = Recorder::new(Arc::clone(model), Projection::new(model, 0, 0));
     let record = recorder.record(&mut posterior, &phi, &mut stream);
-    let theta = record.map_err(Failure::failed)?.weights.clone();
+    let theta = record?.weights.clone();
     Ok((phi, theta))
 }

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use reprior::chain::Schedule;
 use reprior::model::{InputReduction, Model};
-use reprior::network::layer::Shape;
 use reprior::network::named::{Named, Scaling};
 use reprior::network::{Activation, LayerScale};
 use reprior::posterior::Regulariser;
 
-use super::{COORDINATES, NOISE, coordinates, langevin, model};
-use crate::chains::{ChainPlan, Sampled, sample};
-use crate::experiment::{listed, results};
+use super::{COORDINATES, langevin};
+use crate::data::{NOISE, shape};
+use crate::findings::{listed, results};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
     Value,
@@ -52,13 +51,14 @@ impl Experiment for FullyConnected {
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let images = bench.data.images("cifar10", cell.count("n"), 0)?;
+        let images = bench.data.images("cifar10", cell.count("n"))?;
         let reduction = bench.size.pick(
             InputReduction::Auto,
             InputReduction::Auto,
             InputReduction::Off,
         );
-        let model = model(&images, &[cell.count("width"); 3], reduction)?;
+        let hidden = [cell.count("width"); 3];
+        let model = images.model(&hidden, &images.midpoints(20), reduction)?;
         by_steps(cell, &model, Regulariser::Matched, bench)
     }
 
@@ -99,7 +99,7 @@ impl Experiment for Residual {
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let images = bench.data.images("cifar10", cell.count("n"), 0)?;
+        let images = bench.data.images("cifar10", cell.count("n"))?;
         let model = residual(&images, bench.size.pick(8, 8, 20), cell.count("width"))?;
         by_steps(cell, &model, LAMBDA, bench)
     }
@@ -114,16 +114,11 @@ impl Experiment for Residual {
 }
 
 fn cells(rows: &[usize], width: usize, steps: u64) -> Vec<Cell> {
-    let cell = |&n: &usize| {
-        COORDINATES.map(|name| {
-            Cell::new()
-                .with("n", n)
-                .with("width", width)
-                .with("coordinates", name)
-                .with("steps", steps)
-        })
-    };
-    rows.iter().flat_map(cell).collect()
+    let cells = Cell::new().each("n", rows).into_iter();
+    cells
+        .flat_map(|cell| cell.with("width", width).each("coordinates", &COORDINATES))
+        .map(|cell| cell.with("steps", steps))
+        .collect()
 }
 
 /// σ_w² = 2.2, σ_b = 0 within, as published.
@@ -137,15 +132,13 @@ fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32
         weight: 2.2_f64.sqrt(),
         bias: 0.0,
     };
-    let (shape, classes) = (Shape::from(images.shape()), images.classes());
-    let network = named
-        .network(shape, classes, Activation::Gelu, scale)
-        .map_err(Failure::failed)?;
+    let (shape, classes) = (shape(&images.train), images.classes());
+    let network = named.network(shape, classes, Activation::Gelu, scale)?;
     let test = images.midpoints(10);
     let [x, test] = [&images.inputs, &test].map(|inputs| images.by_pixels(inputs));
     let y = images.targets.clone();
     let model = Model::new(network, NOISE, &x, y, &test, InputReduction::Auto);
-    Ok(Arc::new(model.map_err(Failure::failed)?))
+    Ok(Arc::new(model?))
 }
 
 /// Three chains, looked at after each tenth of their steps.
@@ -155,7 +148,7 @@ fn by_steps(
     regulariser: Regulariser,
     bench: &Bench<'_>,
 ) -> Result<Vec<Row>, Failure> {
-    let steps = cell.count("steps") as u64;
+    let steps = cell.long("steps");
     let thin = bench.size.pick(5, 25, 100);
     let schedule = Schedule {
         chains: 3,
@@ -164,18 +157,16 @@ fn by_steps(
         thin,
         seed: 6,
     };
-    let plan = ChainPlan {
-        regulariser,
-        ..langevin(coordinates(cell.text("coordinates")), schedule)
-    };
-    let sampled: Sampled = sample(model, &plan, bench)?;
+    let mut plan = langevin(cell, schedule);
+    plan.posterior.regulariser = regulariser;
+    let sampled = plan.sample(model, bench)?;
     let length = sampled.length();
     let row = |tenth: usize| {
         let end = length * tenth / 10;
         let rhat = sampled.rhat_squared(&sampled.predictions, end);
         let weights = sampled.rhat_squared(&sampled.weights, end);
-        let mut row = Row::new()
-            .with("coordinates", cell.text("coordinates"))
+        let mut row = cell
+            .choices(&["coordinates"])
             .with("n", model.rows())
             .with("step", end as u64 * thin)
             .with("R̂² − 1, predictions", rhat.mean - 1.0)
@@ -204,12 +195,7 @@ fn findings(tables: &[Table], largest: f64) -> Vec<Finding> {
             continue;
         }
         let last = |name: &str, column: &str| {
-            let wanted = [("coordinates", name.into()), ("n", n.clone())];
-            table
-                .numbers(column, &wanted)
-                .last()
-                .copied()
-                .unwrap_or(f64::NAN)
+            table.last(column, &[("coordinates", name.into()), ("n", n.clone())])
         };
         let rhat = COORDINATES.map(|name| last(name, "R̂² − 1, predictions"));
         let ess = COORDINATES.map(|name| last(name, "ess weights"));
@@ -236,10 +222,8 @@ fn findings(tables: &[Table], largest: f64) -> Vec<Finding> {
 }
 
 fn figures() -> Vec<Figure> {
-    vec![Figure {
-        panel: Some("n"),
-        logarithmic: [false, true],
-        ..Figure::lines(
+    vec![
+        Figure::lines(
             "rhat",
             "R̂² − 1 of predictions against steps",
             "Lower is better: at 0 chains cannot be told apart.",
@@ -247,5 +231,7 @@ fn figures() -> Vec<Figure> {
             ("R̂² − 1, predictions", "R̂² − 1, mean over predictions"),
             &["coordinates"],
         )
-    }]
+        .panels("n")
+        .logarithmic(false, true),
+    ]
 }

@@ -19,8 +19,9 @@ use reprior::stochastic::preconditioner::{
 };
 use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize};
 
-use crate::experiment::results;
+use crate::findings::results;
 use crate::pictures::{Pictures, Scores};
+use crate::training::update;
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
 };
@@ -84,7 +85,7 @@ fn settings(cell: &Cell, rows: usize) -> LangevinSettings {
             StepSize::Constant
         } else {
             StepSize::Halving {
-                every: cell.count("halve every") as u64,
+                every: cell.long("halve every"),
             }
         },
         batch: cell.count("batch").min(rows),
@@ -92,7 +93,7 @@ fn settings(cell: &Cell, rows: usize) -> LangevinSettings {
         decay: Default::default(),
         labels: Default::default(),
         priors: vec![Prior::Gaussian { weights, biases }],
-        seed: cell.count("seed") as u64,
+        seed: cell.long("seed"),
         chain: 0,
         temperature: if is_baseline { 0.0 } else { 1.0 },
         dropout: if cell.text("method") == "dropout" {
@@ -154,37 +155,31 @@ impl Experiment for Table1 {
         drop(split);
         let network =
             Composition::fully_connected(columns, &[hidden; 2], classes, Activation::Relu)
-                .in_standard_parametrisation()
-                .map_err(Failure::failed)?;
+                .in_standard_parametrisation()?;
         let settings = settings(cell, train.rows);
         let threads = train.threads(bench);
-        let objective = Objective::new(&network, train.minibatches(classes), threads)
-            .map_err(Failure::failed)?;
+        let objective = Objective::new(&network, train.minibatches(classes), threads)?;
         let mut stream = Stream::new(settings.seed, 0, Purpose::Initial, 0);
         let start: Vec<f32> = objective.layout().draw_by_fan_in(1.0, &mut stream);
         let mut mean = PosteriorMean::new(Averaging::Forgetting, start.len());
         let method = cell.text("method");
-        let mut chain = Langevin::new(objective, preconditioner(method)?, settings, start)
-            .map_err(Failure::failed)?;
+        let mut chain = Langevin::new(objective, preconditioner(method)?, settings, start)?;
         let ensemble = |of: &Pictures| {
             let (likelihood, pixels) = (Arc::new(Categorical), Arc::clone(&of.pixels));
             Ensemble::new(&network, likelihood, pixels, threads).map_err(Failure::failed)
         };
         let mut ensembles = [ensemble(&scored)?, ensemble(&test)?];
-        let updates = cell.count("epochs") as u64 * chain.updates_per_epoch();
-        let (from, every) = (cell.count("from") as u64, cell.count("every") as u64);
-        for update in 1..=updates {
-            chain.update().map_err(Failure::failed)?;
-            mean.add(&chain.state().position);
+        let updates = cell.long("epochs") * chain.updates_per_epoch();
+        let (from, every) = (cell.long("from"), cell.long("every"));
+        let advance = |done| bench.advance(done);
+        update(&mut chain, updates, advance, |update, position| {
+            mean.add(position);
             if !is_baseline(method) && update >= from && (update - from).is_multiple_of(every) {
-                for ensemble in &mut ensembles {
-                    ensemble.add(&chain.state().position);
-                }
+                ensembles
+                    .iter_mut()
+                    .for_each(|ensemble| ensemble.add(position));
             }
-            if update % 20 == 0 {
-                bench.advance(update as f64 / updates as f64)?;
-            }
-        }
+        })?;
         let position = chain.state().position.clone();
         let mut rows = Vec::new();
         let predictors: &[&str] = if is_baseline(method) {
@@ -193,9 +188,8 @@ impl Experiment for Table1 {
             &["ensemble", "posterior mean", "last position"]
         };
         for &predictor in predictors {
-            let mut row = Row::new()
-                .with("method", method)
-                .with("seed", cell.count("seed"))
+            let mut row = cell
+                .choices(&["method", "seed"])
                 .with("predictor", predictor);
             let published = published(method, predictor).filter(|_| bench.data.path.is_some());
             let sides = ["train", "test"].into_iter().zip([&scored, &test]);
@@ -226,8 +220,7 @@ impl Experiment for Table1 {
         let table = results(tables);
         let mean = |method: &str, predictor: &str, column: &str| {
             let wanted = [("method", method.into()), ("predictor", predictor.into())];
-            let values = table.numbers(column, &wanted);
-            values.iter().sum::<f64>() / values.len() as f64
+            table.mean(column, &wanted)
         };
         let test = |method: &str, predictor: &str| {
             ["test nll", "test accuracy"].map(|column| mean(method, predictor, column))
@@ -269,15 +262,16 @@ impl Experiment for Table1 {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let mut figure = Figure::lines(
-            "scores",
-            "Test rows: NLL and accuracy",
-            "Left and up is better",
-            ("test nll", "test NLL"),
-            ("test accuracy", "test accuracy"),
-            &["method", "predictor"],
-        );
-        figure.is_scatter = true;
-        vec![figure]
+        vec![
+            Figure::lines(
+                "scores",
+                "Test rows: NLL and accuracy",
+                "Left and up is better",
+                ("test nll", "test NLL"),
+                ("test accuracy", "test accuracy"),
+                &["method", "predictor"],
+            )
+            .scatter(),
+        ]
     }
 }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::chain::Schedule;
 use reprior::compute::kernels::matrix_mut;
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::model::design::{TestDesign, whole_weights};
@@ -18,8 +18,9 @@ use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::SamplerSettings;
 
 use super::published::PublishedPotential;
-use super::{METHODS, images, model, settings};
-use crate::experiment::{listed, results, rises};
+use super::{METHODS, images, settings};
+use crate::chains::ChainPlan;
+use crate::findings::{listed, mean, results, rises};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
 };
@@ -47,68 +48,51 @@ impl Experiment for Acceptance {
             &[512, 1024, 2048, 4096, 8192],
         );
         let draws = size.pick(8_usize, 8, 64);
-        let published: &[&str] = if as_published { &[PUBLISHED] } else { &[] };
-        let cell = |&width: &usize| {
-            METHODS.iter().chain(published).map(move |&method| {
-                Cell::new()
-                    .with("width", width)
-                    .with("method", method)
-                    .with("draws", draws)
-            })
-        };
-        widths.iter().flat_map(cell).collect()
+        let mut methods = METHODS.to_vec();
+        methods.extend(as_published.then_some(PUBLISHED));
+        let cells = Cell::new().each("width", widths).into_iter();
+        cells
+            .flat_map(|cell| cell.each("method", &methods))
+            .map(|cell| cell.with("draws", draws))
+            .collect()
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let images = images(bench)?;
-        let width = cell.count("width");
-        let reduced = model(&images, width, InputReduction::Auto)?;
-        let draws = stationary(&reduced, cell.count("draws"), bench)?;
-        let method = cell.text("method");
+        let (hidden, test) = ([cell.count("width")], images.midpoints(20));
+        let model = |reduction| images.model::<f32>(&hidden, &test, reduction);
+        let reduced = model(InputReduction::Auto)?;
+        let mut starts = stationary(&reduced, cell.long("draws"), bench)?;
+        let (method, steps) = match cell.text("method") {
+            "langevin" => ("langevin", bench.size.pick(20, 4, 100)),
+            PUBLISHED => ("pcnl", bench.size.pick(20, 25, 200)),
+            other => (other, bench.size.pick(20, 25, 200)),
+        };
+        let mut whole = Arc::clone(&reduced);
+        if method == "langevin" {
+            whole = model(InputReduction::Off)?;
+            let lift = whole_weights(&reduced.architecture, &reduced.design, &images.inputs);
+            for (index, start) in starts.iter_mut().enumerate() {
+                *start = lifted(start, lift.as_ref(), &reduced, index);
+            }
+        }
+        let target = || -> Result<Box<dyn Target<Real = f32>>, Failure> {
+            let model = Arc::clone(&whole);
+            Ok(match cell.text("method") {
+                PUBLISHED => Box::new(PublishedPotential::new(model)),
+                _ => Box::new(Posterior::new(model, Coordinates::Repriorised)?),
+            })
+        };
         let mut rows = Vec::new();
         for beta in [0.2, 0.1, 0.01] {
-            let rates = match method {
-                "langevin" => {
-                    let whole = model(&images, width, InputReduction::Off)?;
-                    let lift =
-                        whole_weights(&reduced.architecture, &reduced.design, &images.inputs);
-                    let start =
-                        |index: usize| lifted(&draws[index], lift.as_ref(), &reduced, index);
-                    let steps = bench.size.pick(20, 4, 100);
-                    from_each(
-                        &whole,
-                        false,
-                        &settings(method, beta),
-                        draws.len(),
-                        &start,
-                        steps,
-                        bench,
-                    )?
-                }
-                _ => {
-                    let start = |index: usize| draws[index].clone();
-                    let is_published = method == PUBLISHED;
-                    let settings = settings(if is_published { "pcnl" } else { method }, beta);
-                    let steps = bench.size.pick(20, 25, 200);
-                    from_each(
-                        &reduced,
-                        is_published,
-                        &settings,
-                        draws.len(),
-                        &start,
-                        steps,
-                        bench,
-                    )?
-                }
-            };
-            let n = rates.len() as f64;
-            let mean = rates.iter().sum::<f64>() / n;
+            let rates = rates(&target, &settings(method, beta), &starts, steps, bench)?;
+            let (n, mean) = (rates.len() as f64, mean(&rates));
             let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (n - 1.0);
             rows.push(
                 Row::new()
-                    .with("method", method)
+                    .with("method", cell.text("method"))
                     .with("beta", beta)
-                    .with("width", width)
+                    .with("width", hidden[0])
                     .with("acceptance", mean)
                     .with("standard error", (variance / n).sqrt()),
             );
@@ -161,11 +145,8 @@ impl Experiment for Acceptance {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            error: Some("standard error"),
-            panel: Some("beta"),
-            logarithmic: [true, false],
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "acceptance",
                 "Acceptance rate against width",
                 "Higher is better: lines that rise keep their step size as the network widens.",
@@ -173,39 +154,26 @@ impl Experiment for Acceptance {
                 ("acceptance", "acceptance rate"),
                 &["method"],
             )
-        }]
+            .errors("standard error")
+            .panels("beta")
+            .logarithmic(true, false),
+        ]
     }
 }
 
 /// Draws of the inner weights in reduced coordinates, each with a φ_out ~ N(0, I).
 fn stationary(
     model: &Arc<Model<f32>>,
-    draws: usize,
+    draws: u64,
     bench: &Bench<'_>,
 ) -> Result<Vec<Vec<f32>>, Failure> {
-    let schedule = Schedule {
+    let plan = ChainPlan::marginal(Schedule {
         chains: 2,
         warmup: bench.size.pick(40, 8, 20),
-        draws: draws as u64 / 2,
+        draws: draws / 2,
         thin: bench.size.pick(5, 1, 1),
         seed: 31,
-    };
-    let start = |index| {
-        let target =
-            Posterior::new(Arc::clone(model), Coordinates::Marginal).map_err(Failure::failed)?;
-        let chain = Chain::start(index, schedule, &SamplerSettings::default(), target);
-        Ok((chain.map_err(Failure::failed)?, Collect::default()))
-    };
-    let control = Control {
-        threads: bench.threads,
-        checkpoint_every: std::time::Duration::from_secs(3600),
-        stop: bench.stop,
-    };
-    let walks = (0..2).map(start).collect::<Result<Vec<_>, Failure>>()?;
-    let (chains, outcome) = run(walks, control, &|_| {});
-    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
-        return Err(Failure::Stopped);
-    }
+    });
     let readout = model.architecture.readout_parameters();
     let with_readout = |(index, mut z): (usize, Vec<f32>)| {
         let mut phi = vec![0.0; readout];
@@ -213,9 +181,7 @@ fn stationary(
         z.extend(phi);
         z
     };
-    let positions = chains
-        .into_iter()
-        .flat_map(|(_, collected)| collected.positions);
+    let positions = plan.positions(model, bench)?.into_iter();
     Ok(positions.enumerate().map(with_readout).collect())
 }
 
@@ -246,43 +212,29 @@ fn lifted(
     weights
 }
 
-/// Mean acceptance rates of so many steps from each of `count` draws.
-fn from_each(
-    model: &Arc<Model<f32>>,
-    is_published: bool,
+/// Mean acceptance rates of so many steps from each of `starts`.
+fn rates(
+    target: &(dyn Fn() -> Result<Box<dyn Target<Real = f32>>, Failure> + Sync),
     settings: &SamplerSettings,
-    count: usize,
-    start: &(dyn Fn(usize) -> Vec<f32> + Sync),
-    steps: usize,
+    starts: &[Vec<f32>],
+    steps: u64,
     bench: &Bench<'_>,
 ) -> Result<Vec<f64>, Failure> {
-    let of_draw = |target: &mut dyn Target<Real = f32>, index: usize| -> Result<f64, Failure> {
-        let mut sampler = settings.sampler();
-        let mut state = sampler
-            .init(target, start(index))
-            .map_err(Failure::failed)?;
-        let mut sum = 0.0;
-        for step in 0..steps {
-            let mut stream = Stream::new(34, index as u64, Purpose::Transition, step as u64);
-            let info = sampler
-                .step(target, &mut state, &mut stream)
-                .map_err(Failure::failed)?;
-            sum += info.acceptance_rate;
-            bench.advance(index as f64 / count as f64)?;
-        }
-        Ok(sum / steps as f64)
-    };
     let half = |first: usize| -> Result<Vec<f64>, Failure> {
-        let model = Arc::clone(model);
-        let mut target: Box<dyn Target<Real = f32>> = if is_published {
-            Box::new(PublishedPotential::new(model))
-        } else {
-            Box::new(Posterior::new(model, Coordinates::Repriorised).map_err(Failure::failed)?)
+        let mut target = target()?;
+        let rate = |index: usize| -> Result<f64, Failure> {
+            let mut sampler = settings.sampler();
+            let mut state = sampler.init(&mut *target, starts[index].clone())?;
+            let mut sum = 0.0;
+            for step in 0..steps {
+                let mut stream = Stream::new(34, index as u64, Purpose::Transition, step);
+                let info = sampler.step(&mut *target, &mut state, &mut stream)?;
+                sum += info.acceptance_rate;
+                bench.advance(index as f64 / starts.len() as f64)?;
+            }
+            Ok(sum / steps as f64)
         };
-        (first..count)
-            .step_by(2)
-            .map(|index| of_draw(&mut *target, index))
-            .collect()
+        (first..starts.len()).step_by(2).map(rate).collect()
     };
     if bench.threads == 1 {
         return Ok([half(0)?, half(1)?].concat());
@@ -290,10 +242,11 @@ fn from_each(
     let [even, odd] = std::thread::scope(|scope| {
         let other = scope.spawn(|| half(1));
         let own = half(0);
-        let other = other
-            .join()
-            .unwrap_or_else(|_| Err(Failure::failed("a thread failed")));
-        [own, other]
+        let other = other.join();
+        [
+            own,
+            other.unwrap_or_else(|_| Err(Failure::failed("a thread failed"))),
+        ]
     });
     Ok([even?, odd?].concat())
 }

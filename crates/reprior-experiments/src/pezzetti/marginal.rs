@@ -5,14 +5,16 @@
 
 use reprior::chain::Schedule;
 use reprior::model::InputReduction;
-use reprior::posterior::{Coordinates, Regulariser};
+use reprior::posterior::Coordinates;
 
-use super::{images, model, settings};
-use crate::chains::{ChainPlan, sample};
-use crate::experiment::results;
+use super::{images, settings};
+use crate::chains::ChainPlan;
+use crate::findings::{every, listed, ratios, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 pub(super) struct Marginal;
+
+const SCHEMES: [&str; 2] = ["joint", "marginal-conditional"];
 
 impl Experiment for Marginal {
     fn about(&self) -> About {
@@ -29,73 +31,53 @@ impl Experiment for Marginal {
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let widths: &[usize] = size.pick(&[256], &[128, 512, 1024], &[512, 1024, 2048, 4096]);
         let steps: u64 = size.pick(4000, 4000, 100_000);
-        let cell = |&width: &usize| {
-            ["joint", "marginal-conditional"].map(|scheme| {
-                Cell::new()
-                    .with("width", width)
-                    .with("scheme", scheme)
-                    .with("steps", steps)
-            })
-        };
-        widths.iter().flat_map(cell).collect()
+        let cells = Cell::new().each("width", widths).into_iter();
+        cells
+            .flat_map(|cell| cell.each("scheme", &SCHEMES))
+            .map(|cell| cell.with("steps", steps))
+            .collect()
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let beta = bench.size.pick(0.2, 0.1, 0.1);
         let images = images(bench)?;
-        let model = model(&images, cell.count("width"), InputReduction::Auto)?;
+        let (hidden, test) = ([cell.count("width")], images.midpoints(20));
+        let model = images.model::<f32>(&hidden, &test, InputReduction::Auto)?;
         let mut settings = settings("pcn", beta);
         settings.arrival = Some(40);
-        let plan = ChainPlan {
-            settings,
-            coordinates: match cell.text("scheme") {
-                "joint" => Coordinates::Repriorised,
-                _ => Coordinates::Marginal,
-            },
-            regulariser: Regulariser::Matched,
-            schedule: Schedule {
-                chains: 2,
-                warmup: 80,
-                draws: cell.count("steps") as u64 / 5,
-                thin: 5,
-                seed: 6,
-            },
+        let coordinates = match cell.text("scheme") {
+            "joint" => Coordinates::Repriorised,
+            _ => Coordinates::Marginal,
         };
-        let sampled = sample(&model, &plan, bench)?;
-        let per_step =
-            |directions: &[Vec<f64>]| sampled.ess(directions).mean / sampled.transitions as f64;
+        let schedule = Schedule {
+            chains: 2,
+            warmup: 80,
+            draws: cell.long("steps") / 5,
+            thin: 5,
+            seed: 6,
+        };
+        let plan = ChainPlan::new(settings, coordinates, schedule);
+        let sampled = plan.sample(&model, bench)?;
+        let per_step = |directions| sampled.ess_per_step(directions);
         Ok(vec![
-            Row::new()
-                .with("scheme", cell.text("scheme"))
-                .with("width", cell.count("width"))
+            cell.choices(&["scheme", "width"])
                 .with("beta", beta)
                 .with("acceptance", sampled.acceptance)
                 .with("readout ess per step", per_step(&sampled.readout))
                 .with("weights ess per step", per_step(&sampled.weights))
                 .with("predictions ess per step", per_step(&sampled.predictions))
-                .with(
-                    "steps per second",
-                    sampled.transitions as f64 / sampled.seconds,
-                ),
+                .with("steps per second", sampled.steps_per_second()),
         ])
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
         let of = |scheme: &str, column: &str| table.numbers(column, &[("scheme", scheme.into())]);
-        let schemes = ["joint", "marginal-conditional"];
-        let [joint, marginal] = schemes.map(|scheme| of(scheme, "acceptance"));
-        let gap = joint
-            .iter()
-            .zip(&marginal)
-            .map(|(a, b)| (a - b).abs())
-            .fold(0.0, f64::max);
-        let [readout_joint, readout] = schemes.map(|scheme| of(scheme, "readout ess per step"));
-        let gains: Vec<f64> = readout
-            .iter()
-            .zip(&readout_joint)
-            .map(|(a, b)| a / b)
-            .collect();
+        let [joint, marginal] = SCHEMES.map(|scheme| of(scheme, "acceptance"));
+        let pairs = joint.iter().zip(&marginal);
+        let gap = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let [joint, marginal] = SCHEMES.map(|scheme| of(scheme, "readout ess per step"));
+        let gains = ratios(&marginal, &joint);
         vec![
             Finding::new(
                 "both schemes accept alike",
@@ -104,19 +86,18 @@ impl Experiment for Marginal {
             ),
             Finding::new(
                 "drawing the readout afresh gives more effective draws of it",
-                !gains.is_empty() && gains.iter().all(|&gain| gain > 1.5),
+                every(&gains, |gain| gain > 1.5),
                 format!(
                     "effective draws of the readout against joint pCN: {} times",
-                    crate::experiment::listed(&gains)
+                    listed(&gains)
                 ),
             ),
         ]
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            logarithmic: [true, true],
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "readout-ess",
                 "Effective draws of the readout per step",
                 "Higher is better; both schemes sample the same posterior.",
@@ -124,6 +105,7 @@ impl Experiment for Marginal {
                 ("readout ess per step", "effective draws per step"),
                 &["scheme"],
             )
-        }]
+            .logarithmic(true, true),
+        ]
     }
 }

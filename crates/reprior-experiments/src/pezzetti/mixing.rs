@@ -2,11 +2,12 @@
 
 use reprior::chain::Schedule;
 use reprior::model::InputReduction;
-use reprior::posterior::{Coordinates, Regulariser};
+use reprior::posterior::Coordinates;
 
-use super::{METHODS, images, model, settings};
-use crate::chains::{ChainPlan, Sampled, principal_components, sample};
-use crate::experiment::{listed, results, rises};
+use super::{METHODS, images, settings};
+use crate::chains::ChainPlan;
+use crate::findings::{ends, listed, results, rises};
+use crate::sampled::{Sampled, principal_components};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Transitions between draws, as published.
@@ -14,52 +15,33 @@ const THIN: u64 = 25;
 
 /// A cell of every method, width and β.
 fn cells(widths: &[usize], betas: &[f64], length: [u64; 2]) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for &width in widths {
-        for &beta in betas {
-            for method in METHODS {
-                cells.push(
-                    Cell::new()
-                        .with("width", width)
-                        .with("beta", beta)
-                        .with("method", method)
-                        .with("warm-up", length[0])
-                        .with("steps", length[1]),
-                );
-            }
-        }
-    }
+    let cells = Cell::new().each("width", widths).into_iter();
     cells
+        .flat_map(|cell| cell.each("beta", betas))
+        .flat_map(|cell| cell.each("method", &METHODS))
+        .map(|cell| cell.with("warm-up", length[0]).with("steps", length[1]))
+        .collect()
 }
 
 /// Runs a cell's chains: from a draw of the prior, or after `arrival` transitions of hmc-infinite.
 fn chains(cell: &Cell, bench: &Bench<'_>, chains: usize, arrival: u64) -> Result<Sampled, Failure> {
     let images = images(bench)?;
-    let model = model(&images, cell.count("width"), InputReduction::Off)?;
+    let (hidden, test) = ([cell.count("width")], images.midpoints(20));
+    let model = images.model::<f32>(&hidden, &test, InputReduction::Off)?;
     let mut settings = settings(cell.text("method"), cell.number("beta"));
     settings.arrival = Some(arrival);
-    let plan = ChainPlan {
-        settings,
-        coordinates: Coordinates::Repriorised,
-        regulariser: Regulariser::Matched,
-        schedule: Schedule {
-            chains,
-            warmup: cell.count("warm-up") as u64,
-            draws: cell.count("steps") as u64 / THIN,
-            thin: THIN,
-            seed: 4,
-        },
+    let schedule = Schedule {
+        chains,
+        warmup: cell.long("warm-up"),
+        draws: cell.long("steps") / THIN,
+        thin: THIN,
+        seed: 4,
     };
-    sample(&model, &plan, bench)
+    ChainPlan::new(settings, Coordinates::Repriorised, schedule).sample(&model, bench)
 }
 
-/// A cell's choices as the beginning of a row.
-fn begin(cell: &Cell, table: &str) -> Row {
-    Row::of(table)
-        .with("method", cell.text("method"))
-        .with("beta", cell.number("beta"))
-        .with("width", cell.count("width"))
-}
+/// A cell's choices that rows begin with.
+const CHOICES: &[&str] = &["method", "beta", "width"];
 
 /// Figure 2.
 pub(super) struct EffectiveSamples;
@@ -94,19 +76,17 @@ impl Experiment for EffectiveSamples {
         let predictions = sampled.ess_per_draw(&sampled.predictions);
         let (r, beta) = (THIN as f64 / 2.0, cell.number("beta"));
         let memory = (1.0 - beta * beta).powf(r);
-        let row = begin(cell, Row::RESULTS)
+        let row = cell
+            .choices(CHOICES)
             .with("acceptance", sampled.acceptance)
             .with("R-hat", sampled.rhat(&sampled.weights).mean)
             .with("ess weights", weights.mean)
             .with("least", weights.min)
             .with("greatest", weights.max)
             .with("ess predictions", predictions.mean);
-        let ceiling = (1.0 - memory) / (1.0 + memory);
-        let is_crank_nicolson = cell.text("method") == "pcn";
-        Ok(vec![if is_crank_nicolson {
-            row.with("wide limit", ceiling)
-        } else {
-            row
+        Ok(vec![match cell.text("method") {
+            "pcn" => row.with("wide limit", (1.0 - memory) / (1.0 + memory)),
+            _ => row,
         }])
     }
 
@@ -170,17 +150,11 @@ impl Experiment for EffectiveSamples {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let figure = |name, column: (&'static str, &'static str), title| Figure {
-            panel: Some("beta"),
-            logarithmic: [true, true],
-            ..Figure::lines(
-                name,
-                title,
-                "Higher is better; 1 is an independent draw every 25 steps.",
-                ("width", "width"),
-                column,
-                &["method"],
-            )
+        let guide = "Higher is better; 1 is an independent draw every 25 steps.";
+        let figure = |name, column: (&'static str, &'static str), title| {
+            Figure::lines(name, title, guide, ("width", "width"), column, &["method"])
+                .panels("beta")
+                .logarithmic(true, true)
         };
         vec![
             figure(
@@ -230,7 +204,7 @@ impl Experiment for ShrinkFactors {
             let rhat = sampled.over(&sampled.predictions, end / 2..end, |draws| {
                 draws.potential_scale_reduction()
             });
-            begin(cell, Row::RESULTS)
+            cell.choices(CHOICES)
                 .with("steps", end as u64 * THIN)
                 .with("R-hat", rhat.mean)
                 .with("largest", rhat.max)
@@ -241,12 +215,10 @@ impl Experiment for ShrinkFactors {
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
         let last = |method: &str, width: &crate::Value| {
-            let wanted = [("method", method.into()), ("width", width.clone())];
-            table
-                .numbers("R-hat", &wanted)
-                .last()
-                .copied()
-                .unwrap_or(f64::NAN)
+            table.last(
+                "R-hat",
+                &[("method", method.into()), ("width", width.clone())],
+            )
         };
         let widths = table.distinct("width");
         let (Some(narrow), Some(wide)) = (widths.first(), widths.last()) else {
@@ -272,9 +244,8 @@ impl Experiment for ShrinkFactors {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            panel: Some("width"),
-            ..Figure::lines(
+        vec![
+            Figure::lines(
                 "rhat",
                 "R-hat against steps",
                 "1 means that chains cannot be told apart; below 1.2 was the paper's bar.",
@@ -282,7 +253,8 @@ impl Experiment for ShrinkFactors {
                 ("R-hat", "R-hat, mean over predictions"),
                 &["method"],
             )
-        }]
+            .panels("width"),
+        ]
     }
 }
 
@@ -322,7 +294,7 @@ impl Experiment for Traces {
                 .mean
         });
         rows.push(
-            begin(cell, Row::RESULTS)
+            cell.choices(CHOICES)
                 .with("acceptance", sampled.acceptance)
                 .with("R-hat of 1st", first)
                 .with("R-hat of 2nd", second),
@@ -331,7 +303,8 @@ impl Experiment for Traces {
             for draw in 0..length {
                 let index = chain * length + draw;
                 rows.push(
-                    begin(cell, "traces")
+                    cell.choices(CHOICES)
+                        .in_table("traces")
                         .with(
                             "panel",
                             format!("{} {}", cell.text("method"), cell.count("width")),
@@ -350,10 +323,9 @@ impl Experiment for Traces {
         let table = results(tables);
         let rhat = |method: &str| table.numbers("R-hat of 1st", &[("method", method.into())]);
         let [pcn, pcnl, langevin] = METHODS.map(rhat);
-        let ends = pcn.first().zip(pcn.last());
         vec![Finding::new(
             "chains of pCN share one range the sooner the wider the network",
-            ends.is_some_and(|(first, last)| *last < 1.5 && last < first),
+            ends(&pcn, |first, last| last < 1.5 && last < first),
             format!(
                 "R-hat of the first component by width: pcn {}; pcnl {}; langevin {}",
                 listed(&pcn),
@@ -364,17 +336,13 @@ impl Experiment for Traces {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure {
-            table: "traces",
-            panel: Some("panel"),
-            ..Figure::lines(
+        vec![Figure::lines(
                 "trace",
                 "First principal component",
                 "Chains that mix cross one another again and again; lines that keep apart have not found the posterior.",
                 ("step", "step"),
                 ("1st component", "first principal component"),
                 &["chain"],
-            )
-        }]
+            ).of("traces").panels("panel")]
     }
 }

@@ -10,10 +10,6 @@ mod marginal;
 mod mixing;
 mod published;
 
-use std::sync::Arc;
-
-use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Composition};
 use reprior::sampler::{Method, SamplerSettings};
 
 use crate::{Bench, Experiment, Failure, Images};
@@ -26,36 +22,14 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &marginal::Marginal,
 ];
 
-/// σ.
-const NOISE: f64 = 0.1;
 /// The damping of the authors' Langevin steps.
 const DAMPING: f64 = 0.01;
 /// Methods by name.
 const METHODS: [&str; 3] = ["pcn", "pcnl", "langevin"];
 
-/// Training images n.
-fn rows(bench: &Bench<'_>) -> usize {
-    bench.size.pick(32, 256, 256)
-}
-
 fn images(bench: &Bench<'_>) -> Result<Images, Failure> {
-    bench.data.images("cifar10", rows(bench), 0)
-}
-
-fn model(
-    images: &Images,
-    width: usize,
-    reduction: InputReduction,
-) -> Result<Arc<Model<f32>>, Failure> {
-    let network = Composition::fully_connected(
-        images.columns(),
-        &[width],
-        images.classes(),
-        Activation::Gelu,
-    );
-    let (x, y) = (&images.inputs, images.targets.clone());
-    let model = Model::new(network, NOISE, x, y, &images.midpoints(20), reduction);
-    Ok(Arc::new(model.map_err(Failure::failed)?))
+    let count = bench.size.pick(32, 256, 256);
+    bench.data.images("cifar10", count)
 }
 
 fn settings(method: &str, beta: f64) -> SamplerSettings {

@@ -2,16 +2,15 @@
 //! the limit of small steps if the steps are Heun's, which converge to the Brownian motion on the manifold (Stratonovich's integral);
 //! the published algorithm's are Euler's, which converge to another process: its outputs at the training inputs drift.
 
-use reprior::compute::kernels::MatrixMut;
-use reprior::compute::{Purpose, Stream, matrix};
-use reprior::laplace::FisherInformation;
-use reprior::laplace::diffusion::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
-};
-use reprior::model::likelihood::Gaussian;
-use reprior::network::{Activation, Composition, Executor};
+use std::sync::Arc;
 
-use crate::experiment::results;
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::model::likelihood::Gaussian;
+use reprior::network::{Activation, Composition};
+
+use crate::findings::results;
+use crate::trained::{CurvatureRows, TrainedNetwork};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
 };
@@ -62,28 +61,19 @@ impl Experiment for Kernel {
             values
         };
         let network = Composition::fully_connected(2, &[WIDTH], 1, Activation::Tanh);
-        let mut executor = Executor::<f64>::new(&network).map_err(Failure::failed)?;
-        let weights = normals(executor.parameters(), 1);
+        let weights = normals(network.parameters(), 1);
+        let likelihood = Arc::new(Gaussian);
+        let mut network = TrainedNetwork::new(&network, weights, likelihood, vec![0.4], PRECISION)?;
         let [train, new] = [2, 3].map(|index| normals(2 * ROWS, index));
-        let outputs = |executor: &mut Executor<f64>, weights: &[f64], x: &[f64]| {
-            let mut f = vec![0.0; ROWS];
-            let out = MatrixMut::from_row_major_slice_mut(&mut f, ROWS, 1);
-            executor.outputs(weights, matrix(x, ROWS, 2), out);
-            f
-        };
-        let before = [&train, &new].map(|x| outputs(&mut executor, &weights, x));
-        let curvature = FisherInformation {
-            likelihood: &Gaussian,
-            scales: &[0.4],
-        };
-        let data = DiffusionData {
-            inputs: matrix(&train, ROWS, 2),
-            curvature: &curvature,
+        let [train, new] = [&train, &new].map(|x| matrix(x, ROWS, 2));
+        let rows = CurvatureRows {
+            inputs: train,
+            targets: &[],
             scale: 1.0,
         };
         let settings = Diffusion {
             kind: DiffusionKind::Kernel,
-            steps: cell.count("steps") as u64,
+            steps: cell.long("steps"),
             precision: PRECISION,
             integrator: match cell.text("integrator") {
                 "Heun" => Integrator::Heun,
@@ -91,29 +81,28 @@ impl Experiment for Kernel {
             },
             decomposition: Decomposition::Exact(1e-10),
         };
-        let (paths, seed) = (cell.count("paths") as u64, cell.count("seed") as u64);
-        let mut change = [0.0; 2];
-        for chain in 0..paths {
-            let mut path = DiffusionPath::new(settings, &weights, seed, chain);
-            path.run(&mut executor, data).map_err(Failure::failed)?;
-            for (at, x) in [&train, &new].into_iter().enumerate() {
-                let f = outputs(&mut executor, path.position(), x);
-                let squares = f.iter().zip(&before[at]).map(|(a, b)| (a - b).powi(2));
-                change[at] += squares.sum::<f64>() / (paths * ROWS as u64) as f64;
+        let (paths, seed) = (cell.long("paths"), cell.long("seed"));
+        let advance = |done| bench.advance(done);
+        let paths = network.diffusions(rows, settings, seed, paths, advance)?;
+        let mut draws = vec![network.mode.clone()];
+        draws.extend(paths.iter().map(|path| path.position().to_vec()));
+        let mut found = Vec::new();
+        for (name, x) in [("training inputs", train), ("others", new)] {
+            let mut all: Vec<Vec<f64>> = Vec::new();
+            network.predict(&draws, false, x, |f| {
+                all.push(f.to_vec());
+                Ok(())
+            })?;
+            let (before, after) = (&all[0], &all[1..]);
+            let mut change = 0.0;
+            for f in after {
+                let squares = f.iter().zip(before).map(|(a, b)| (a - b).powi(2));
+                change += squares.sum::<f64>() / (after.len() * ROWS) as f64;
             }
-            bench.advance((chain + 1) as f64 / paths as f64)?;
+            let row = cell.choices(&["integrator", "steps"]);
+            found.push(row.with("inputs", name).with("squared change", change));
         }
-        let integrator = cell.text("integrator");
-        let rows = ["training inputs", "others"].into_iter().zip(change);
-        Ok(rows
-            .map(|(inputs, change)| {
-                Row::new()
-                    .with("integrator", integrator)
-                    .with("steps", cell.count("steps"))
-                    .with("inputs", inputs)
-                    .with("squared change", change)
-            })
-            .collect())
+        Ok(found)
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
@@ -164,15 +153,16 @@ impl Experiment for Kernel {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let mut figure = Figure::lines(
-            "change",
-            "Squared change of outputs along the kernel",
-            "The theorem says that it tends to 0 at the training inputs",
-            ("steps", "steps T"),
-            ("squared change", "mean squared change"),
-            &["integrator", "inputs"],
-        );
-        figure.logarithmic = [true, true];
-        vec![figure]
+        vec![
+            Figure::lines(
+                "change",
+                "Squared change of outputs along the kernel",
+                "The theorem says that it tends to 0 at the training inputs",
+                ("steps", "steps T"),
+                ("squared change", "mean squared change"),
+                &["integrator", "inputs"],
+            )
+            .logarithmic(true, true),
+        ]
     }
 }

@@ -4,37 +4,30 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use reprior::compute::{Purpose, Stream};
 use reprior::model::dataset::Dataset;
-use reprior::network::layer::Shape;
 use reprior::network::named::Named;
-use reprior::network::{Activation, Composition, LayerScale, ParameterLayout};
+use reprior::network::{Activation, Composition, LayerScale};
 use reprior::stochastic::preconditioner::Identity;
 use reprior::stochastic::swag::Swag;
-use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize};
+use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, StepSize};
 
-use crate::pictures::{Pictures, shape};
+use super::methods::METHODS;
+use crate::data::shape;
+use crate::pictures::Pictures;
+use crate::training::{Training, update};
 use crate::{Bench, Cell, Failure, Row, Size};
 
-/// Updates between two looks at whether to stop.
-const LOOK: u64 = 20;
-
 /// A trained network with its data.
-pub struct Trained {
+pub struct LeNet {
     /// What was trained.
     pub network: Composition,
-    /// Of the images.
-    pub shape: Shape,
-    /// How many.
-    pub classes: usize,
     /// ŵ.
     pub mode: Vec<f32>,
     /// What it was trained on.
     pub train: Pictures,
     /// All test records as they came.
     pub test: Dataset,
-    /// As for the mode.
-    settings: LangevinSettings,
+    training: Training,
 }
 
 /// The settings of a network and its approximations, to begin cells with: of `rank` eigenpairs of the curvature of `curvature rows`
@@ -61,14 +54,37 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
         .with("draws", of(20, 20, 20))
 }
 
+/// A cell for each data set that a table has at a size, each seed and each method.
+pub fn table_cells(size: Size) -> Vec<Cell> {
+    let cell = |data: &'static str| {
+        let seeds = 0..size.pick(1, 1, 3);
+        seeds.flat_map(move |seed| settings(size, data, seed).each("method", &METHODS))
+    };
+    table_data(size).into_iter().flat_map(cell).collect()
+}
+
+/// The data sets that a table has at a size.
+pub fn table_data(size: Size) -> Vec<&'static str> {
+    size.pick(vec!["mnist"], vec!["mnist"], vec!["mnist", "fashion-mnist"])
+}
+
+/// The beginning of a row: data, seed and method.
+pub fn begin(cell: &Cell, bench: &Bench<'_>) -> Row {
+    let data = bench.data.shown(cell.text("data"));
+    Row::new()
+        .with("data", data)
+        .with("seed", cell.count("seed"))
+        .with("method", cell.text("method"))
+}
+
 /// The last network that was trained, with what it was trained with: cells that follow one another share it.
-static LAST: Mutex<Option<(String, Arc<Trained>)>> = Mutex::new(None);
+static LAST: Mutex<Option<(String, Arc<LeNet>)>> = Mutex::new(None);
 
 /// The network of a cell.
 ///
 /// # Errors
 /// Data that are not there, images too small for LeNet, a training that leaves the range of numbers.
-pub fn trained(cell: &Cell, bench: &Bench<'_>) -> Result<Arc<Trained>, Failure> {
+pub fn trained(cell: &Cell, bench: &Bench<'_>) -> Result<Arc<LeNet>, Failure> {
     let values = ["seed", "train", "epochs", "alpha"].map(|name| cell.number(name));
     let data = bench.data.shown(cell.text("data"));
     let key = format!("{:?} {data} {values:?}", bench.data.path);
@@ -81,106 +97,35 @@ pub fn trained(cell: &Cell, bench: &Bench<'_>) -> Result<Arc<Trained>, Failure> 
     Ok(found)
 }
 
-fn train(cell: &Cell, bench: &Bench<'_>) -> Result<Trained, Failure> {
+fn train(cell: &Cell, bench: &Bench<'_>) -> Result<LeNet, Failure> {
     let split = bench.data.split(cell.text("data"))?;
-    let rows = split.train.rows.min(cell.count("train"));
     let (shape, classes) = (shape(&split.train), split.train.targets.outputs());
-    let train = Pictures::new(&split.train).first(rows);
+    let train = Pictures::new(&split.train).first(cell.count("train"));
     let named: Named = "lenet".parse().map_err(Failure::Failed)?;
     let network = named
-        .network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)
-        .and_then(|network| network.in_standard_parametrisation())
-        .map_err(Failure::failed)?;
-    let fit = Fit {
-        seed: cell.count("seed") as u64,
+        .network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)?
+        .in_standard_parametrisation()?;
+    let training = Training {
+        seed: cell.long("seed"),
         step_size: 0.001,
         batch: 128,
         epochs: cell.count("epochs"),
         precision: cell.number("alpha"),
     };
-    let settings = fit.settings(rows);
-    let mode = fit.mode(&network, &train, classes, bench)?;
-    Ok(Trained {
-        mode,
+    let data = train.minibatches(classes);
+    let mode = training.mode(&network, data, train.threads(bench), |done| {
+        bench.advance(0.8 * done)
+    })?;
+    Ok(LeNet {
         network,
-        shape,
-        classes,
+        mode,
         train,
         test: split.test,
-        settings,
+        training,
     })
 }
 
-/// How a mode is found.
-pub struct Fit {
-    /// Of the start and the minibatches.
-    pub seed: u64,
-    /// Adam's, down half a cosine.
-    pub step_size: f64,
-    /// Rows of a minibatch.
-    pub batch: usize,
-    /// Passes over the rows.
-    pub epochs: usize,
-    /// α, of a Gaussian prior on weights and biases.
-    pub precision: f64,
-}
-
-impl Fit {
-    fn settings(&self, rows: usize) -> LangevinSettings {
-        let batch = self.batch.min(rows).max(1);
-        let variance = 1.0 / self.precision;
-        LangevinSettings {
-            step_size: self.step_size,
-            schedule: StepSize::Cyclical {
-                length: (self.epochs * rows.div_ceil(batch)) as u64,
-                exploration: 0.0,
-            },
-            batch,
-            dynamics: Dynamics::ADAM,
-            decay: Default::default(),
-            labels: Default::default(),
-            priors: vec![Prior::Gaussian {
-                weights: variance,
-                biases: variance,
-            }],
-            seed: self.seed,
-            chain: 0,
-            temperature: 0.0,
-            dropout: 0.0,
-        }
-    }
-
-    /// The mode of a network for pictures.
-    ///
-    /// # Errors
-    /// A training that leaves the range of numbers; being stopped.
-    pub fn mode(
-        &self,
-        network: &Composition,
-        pictures: &Pictures,
-        classes: usize,
-        bench: &Bench<'_>,
-    ) -> Result<Vec<f32>, Failure> {
-        let settings = self.settings(pictures.rows);
-        let updates = self.epochs as u64 * pictures.rows.div_ceil(settings.batch) as u64;
-        let data = pictures.minibatches(classes);
-        let threads = pictures.threads(bench);
-        let objective = Objective::new(network, data, threads).map_err(Failure::failed)?;
-        let mut stream = Stream::new(self.seed, 0, Purpose::Initial, 0);
-        let start = ParameterLayout::new(network).draw_by_fan_in::<f32>(1.0, &mut stream);
-        let mut chain = Langevin::new(objective, Box::new(Identity), settings, start)
-            .map_err(Failure::failed)?;
-        for update in 0..updates {
-            chain.update().map_err(Failure::failed)?;
-            if update % LOOK == 0 {
-                bench.advance(0.8 * update as f64 / updates as f64)?;
-            }
-        }
-        Ok(chain.state().position.clone())
-    }
-}
-
-impl Trained {
+impl LeNet {
     /// Stochastic weight averaging, Gaussian: as many more epochs of SGD with momentum 0.9 as there are positions, a position after
     /// each.
     ///
@@ -191,24 +136,24 @@ impl Trained {
             step_size: 0.01,
             schedule: StepSize::Constant,
             dynamics: Dynamics::Hamiltonian { friction: 0.1 },
-            ..self.settings.clone()
+            ..self.training.settings(self.train.rows)
         };
-        let data = self.train.minibatches(self.classes);
-        let threads = self.train.threads(bench);
-        let objective = Objective::new(&self.network, data, threads).map_err(Failure::failed)?;
-        let mut chain = Langevin::new(objective, Box::new(Identity), settings, self.mode.clone())
-            .map_err(Failure::failed)?;
+        let data = self.train.minibatches(self.network.outputs);
+        let objective = Objective::new(&self.network, data, self.train.threads(bench))?;
+        let mut chain = Langevin::new(objective, Box::new(Identity), settings, self.mode.clone())?;
         let mut swag = Swag::new(self.mode.len(), positions as usize);
         let epoch = chain.updates_per_epoch();
-        for update in 1..=positions * epoch {
-            chain.update().map_err(Failure::failed)?;
-            if update % LOOK == 0 {
-                bench.advance(0.8 * update as f64 / (positions * epoch) as f64)?;
-            }
-            if update % epoch == 0 {
-                swag.add(&chain.state().position);
-            }
-        }
+        let advance = |done| bench.advance(0.8 * done);
+        update(
+            &mut chain,
+            positions * epoch,
+            advance,
+            |update, position| {
+                if update.is_multiple_of(epoch) {
+                    swag.add(position);
+                }
+            },
+        )?;
         Ok(swag)
     }
 }

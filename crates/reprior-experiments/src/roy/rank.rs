@@ -5,7 +5,7 @@
 //! precision hardly any eigenvalue is zero, however few the images. Those above 1e-6 of the largest are counted too.
 
 use super::small::{Small, THRESHOLD, cells};
-use crate::experiment::{listed, results, rises};
+use crate::findings::{listed, results, rises};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
 };
@@ -37,7 +37,7 @@ impl Experiment for Rank {
         let (rank, not_zero) = (above(cell.number("alpha")), above(THRESHOLD * largest));
         let laplace = small.laplace(cell)?;
         let ends = small.diffusion(cell, bench)?;
-        let mode = vec![small.mode.clone()];
+        let mode = small.mode();
         let methods = [
             ("map", small.scores(&mode, false)?),
             ("sampled", small.scores(&laplace, false)?),
@@ -46,9 +46,7 @@ impl Experiment for Rank {
         ];
         Ok(methods
             .map(|(method, scores)| {
-                Row::new()
-                    .with("per class", cell.count("per class"))
-                    .with("seed", cell.count("seed"))
+                cell.choices(&["per class", "seed"])
                     .with("rank", rank)
                     .with("not zero", not_zero)
                     .with("weights", values.len())
@@ -65,8 +63,7 @@ impl Experiment for Rank {
         let means = |method: &str, column: &str| -> Vec<f64> {
             let of = |number: &Value| {
                 let wanted = [("per class", number.clone()), ("method", method.into())];
-                let values = table.numbers(column, &wanted);
-                values.iter().sum::<f64>() / values.len() as f64
+                table.mean(column, &wanted)
             };
             numbers.iter().map(of).collect()
         };
@@ -107,15 +104,16 @@ impl Experiment for Rank {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let mut figure = Figure::lines(
-            "accuracy",
-            "Fit of the training images",
-            "The more directions have curvature, the less sampled Laplace underfits",
-            ("rank", "eigenvalues of the Gauss-Newton matrix above α"),
-            ("train accuracy", "training accuracy"),
-            &["method"],
-        );
-        figure.is_scatter = true;
-        vec![figure]
+        vec![
+            Figure::lines(
+                "accuracy",
+                "Fit of the training images",
+                "The more directions have curvature, the less sampled Laplace underfits",
+                ("rank", "eigenvalues of the Gauss-Newton matrix above α"),
+                ("train accuracy", "training accuracy"),
+                &["method"],
+            )
+            .scatter(),
+        ]
     }
 }

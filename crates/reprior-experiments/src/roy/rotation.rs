@@ -4,13 +4,12 @@
 //! Of CIFAR-10 their network is residual with batch normalisation that is trained; ours there is frozen, and LeNet stands in. The
 //! experiment of CIFAR-10 is named `roy2024-fig9` all the same; their Figure 9 is another one.
 
-use super::lenet::{settings, trained};
+use super::lenet::{begin, settings, trained};
 use super::methods::{Fitted, METHODS};
-use crate::experiment::results;
-use crate::pictures::{Pictures, Scores, shape};
-use crate::{
-    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
-};
+use crate::data::shape;
+use crate::findings::{named, results};
+use crate::pictures::{Pictures, Scores};
+use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// A figure of one data set.
 pub struct Rotation {
@@ -95,19 +94,12 @@ impl Experiment for Rotation {
             turned.inputs = part.inputs.rotated([height, width, channels], angle);
             let pictures = Pictures::new(&turned);
             let probabilities = fitted.predict(&pictures, bench)?;
-            let scores = Scores::new(&probabilities, &pictures.labels, trained.classes)?;
-            let method = cell.text("method");
-            let row = Row::new()
-                .with("data", bench.data.shown(self.data))
-                .with("seed", cell.count("seed"))
-                .with("method", method)
-                .with("angle", angle);
-            let is_published =
-                self.data == "mnist" && method == "diffusion" && bench.data.path.is_some();
-            let theirs = if is_published {
-                published(angle)
-            } else {
-                f64::NAN
+            let scores = Scores::new(&probabilities, &pictures.labels, trained.network.outputs)?;
+            let row = begin(cell, bench).with("angle", angle);
+            let is_published = self.data == "mnist" && cell.text("method") == "diffusion";
+            let theirs = match is_published && bench.data.path.is_some() {
+                true => published(angle),
+                false => f64::NAN,
             };
             found.push(scores.onto(row).with("published accuracy", theirs));
         }
@@ -118,17 +110,11 @@ impl Experiment for Rotation {
         let table = results(tables);
         let mean = |method: &str, column: &str, angle: f64| {
             let wanted = [("method", method.into()), ("angle", angle.into())];
-            let values = table.numbers(column, &wanted);
-            values.iter().sum::<f64>() / values.len() as f64
+            table.mean(column, &wanted)
         };
         let words = |column: &str, angle: f64, methods: &[&str]| {
-            let each = methods
-                .iter()
-                .map(|name| format!("{name} {}", Value::from(mean(name, column, angle))));
-            format!(
-                "{column} at {angle}°: {}",
-                each.collect::<Vec<_>>().join(", ")
-            )
+            let each = methods.iter().map(|name| (name, mean(name, column, angle)));
+            format!("{column} at {angle}°: {}", named(each))
         };
         let small = [0.0, 15.0];
         let is_best = |angle: f64| {
@@ -136,13 +122,10 @@ impl Experiment for Rotation {
             own < mean("sampled", "nll", angle) && own < mean("linearised", "nll", angle)
         };
         let says = small.map(|angle| words("nll", angle, &["diffusion", "linearised", "sampled"]));
-        let accuracy = ANGLES.map(|angle| mean("diffusion", "accuracy", angle));
-        let mode = ANGLES.map(|angle| mean("map", "accuracy", angle));
-        let furthest = accuracy
-            .iter()
-            .zip(&mode)
-            .map(|(own, mode)| (own - mode).abs())
-            .fold(0.0, f64::max);
+        let [accuracy, mode] =
+            ["diffusion", "map"].map(|name| ANGLES.map(|angle| mean(name, "accuracy", angle)));
+        let pairs = accuracy.iter().zip(&mode);
+        let furthest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         vec![
             Finding::new(
                 "sampled Laplace underfits without any rotation: less than half of the mode's accuracy",
@@ -164,7 +147,7 @@ impl Experiment for Rotation {
             Finding::new(
                 "at every angle the diffusion is as accurate as the mode, to within 0.03",
                 furthest < 0.03,
-                format!("furthest {}", Value::from(furthest)),
+                named([("furthest", furthest)]),
             ),
         ]
     }

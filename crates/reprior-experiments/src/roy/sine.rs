@@ -4,12 +4,10 @@
 //! y = sin(5x + 1) + N(0, 0.01²), 50 points x ~ U(0, 1), 1-10-10-1 with tanh, α = 10. Their code leaves the noise's precision out of the
 //! curvature; here it is in.
 
-use super::toy::{cells, outputs, spread};
-use crate::experiment::results;
+use super::toy::{cells, of, outputs};
+use crate::findings::{mean, mean_and_sd, named, results};
 use crate::toys::Toy;
-use crate::{
-    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
-};
+use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Figure 2.
 pub struct Sine;
@@ -36,39 +34,37 @@ impl Experiment for Sine {
             &Row::new()
                 .with("seed", 0_usize)
                 .with("updates", size.pick(10_000_usize, 20_000, 40_000))
-                .with("draws", size.pick(10_usize, 50, 50))
-                .with("steps", size.pick(50_usize, 200, 1000)),
+                .with("draws", size.pick(10_usize, 50, 50)),
+            size.pick(50, 200, 1000),
         )
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let toy = Toy::sine(cell.count("seed") as u64, cell.count("updates") as u64)?;
+        let mut toy = Toy::sine(cell.long("seed"), cell.count("updates"))?;
         bench.advance(0.0)?;
         let rows = toy.inputs.len();
         let grid = (0..GRID).map(|at| -1.0 + 3.0 * at as f64 / (GRID - 1) as f64);
         let mut points = toy.inputs.clone();
         points.extend(grid);
-        let all = outputs(&toy, cell, &points, bench)?;
+        let all = outputs(&mut toy, cell, &points, bench)?;
         let error = |f: &Vec<f64>| {
             let pairs = f.iter().zip(&toy.targets);
             pairs.map(|(f, y)| (f - y).powi(2)).sum::<f64>() / rows as f64
         };
         let (mode, draws) = (&all[0], &all[1..]);
-        let at = |point: usize| spread(draws.iter().map(move |f| f[point]));
+        let at = |point: usize| {
+            let values: Vec<f64> = draws.iter().map(|f| f[point]).collect();
+            mean_and_sd(&values)
+        };
+        let errors: Vec<f64> = draws.iter().map(error).collect();
         let root = |from: usize, to: usize, is_counted: &dyn Fn(f64) -> bool| {
             let counted = (from..to).filter(|&point| is_counted(points[point]));
             let squares: Vec<f64> = counted.map(|point| at(point).1.powi(2)).collect();
-            (squares.iter().sum::<f64>() / squares.len() as f64).sqrt()
-        };
-        let [method, part] = ["method", "part"].map(|name| cell.text(name).to_owned());
-        let named = |row: Row| {
-            row.with("method", method.clone())
-                .with("part", part.clone())
+            mean(&squares).sqrt()
         };
         let mut found = vec![
-            named(Row::new())
-                .with("steps", cell.count("steps"))
-                .with("error", spread(draws.iter().map(error)).0)
+            cell.choices(&["method", "part", "steps"])
+                .with("error", mean(&errors))
                 .with("error of the mode", error(mode))
                 .with("sd at data", root(0, rows, &|_| true))
                 .with(
@@ -76,10 +72,11 @@ impl Experiment for Sine {
                     root(rows, rows + GRID, &|x| !(0.0..=1.0).contains(&x)),
                 ),
         ];
-        let panel = format!("{method}, {part}");
+        let chosen = cell.choices(&["method", "part"]).in_table("grid");
+        let panel = format!("{}, {}", cell.text("method"), cell.text("part"));
         for (point, &x) in points.iter().enumerate().skip(rows) {
             let (mean, sd) = at(point);
-            let row = named(Row::of("grid")).with("x", x);
+            let row = chosen.clone().with("x", x);
             found.push(row.with("mean", mean).with("sd", sd));
         }
         for (index, f) in draws.iter().take(SHOWN).enumerate() {
@@ -93,15 +90,7 @@ impl Experiment for Sine {
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
-        let of = |method: &str, part: &str, column: &str| {
-            table.number(column, &[("method", method.into()), ("part", part.into())])
-        };
-        let words = |values: &[(&str, f64)]| {
-            let each = values
-                .iter()
-                .map(|(name, value)| format!("{name} {}", Value::from(*value)));
-            each.collect::<Vec<_>>().join(", ")
-        };
+        let of = |method, part, column| of(table, method, part, column);
         let mode = of("sampled", "all", "error of the mode");
         let sampled = of("sampled", "all", "error");
         let along = of("sampled", "kernel", "error");
@@ -114,58 +103,59 @@ impl Experiment for Sine {
             Finding::new(
                 "sampled Laplace underfits: its error at the data is over fifty times the mode's",
                 sampled > 50.0 * mode,
-                words(&[("sampled", sampled), ("mode", mode)]),
+                named([("sampled", sampled), ("mode", mode)]),
             ),
             Finding::new(
                 "the kernel makes it underfit: that part alone has most of the error, the rest a tenth at most",
                 along > 0.5 * sampled && off < 0.1 * sampled,
-                words(&[("all", sampled), ("kernel", along), ("non-kernel", off)]),
+                named([("all", sampled), ("kernel", along), ("non-kernel", off)]),
             ),
             Finding::new(
                 "linearised Laplace does not underfit: its error is below twice the mode's",
                 linearised < 2.0 * mode,
-                words(&[("linearised", linearised), ("mode", mode)]),
+                named([("linearised", linearised), ("mode", mode)]),
             ),
             Finding::new(
                 "the non-kernel diffusion does not underfit: its error is a hundredth of sampled Laplace's",
                 diffusion < 0.01 * sampled,
-                words(&[("diffusion", diffusion), ("sampled", sampled)]),
+                named([("diffusion", diffusion), ("sampled", sampled)]),
             ),
             Finding::new(
                 "along the kernel linearised functions do not move at the data, but outside",
                 fixed < 0.02 * free,
-                words(&[("sd at data", fixed), ("outside", free)]),
+                named([("sd at data", fixed), ("outside", free)]),
             ),
             Finding::new(
                 "along the kernel diffusions move much less at the data than outside (Heun's steps: the theorem's diffusion)",
                 heun[0] < 0.2 * heun[1],
-                words(&[("sd at data", heun[0]), ("outside", heun[1])]),
+                named([("sd at data", heun[0]), ("outside", heun[1])]),
             ),
         ]
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let mut grid = Figure::lines(
-            "grid",
-            "Mean and standard deviation of functions",
-            "The data lie in [0, 1]",
-            ("x", "x"),
-            ("mean", "f"),
-            &["part"],
-        );
-        grid.table = "grid";
-        grid.error = Some("sd");
-        grid.panel = Some("method");
-        let mut functions = Figure::lines(
-            "functions",
-            "Functions",
-            "A line a draw; the data lie in [0, 1]",
-            ("x", "x"),
-            ("f", "f"),
-            &["draw"],
-        );
-        functions.table = "functions";
-        functions.panel = Some("panel");
-        vec![grid, functions]
+        vec![
+            Figure::lines(
+                "grid",
+                "Mean and standard deviation of functions",
+                "The data lie in [0, 1]",
+                ("x", "x"),
+                ("mean", "f"),
+                &["part"],
+            )
+            .of("grid")
+            .errors("sd")
+            .panels("method"),
+            Figure::lines(
+                "functions",
+                "Functions",
+                "A line a draw; the data lie in [0, 1]",
+                ("x", "x"),
+                ("f", "f"),
+                &["draw"],
+            )
+            .of("functions")
+            .panels("panel"),
+        ]
     }
 }

@@ -4,9 +4,9 @@
 //! all. Their tables are of the first 500 test rows. CIFAR-10 is left out: their residual network needs batch normalisation that is
 //! trained, ours is frozen.
 
-use super::lenet::{settings, trained};
-use super::methods::{Fitted, METHODS};
-use crate::experiment::results;
+use super::lenet::{begin, table_cells, table_data, trained};
+use super::methods::Fitted;
+use crate::findings::{named, results};
 use crate::pictures::{Pictures, Scores};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
@@ -50,20 +50,11 @@ impl Experiment for Table1 {
     }
 
     fn data(&self, size: Size) -> Vec<&'static str> {
-        size.pick(vec!["mnist"], vec!["mnist"], vec!["mnist", "fashion-mnist"])
+        table_data(size)
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let seeds = size.pick(1, 1, 3);
-        let mut cells = Vec::new();
-        for data in self.data(size) {
-            for seed in 0..seeds {
-                cells.extend(
-                    METHODS.map(|method| settings(size, data, seed).with("method", method)),
-                );
-            }
-        }
-        cells
+        table_cells(size)
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
@@ -71,15 +62,11 @@ impl Experiment for Table1 {
         let mut fitted = Fitted::new(&trained, cell, bench)?;
         let test = Pictures::new(&trained.test).first(cell.count("test"));
         let probabilities = fitted.predict(&test, bench)?;
-        let scores = Scores::new(&probabilities, &test.labels, trained.classes)?;
+        let scores = Scores::new(&probabilities, &test.labels, trained.network.outputs)?;
         let (data, method) = (cell.text("data"), cell.text("method"));
-        let row = Row::new()
-            .with("data", bench.data.shown(data))
-            .with("seed", cell.count("seed"))
-            .with("method", method);
         let [expected, maximum] = scores.published_calibration;
         let mut row = scores
-            .onto(row)
+            .onto(begin(cell, bench))
             .with("ece, faulty bins", expected)
             .with("mce, faulty bins", maximum);
         // what stands for the data is no match for what is published
@@ -107,46 +94,43 @@ impl Experiment for Table1 {
         let mut findings = Vec::new();
         for data in table.distinct("data") {
             let mean = |method: &str, column: &str| {
-                let wanted = [("data", data.clone()), ("method", method.into())];
-                let values = table.numbers(column, &wanted);
-                values.iter().sum::<f64>() / values.len() as f64
+                table.mean(column, &[("data", data.clone()), ("method", method.into())])
             };
             let words = |column: &str, methods: &[&str]| {
-                let each = methods
-                    .iter()
-                    .map(|name| format!("{name} {}", Value::from(mean(name, column))));
-                format!("{column}: {}", each.collect::<Vec<_>>().join(", "))
+                let each = methods.iter().map(|name| (name, mean(name, column)));
+                format!("{column}: {}", named(each))
             };
+            let methods = ["map", "linearised", "sampled"];
+            let [nll, accuracy] =
+                ["nll", "accuracy"].map(|column| methods.map(|name| mean(name, column)));
+            let diffusion = mean("diffusion", "nll");
             findings.push(Finding::new(
                 format!("{data}: sampled Laplace underfits: less than half of the mode's accuracy"),
-                mean("sampled", "accuracy") < 0.5 * mean("map", "accuracy"),
+                accuracy[2] < 0.5 * accuracy[0],
                 words("accuracy", &["sampled", "map"]),
             ));
             findings.push(Finding::new(
                 format!(
                     "{data}: linearised Laplace is between sampled and mode in NLL and accuracy"
                 ),
-                mean("map", "nll") < mean("linearised", "nll")
-                    && mean("linearised", "nll") < mean("sampled", "nll")
-                    && mean("map", "accuracy") > mean("linearised", "accuracy")
-                    && mean("linearised", "accuracy") > mean("sampled", "accuracy"),
-                format!(
-                    "{}; {}",
-                    words("nll", &["map", "linearised", "sampled"]),
-                    words("accuracy", &["map", "linearised", "sampled"])
-                ),
+                nll[0] < nll[1]
+                    && nll[1] < nll[2]
+                    && accuracy[0] > accuracy[1]
+                    && accuracy[1] > accuracy[2],
+                ["nll", "accuracy"]
+                    .map(|name| words(name, &methods))
+                    .join("; "),
             ));
             findings.push(Finding::new(
                 format!("{data}: the diffusion fits better than sampled and linearised Laplace"),
-                mean("diffusion", "nll") < mean("linearised", "nll").min(mean("sampled", "nll")),
+                diffusion < nll[1].min(nll[2]),
                 words("nll", &["diffusion", "linearised", "sampled"]),
             ));
-            let [own, mode] = ["diffusion", "map"].map(|name| mean(name, "nll"));
             findings.push(Finding::new(
                 format!(
                     "{data}: the diffusion is as good as the mode, and no more: NLL within a tenth"
                 ),
-                (own - mode).abs() < 0.1 * mode,
+                (diffusion - nll[0]).abs() < 0.1 * nll[0],
                 words("nll", &["diffusion", "map"]),
             ));
             let [all, theirs] = ["ece", "ece, faulty bins"].map(|name| mean("map", name));
@@ -160,16 +144,17 @@ impl Experiment for Table1 {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let mut figure = Figure::lines(
-            "fit",
-            "Fit and confidence",
-            "Confidence above accuracy is overconfidence; a tenth of both is chance",
-            ("accuracy", "accuracy"),
-            ("confidence", "mean confidence"),
-            &["method"],
-        );
-        figure.is_scatter = true;
-        figure.panel = Some("data");
-        vec![figure]
+        vec![
+            Figure::lines(
+                "fit",
+                "Fit and confidence",
+                "Confidence above accuracy is overconfidence; a tenth of both is chance",
+                ("accuracy", "accuracy"),
+                ("confidence", "mean confidence"),
+                &["method"],
+            )
+            .scatter()
+            .panels("data"),
+        ]
     }
 }

@@ -9,13 +9,12 @@ use reprior::metrics::detection::{Detection, UncertaintyScore};
 use reprior::model::dataset::{Dataset, Targets};
 use reprior_io::data::{ExpectedInputs, load_inputs};
 
-use super::lenet::{Trained, settings, trained};
-use super::methods::{Fitted, METHODS};
-use crate::experiment::results;
-use crate::pictures::{Pictures, shape};
-use crate::{
-    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
-};
+use super::lenet::{LeNet, begin, table_cells, table_data, trained};
+use super::methods::Fitted;
+use crate::data::shape;
+use crate::findings::{named, results};
+use crate::pictures::Pictures;
+use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Table 2.
 pub struct Table2;
@@ -48,7 +47,7 @@ fn published(data: &str, other: &str, method: &str) -> f64 {
 }
 
 /// Images that are not of the data set; none if there is no such folder.
-fn other(trained: &Trained, name: &str, bench: &Bench<'_>) -> Result<Option<Pictures>, Failure> {
+fn other(trained: &LeNet, name: &str, bench: &Bench<'_>) -> Result<Option<Pictures>, Failure> {
     let test = &trained.test;
     let mut data = Dataset {
         targets: Targets::Classes {
@@ -94,30 +93,24 @@ impl Experiment for Table2 {
     }
 
     fn data(&self, size: Size) -> Vec<&'static str> {
-        size.pick(vec!["mnist"], vec!["mnist"], vec!["mnist", "fashion-mnist"])
+        table_data(size)
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        for data in self.data(size) {
-            for seed in 0..size.pick(1, 1, 3) {
-                cells.extend(
-                    METHODS.map(|method| settings(size, data, seed).with("method", method)),
-                );
-            }
-        }
-        cells
+        table_cells(size)
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let trained = trained(cell, bench)?;
         let mut fitted = Fitted::new(&trained, cell, bench)?;
-        let (count, classes) = (cell.count("test"), trained.classes);
+        let (count, classes) = (cell.count("test"), trained.network.outputs);
         let mut scores = |pictures: &Pictures| {
             let probabilities = fitted.predict(&pictures.first(count), bench)?;
-            UncertaintyScore::MaxProbability
-                .of_draws(&probabilities, 1, classes)
-                .map_err(Failure::failed)
+            Ok::<_, Failure>(UncertaintyScore::MaxProbability.of_draws(
+                &probabilities,
+                1,
+                classes,
+            )?)
         };
         let like = scores(&Pictures::new(&trained.test))?;
         let (data, method) = (cell.text("data"), cell.text("method"));
@@ -127,16 +120,12 @@ impl Experiment for Table2 {
         };
         let mut rows = Vec::new();
         for &name in names.iter().filter(|name| **name != data) {
-            let row = Row::new()
-                .with("data", bench.data.shown(data))
-                .with("seed", cell.count("seed"))
-                .with("method", method)
-                .with("other", name);
+            let row = begin(cell, bench).with("other", name);
             let Some(pictures) = other(&trained, name, bench)? else {
                 rows.push(row.with("left out", "no such folder"));
                 continue;
             };
-            let found = Detection::new(&like, &scores(&pictures)?).map_err(Failure::failed)?;
+            let found = Detection::new(&like, &scores(&pictures)?)?;
             rows.push(
                 row.with("auroc", found.auroc)
                     .with("published auroc", published(data, name, method))
@@ -151,27 +140,20 @@ impl Experiment for Table2 {
         let mut findings = Vec::new();
         for data in table.distinct("data") {
             for other in table.distinct("other") {
-                let mean = |method: &str| {
+                let mean = |method: &'static str| {
                     let wanted = [
                         ("data", data.clone()),
                         ("other", other.clone()),
                         ("method", method.into()),
                     ];
-                    let values = table.numbers("auroc", &wanted);
-                    values.iter().sum::<f64>() / values.len() as f64
+                    (method, table.mean("auroc", &wanted))
                 };
-                let [diffusion, sampled, linearised, mode] =
-                    ["diffusion", "sampled", "linearised", "map"].map(mean);
+                let means = ["diffusion", "sampled", "linearised", "map"].map(mean);
+                let [diffusion, sampled, linearised, mode] = means.map(|(_, value)| value);
                 if diffusion.is_nan() {
                     continue;
                 }
-                let measured = format!(
-                    "diffusion {}, sampled {}, linearised {}, map {}",
-                    Value::from(diffusion),
-                    Value::from(sampled),
-                    Value::from(linearised),
-                    Value::from(mode)
-                );
+                let measured = named(means);
                 findings.push(Finding::new(
                     format!("{data} from {other}: the diffusion tells them apart better than sampled and linearised Laplace"),
                     diffusion > sampled.max(linearised),
@@ -188,16 +170,17 @@ impl Experiment for Table2 {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let mut figure = Figure::lines(
-            "auroc",
-            "Other data told from test images",
-            "One half is chance",
-            ("fpr95", "false positives at 95 % true ones"),
-            ("auroc", "area under the curve"),
-            &["method"],
-        );
-        figure.is_scatter = true;
-        figure.panel = Some("other");
-        vec![figure]
+        vec![
+            Figure::lines(
+                "auroc",
+                "Other data told from test images",
+                "One half is chance",
+                ("fpr95", "false positives at 95 % true ones"),
+                ("auroc", "area under the curve"),
+                &["method"],
+            )
+            .scatter()
+            .panels("other"),
+        ]
     }
 }

@@ -15,10 +15,9 @@
 
 use std::sync::Arc;
 
-use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
+use super::{Estimate, ExperimentError, PriorDraws};
 use reprior::compute::kernels::{Cholesky, norm_squared};
 use reprior::model::Model;
-use reprior::network::Composition;
 use reprior::posterior::features::FeatureMap;
 use reprior::posterior::readout::Readout;
 use reprior::posterior::{EvaluationError, Space};
@@ -34,21 +33,6 @@ pub struct Divergences {
     pub log_evidence: Estimate,
     /// (Σ w)²/Σ w² of the weights w = exp ℓ: with few of them neither the estimates nor their errors are to be relied on.
     pub effective_draws: f64,
-}
-
-/// The divergences at each width, over the networks that `family` gives.
-///
-/// # Errors
-/// [`ExperimentError`] says what does not fit together.
-pub fn divergences_by_width(
-    family: impl Fn(usize) -> Composition,
-    widths: &[usize],
-    problem: Problem<'_>,
-    draws: PriorDraws,
-) -> Result<Vec<ByWidth<Divergences>>, ExperimentError> {
-    table(widths, |width| {
-        divergences(&problem.model(family(width))?, draws, width)
-    })
 }
 
 /// The divergences of one model with a Gaussian likelihood and one known σ; `width` is part of the key of the draws' random

@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 
-use super::{ByWidth, Estimate, ExperimentError, PriorDraws, Problem, table};
+use super::{Estimate, ExperimentError, PriorDraws};
 use reprior::compute::kernels::norm_squared;
 use reprior::model::Model;
-use reprior::network::Composition;
 use reprior::posterior::{Coordinates, Posterior, Target};
 
 /// The gap at one width.
@@ -19,21 +18,6 @@ pub struct GradientGaps {
     pub norm: Estimate,
     /// E‖∇ℓ(φ)‖².
     pub norm_squared: Estimate,
-}
-
-/// The gap at each width, over the networks that `family` gives.
-///
-/// # Errors
-/// [`ExperimentError`] says what does not fit together.
-pub fn gradient_gaps_by_width(
-    family: impl Fn(usize) -> Composition,
-    widths: &[usize],
-    problem: Problem<'_>,
-    draws: PriorDraws,
-) -> Result<Vec<ByWidth<GradientGaps>>, ExperimentError> {
-    table(widths, |width| {
-        gradient_gaps(&problem.model(family(width))?, draws, width)
-    })
 }
 
 /// The gap of one model; `width` is part of the key of the draws' random streams, nothing else.

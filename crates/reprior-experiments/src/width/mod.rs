@@ -1,5 +1,5 @@
 //! What changes with the width of a network, over draws from its prior: how far the posterior is from the prior
-//! ([`divergences_by_width`]) and how far its gradient is from the prior's ([`gradient_gaps_by_width`]).
+//! ([`divergences`]) and how far its gradient is from the prior's ([`gradient_gaps`]).
 
 mod divergence;
 mod gradient_gap;
@@ -13,8 +13,8 @@ use reprior::model::{InputReduction, Model, ModelError};
 use reprior::network::Composition;
 use reprior::posterior::{EvaluationError, PosteriorError};
 
-pub use divergence::{Divergences, divergences, divergences_by_width, limit_of_divergence};
-pub use gradient_gap::{GradientGaps, gradient_gaps, gradient_gaps_by_width};
+pub use divergence::{Divergences, divergences, limit_of_divergence};
+pub use gradient_gap::{GradientGaps, gradient_gaps};
 
 /// Regression data with a Gaussian likelihood of known noise.
 #[derive(Debug, Clone, Copy)]
@@ -103,25 +103,7 @@ impl Estimate {
     }
 }
 
-/// A row of a table by width.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ByWidth<T> {
-    /// What the family of networks was asked for.
-    pub width: usize,
-    /// What was found.
-    pub found: T,
-}
-
-/// One row for each of `widths`.
-fn table<T>(
-    widths: &[usize],
-    mut find: impl FnMut(usize) -> Result<T, ExperimentError>,
-) -> Result<Vec<ByWidth<T>>, ExperimentError> {
-    let row = |&width: &usize| find(width).map(|found| ByWidth { width, found });
-    widths.iter().map(row).collect()
-}
-
-/// Why there is no table.
+/// Why there is no estimate.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ExperimentError {
     /// Network and data do not fit together.

@@ -8,8 +8,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::DataError;
-use super::error::show;
-use super::folder::{Images, Part, find};
+use super::part::{Images, Part, find};
 
 const PIXELS: usize = 3 * 32 * 32;
 
@@ -35,32 +34,26 @@ impl Cifar {
                 .filter_map(|name| find(folder, std::slice::from_ref(name)))
                 .collect()
         };
-        let (mut train, mut test) = (
-            existing(&batches()),
-            existing(&["test_batch.bin".to_string()]),
-        );
-        let mut bounds: &[u8] = &[10];
-        let mut list = "batches.meta.txt";
-        if train.is_empty() && test.is_empty() {
-            (train, test) = (
-                existing(&["train.bin".to_string()]),
-                existing(&["test.bin".to_string()]),
-            );
-            bounds = &[20, 100];
-            list = "fine_label_names.txt";
+        let kinds: [(&'static [u8], &str); 2] = [
+            (&[10], "batches.meta.txt"),
+            (&[20, 100], "fine_label_names.txt"),
+        ];
+        for (bounds, list) in kinds {
+            let [train, test] =
+                [Part::Train, Part::Test].map(|part| existing(&files(bounds.len(), part)));
+            if train.is_empty() && test.is_empty() {
+                continue;
+            }
+            let classes = usize::from(bounds[bounds.len() - 1]);
+            return Ok(Some(Self {
+                folder: folder.to_path_buf(),
+                names: class_names(&folder.join(list), classes)?,
+                train,
+                test,
+                bounds,
+            }));
         }
-        if train.is_empty() && test.is_empty() {
-            return Ok(None);
-        }
-        let classes = usize::from(bounds[bounds.len() - 1]);
-        let names = class_names(&folder.join(list), classes)?;
-        Ok(Some(Self {
-            folder: folder.to_path_buf(),
-            names,
-            train,
-            test,
-            bounds,
-        }))
+        Ok(None)
     }
 
     fn files(&self, part: Part) -> &[PathBuf] {
@@ -72,12 +65,7 @@ impl Cifar {
 
     /// Files that would make up a part.
     pub(super) fn looked_for(&self, part: Part) -> String {
-        match (part, self.bounds.len()) {
-            (Part::Train, 1) => batches().join(", "),
-            (Part::Test, 1) => "test_batch.bin".to_string(),
-            (Part::Train, _) => "train.bin".to_string(),
-            (Part::Test, _) => "test.bin".to_string(),
-        }
+        files(self.bounds.len(), part).join(", ")
     }
 
     fn record_size(&self) -> usize {
@@ -99,10 +87,7 @@ impl Cifar {
             .len();
         let size = self.record_size() as u64;
         if length == 0 {
-            return Err(DataError::Empty {
-                path: show(path),
-                what: "records",
-            });
+            return Err(DataError::empty(path, "records"));
         }
         if !length.is_multiple_of(size) {
             let (classes, other) = if size == 3073 { (10, 100) } else { (100, 10) };
@@ -142,10 +127,14 @@ impl Cifar {
     }
 }
 
-fn batches() -> Vec<String> {
-    (1..=5)
-        .map(|number| format!("data_batch_{number}.bin"))
-        .collect()
+/// Usual names of the files of a part, whose records have so many label bytes.
+fn files(labels: usize, part: Part) -> Vec<String> {
+    match (part, labels) {
+        (Part::Train, 1) => (1..=5).map(|n| format!("data_batch_{n}.bin")).collect(),
+        (Part::Test, 1) => vec!["test_batch.bin".to_string()],
+        (Part::Train, _) => vec!["train.bin".to_string()],
+        (Part::Test, _) => vec!["test.bin".to_string()],
+    }
 }
 
 /// Names from a list with one a line, or numbers where there is no list.

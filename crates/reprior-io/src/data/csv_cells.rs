@@ -4,7 +4,7 @@ use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::error::{excerpt, show};
+use super::error::excerpt;
 use super::{DataError, targets};
 
 /// A reader that leaves the header and the number of cells to be checked here.
@@ -25,10 +25,7 @@ pub(super) fn read_header(
     match reader.read_record(&mut record) {
         Ok(true) => {}
         Ok(false) => {
-            return Err(DataError::Empty {
-                path: show(path),
-                what: "header",
-            });
+            return Err(DataError::empty(path, "header"));
         }
         Err(_) => {
             return Err(DataError::malformed(
@@ -79,12 +76,7 @@ pub(super) fn number(
         ),
         Err(_) => format!("`{}` is not a number; {advice}", excerpt(cell)),
     };
-    Err(DataError::Cell {
-        path: show(path),
-        line,
-        column: excerpt(column),
-        problem,
-    })
+    Err(DataError::cell(path, line, column, problem))
 }
 
 /// The error for a cell without a value.
@@ -95,12 +87,7 @@ pub(super) fn missing(path: &Path, line: usize, column: &str, cell: &str) -> Dat
         format!("`{cell}` is a missing value")
     };
     let problem = format!("{found}; fill it in or delete the row");
-    DataError::Cell {
-        path: show(path),
-        line,
-        column: excerpt(column),
-        problem,
-    }
+    DataError::cell(path, line, column, problem)
 }
 
 /// Turns ascending positions in a file into line numbers.

@@ -10,7 +10,7 @@ use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 
 use super::csv_cells::{Lines, missing, number, read_header, reader};
 use super::error::{excerpt, show};
-use super::targets::{self, MAX_CLASSES};
+use super::targets;
 use super::{DataError, Request, Task, split};
 use crate::regular;
 
@@ -44,12 +44,7 @@ pub(super) fn load(path: &Path, request: &Request) -> Result<Split, DataError> {
     let data = Dataset {
         rows,
         columns: table.columns.inputs.len(),
-        column_names: table
-            .columns
-            .inputs
-            .iter()
-            .map(|&column| table.header[column].clone())
-            .collect(),
+        column_names: names(&table.header, &table.columns.inputs),
         inputs: table.inputs.into(),
         kind: InputKind::Table,
         targets,
@@ -62,11 +57,12 @@ pub(super) fn target_columns(path: &Path, request: &Request) -> Result<Vec<Strin
     let bytes = regular::read(path).map_err(|cause| DataError::from_io(path, cause))?;
     let header = read_header(path, &mut reader(&bytes))?;
     let columns = choose(path, &header, request)?;
-    Ok(columns
-        .targets
-        .iter()
-        .map(|&column| header[column].clone())
-        .collect())
+    Ok(names(&header, &columns.targets))
+}
+
+fn names(header: &[String], columns: &[usize]) -> Vec<String> {
+    let name = |&column: &usize| header[column].clone();
+    columns.iter().map(name).collect()
 }
 
 /// Targets as asked for (default: the last column); all other columns are inputs.
@@ -161,22 +157,13 @@ pub(super) fn read(
             continue;
         }
         if let Some(line) = blank {
-            let column = excerpt(&table.header[0]);
-            let problem = "the row is empty, but rows follow; fill it or delete it".to_string();
-            return Err(DataError::Cell {
-                path: show(path),
-                line,
-                column,
-                problem,
-            });
+            let problem = "the row is empty, but rows follow; fill it or delete it";
+            return Err(DataError::cell(path, line, &table.header[0], problem));
         }
         table.push(path, line, &record)?;
     }
     if table.lines.is_empty() {
-        return Err(DataError::Empty {
-            path: show(path),
-            what: "rows below the header",
-        });
+        return Err(DataError::empty(path, "rows below the header"));
     }
     Ok(table)
 }
@@ -230,12 +217,7 @@ impl Table {
 
     /// Real targets.
     pub(super) fn real(&self, path: &Path) -> Result<Targets, DataError> {
-        let names = self
-            .columns
-            .targets
-            .iter()
-            .map(|&column| self.header[column].clone())
-            .collect::<Vec<_>>();
+        let names = names(&self.header, &self.columns.targets);
         let advice = "this target has to be a number: correct the cell, or ask for classification";
         let mut values = Vec::with_capacity(self.lines.len() * names.len());
         for (row, &line) in self.lines.iter().enumerate() {
@@ -262,12 +244,8 @@ impl Table {
             Some(numbers) => targets::classes_of_numbers(&numbers, cells),
             None => targets::classes_of_texts(cells),
         };
-        let (labels, names) = classes.map_err(|classes| DataError::TooManyClasses {
-            path: show(path),
-            column: excerpt(column),
-            classes,
-            limit: MAX_CLASSES,
-        })?;
+        let (labels, names) =
+            classes.map_err(|classes| DataError::too_many_classes(path, column, classes))?;
         Ok(Targets::Classes { labels, names })
     }
 }

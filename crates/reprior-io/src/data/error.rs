@@ -1,9 +1,12 @@
 //! What can be wrong with a data source, each as one line that names the place and the way out.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use super::BUILT_INS;
+use super::targets::MAX_CLASSES;
+use crate::regular;
 
 /// Why records could not be loaded.
 ///
@@ -191,6 +194,34 @@ impl DataError {
         }
     }
 
+    /// A file that lacks what it is for.
+    pub(super) fn empty(path: &Path, what: &'static str) -> Self {
+        Self::Empty {
+            path: show(path),
+            what,
+        }
+    }
+
+    /// A cell of a CSV file that is not what it has to be.
+    pub(super) fn cell(path: &Path, line: usize, column: &str, problem: impl Into<String>) -> Self {
+        Self::Cell {
+            path: show(path),
+            line,
+            column: excerpt(column),
+            problem: problem.into(),
+        }
+    }
+
+    /// More distinct values than classes may be.
+    pub(super) fn too_many_classes(path: &Path, column: &str, classes: usize) -> Self {
+        Self::TooManyClasses {
+            path: show(path),
+            column: excerpt(column),
+            classes,
+            limit: MAX_CLASSES,
+        }
+    }
+
     /// A request that does not fit `path`.
     pub(super) fn unsuitable(path: &str, problem: impl Into<String>) -> Self {
         Self::Unsuitable {
@@ -212,6 +243,16 @@ impl DataError {
             nearest: nearest.filter(|name| edits(name) <= most).cloned(),
             columns: header.to_vec(),
         }
+    }
+}
+
+/// Opens a file that is not empty; with its length.
+pub(super) fn open(path: &Path) -> Result<(File, u64), DataError> {
+    let io = |cause| DataError::from_io(path, cause);
+    let file = regular::open(path).map_err(io)?;
+    match file.metadata().map_err(io)?.len() {
+        0 => Err(DataError::empty(path, "bytes")),
+        length => Ok((file, length)),
     }
 }
 

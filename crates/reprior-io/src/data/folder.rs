@@ -2,50 +2,16 @@
 //!
 //! Pixels stay bytes: 60,000 images of 28 × 28 are 47 MB as bytes and 376 MB as reals.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use reprior::model::dataset::{Dataset, InputKind, InputValues, Split, Targets};
 
 use super::cifar::Cifar;
 use super::error::show;
 use super::idx::Idx;
-use super::split::{self, Interleave};
+use super::part::{Images, Part};
+use super::split;
 use super::{DataError, Request, Task};
-
-/// Training or test files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Training images.
-    Train,
-    /// Test images.
-    Test,
-}
-
-impl Part {
-    /// What its records are called in messages.
-    pub(super) fn records(self) -> &'static str {
-        match self {
-            Self::Train => "training records",
-            Self::Test => "test records",
-        }
-    }
-
-    /// What its files are called in messages.
-    pub(super) fn images(self) -> &'static str {
-        match self {
-            Self::Train => "training images",
-            Self::Test => "test images",
-        }
-    }
-}
-
-/// The first records of a part.
-pub(super) struct Images {
-    /// Pixels, record by record, planes first.
-    pub pixels: Vec<u8>,
-    /// Classes.
-    pub labels: Vec<u32>,
-}
 
 /// A folder of images.
 pub(super) enum Folder {
@@ -130,11 +96,6 @@ impl Folder {
         let kind = self.kind(part);
         let columns = columns(kind);
         let images = self.read(part, if shuffle.is_some() { available } else { rows })?;
-        let stream = if part == Part::Train {
-            split::TRAIN_STREAM
-        } else {
-            split::TEST_STREAM
-        };
         let all = Dataset {
             inputs: InputValues::Bytes(images.pixels),
             rows: images.labels.len(),
@@ -146,16 +107,11 @@ impl Folder {
                 names: self.names().to_vec(),
             },
         };
-        let Some(seed) = shuffle else { return Ok(all) };
-        let mut order = split::shuffled(
-            available,
-            split::labels(&all),
-            seed,
-            stream,
-            Interleave::Rounds,
-        );
-        order.truncate(rows);
-        Ok(all.select(&order))
+        let stream = match part {
+            Part::Train => split::TRAIN_STREAM,
+            Part::Test => split::TEST_STREAM,
+        };
+        Ok(split::first(all, rows, shuffle, stream))
     }
 }
 
@@ -169,14 +125,6 @@ pub(super) fn columns(kind: InputKind) -> usize {
         } => height * width * channels,
         InputKind::Table => 0,
     }
-}
-
-/// The first of `names` that is a file in `folder`.
-pub(super) fn find(folder: &Path, names: &[String]) -> Option<PathBuf> {
-    names
-        .iter()
-        .map(|name| folder.join(name))
-        .find(|path| path.is_file())
 }
 
 /// Loads the training and test sets of a folder.

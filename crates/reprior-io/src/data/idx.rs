@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::DataError;
 use super::error::show;
-use super::folder::{Images, Part, find};
 use super::idx_stream::{IMAGES, LABELS, Stream};
+use super::part::{Images, Part, find};
 use super::targets;
 
 /// A folder of IDX files with its headers and labels read.
@@ -32,20 +32,13 @@ struct Set {
 impl Idx {
     /// Opens the folder, `None` if it has no IDX files of the usual names.
     pub(super) fn open(folder: &Path) -> Result<Option<Self>, DataError> {
-        let (train, test) = (
-            Set::open(folder, Part::Train)?,
-            Set::open(folder, Part::Test)?,
-        );
+        let mut train = Set::open(folder, Part::Train)?;
+        let mut test = Set::open(folder, Part::Test)?;
         if train.is_none() && test.is_none() {
             return Ok(None);
         }
-        let (mut train, mut test) = (train, test);
-        let bytes = |set: &Option<(Set, Vec<u8>)>| {
-            set.iter()
-                .flat_map(|(_, labels)| labels.clone())
-                .collect::<Vec<_>>()
-        };
-        let all = [bytes(&train), bytes(&test)].concat();
+        let sets = train.iter().chain(&test);
+        let all: Vec<u8> = sets.flat_map(|(_, labels)| labels.clone()).collect();
         // At most 256 values: never too many.
         let (mut labels, names) =
             targets::classes_of_integers(all.iter().copied()).unwrap_or_default();
@@ -118,19 +111,14 @@ impl Set {
             (None, None) => return Ok(None),
             (Some(images), Some(labels)) => (images, labels),
             (images, _) => {
-                let (what, dimensions) = if images.is_some() {
-                    ("labels", 1)
-                } else {
-                    ("images", 3)
+                let (missing, looked_for) = match images {
+                    Some(_) => ("labels for its images", names(part, "labels", 1)),
+                    None => ("images for its labels", names(part, "images", 3)),
                 };
                 return Err(DataError::MissingFiles {
                     path: show(folder),
-                    what: if images.is_some() {
-                        "labels for its images"
-                    } else {
-                        "images for its labels"
-                    },
-                    looked_for: names(part, what, dimensions).join(", "),
+                    what: missing,
+                    looked_for: looked_for.join(", "),
                 });
             }
         };

@@ -9,8 +9,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use super::DataError;
-use super::error::show;
-use crate::regular;
+use super::error::open;
 
 /// Magic number of a file of images.
 pub(super) const IMAGES: u32 = 0x0803;
@@ -28,22 +27,16 @@ pub(super) struct Stream<'a> {
 impl<'a> Stream<'a> {
     /// Opens a file and decompresses it if it begins as gzip does.
     pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
-        let io = |cause| DataError::from_io(path, cause);
-        let file = regular::open(path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
+        let (file, length) = open(path)?;
         let mut reader = BufReader::with_capacity(1 << 16, file);
-        let is_compressed = reader.fill_buf().map_err(io)?.starts_with(&[0x1f, 0x8b]);
+        let start = reader.fill_buf();
+        let start = start.map_err(|cause| DataError::from_io(path, cause))?;
+        let is_compressed = start.starts_with(&[0x1f, 0x8b]);
         let reader: Box<dyn Read> = if is_compressed {
             Box::new(MultiGzDecoder::new(reader))
         } else {
             Box::new(reader)
         };
-        if length == 0 {
-            return Err(DataError::Empty {
-                path: show(path),
-                what: "bytes",
-            });
-        }
         Ok(Self {
             path,
             reader,

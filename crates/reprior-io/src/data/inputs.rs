@@ -5,9 +5,11 @@ use std::path::Path;
 use reprior::model::dataset::{InputKind, InputValues, Targets};
 
 use super::error::{excerpt, show};
-use super::folder::{Folder, Part};
+use super::folder::Folder;
 use super::npz_archive::Archive;
-use super::{DataError, Format, Request, Task, builtin, csv_table, format_of, npz};
+use super::part::Part;
+use super::{DataError, Format, Request, Task};
+use super::{builtin, csv_table, format_of, npz};
 
 /// The inputs that a model takes, and what it predicts.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,10 +83,7 @@ pub fn load_inputs(source: &str, expected: &ExpectedInputs) -> Result<Inputs, Da
         }
     };
     if inputs.rows == 0 {
-        return Err(DataError::Empty {
-            path: show(path),
-            what: "records to predict for",
-        });
+        return Err(DataError::empty(path, "records to predict for"));
     }
     Ok(inputs)
 }

@@ -30,6 +30,7 @@ mod inputs;
 mod npy;
 mod npz;
 mod npz_archive;
+mod part;
 mod random;
 mod split;
 mod targets;

@@ -10,11 +10,10 @@ use std::path::Path;
 
 use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 
-use super::error::show;
 use super::npy::Array;
 use super::npz_archive::{Archive, Records};
-use super::split::{self, Interleave};
-use super::targets::{self, MAX_CLASSES};
+use super::split;
+use super::targets;
 use super::{DataError, Request, Task};
 
 /// Loads and splits an archive.
@@ -57,13 +56,7 @@ pub(super) fn load(path: &Path, request: &Request) -> Result<Split, DataError> {
     let test_rows = labelled.get(1).map_or(0, |y| y.shape[0]);
     let test_rows = split::wanted(&request.source, "test records", test_rows, request.test)?;
 
-    let limit = |rows| {
-        if request.shuffle.is_some() {
-            None
-        } else {
-            Some(rows)
-        }
-    };
+    let limit = |rows| request.shuffle.is_none().then_some(rows);
     let train = set(
         &mut archive,
         "x_train",
@@ -86,26 +79,9 @@ pub(super) fn load(path: &Path, request: &Request) -> Result<Split, DataError> {
         return Err(DataError::malformed(path, problem));
     }
     Ok(Split {
-        train: take(&train, train_rows, request.shuffle, split::TRAIN_STREAM),
-        test: take(&test, test_rows, request.shuffle, split::TEST_STREAM),
+        train: split::first(train, train_rows, request.shuffle, split::TRAIN_STREAM),
+        test: split::first(test, test_rows, request.shuffle, split::TEST_STREAM),
     })
-}
-
-/// The first records, shuffled before if asked for.
-fn take(data: &Dataset, rows: usize, shuffle: Option<u64>, stream: u64) -> Dataset {
-    match shuffle {
-        None => data.slice(0..rows),
-        Some(seed) => {
-            let order = split::shuffled(
-                data.rows,
-                split::labels(data),
-                seed,
-                stream,
-                Interleave::Rounds,
-            );
-            data.select(&order[..rows])
-        }
-    }
 }
 
 /// One set; `targets` are those of all its records, of which the first `limit` may be read.
@@ -194,15 +170,8 @@ fn targets(
         .flat_map(|array| array.values.iter().copied())
         .collect();
     let written: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-    let (mut labels, names) =
-        targets::classes_of_numbers(&numbers, &written).map_err(|classes| {
-            DataError::TooManyClasses {
-                path: show(path),
-                column: name.to_string(),
-                classes,
-                limit: MAX_CLASSES,
-            }
-        })?;
+    let (mut labels, names) = targets::classes_of_numbers(&numbers, &written)
+        .map_err(|classes| DataError::too_many_classes(path, name, classes))?;
     let rest = labels.split_off(arrays[0].values.len());
     let mut sets = vec![Targets::Classes {
         labels,

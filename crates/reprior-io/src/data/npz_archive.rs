@@ -10,9 +10,8 @@ use reprior::model::dataset::InputKind;
 use zip::ZipArchive;
 
 use super::DataError;
-use super::error::{excerpt, show};
+use super::error::{excerpt, open};
 use super::npy::{self, Array};
-use crate::regular;
 
 /// The largest factor by which deflate can compress; a greater claim is a lie.
 const MAX_RATIO: u64 = 1040;
@@ -28,15 +27,7 @@ pub(super) struct Archive<'a> {
 impl<'a> Archive<'a> {
     /// Opens the archive at `path`.
     pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
-        let io = |cause| DataError::from_io(path, cause);
-        let file = regular::open(path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
-        if length == 0 {
-            return Err(DataError::Empty {
-                path: show(path),
-                what: "bytes",
-            });
-        }
+        let (file, length) = open(path)?;
         let archive = ZipArchive::new(BufReader::new(file)).map_err(|cause| {
             let cause = excerpt(&cause.to_string());
             DataError::malformed(
@@ -106,33 +97,22 @@ impl<'a> Archive<'a> {
             );
             return Err(DataError::malformed(self.path, problem));
         }
+        let image = |height, width, channels| InputKind::Image {
+            height,
+            width,
+            channels,
+        };
         let (kind, values) = match *shape.as_slice() {
-            [_, height, width] => (
-                InputKind::Image {
-                    height,
-                    width,
-                    channels: 1,
-                },
-                values,
-            ),
-            [_, channels, height, width] if channels <= 4 && width > 4 => (
-                InputKind::Image {
-                    height,
-                    width,
-                    channels,
-                },
-                values,
-            ),
-            [_, height, width, channels] => (
-                InputKind::Image {
-                    height,
-                    width,
-                    channels,
-                },
-                planes(&values, height * width, channels).map_err(|problem| {
+            [_, height, width] => (image(height, width, 1), values),
+            [_, channels, height, width] if channels <= 4 && width > 4 => {
+                (image(height, width, channels), values)
+            }
+            [_, height, width, channels] => {
+                let planes = planes(&values, height * width, channels).map_err(|problem| {
                     DataError::malformed(path, format!("array `{name}`: {problem}"))
-                })?,
-            ),
+                })?;
+                (image(height, width, channels), planes)
+            }
             _ => (InputKind::Table, values),
         };
         Ok(Records {

@@ -113,6 +113,19 @@ pub(super) fn split_table(
     })
 }
 
+/// The first `rows` records of a set that has a file of its own, shuffled before if asked for.
+pub(super) fn first(data: Dataset, rows: usize, shuffle: Option<u64>, stream: u64) -> Dataset {
+    match shuffle {
+        None if rows == data.rows => data,
+        None => data.slice(0..rows),
+        Some(seed) => {
+            let labels = labels(&data);
+            let order = shuffled(data.rows, labels, seed, stream, Interleave::Rounds);
+            data.select(&order[..rows])
+        }
+    }
+}
+
 /// The number of records to take from a set that has a file of its own.
 pub(super) fn wanted(
     path: &str,

@@ -130,11 +130,6 @@ impl RunFolder {
         &self.files
     }
 
-    /// The folder's path; of a run in memory one at which there is nothing, for messages only.
-    pub fn path(&self) -> &Path {
-        self.files.folder().unwrap_or(Path::new("in memory"))
-    }
-
     /// Writes all files of the run, those whose names begin with a dot aside, to the folder `path`: whole or not at all, with
     /// the bytes that they would have if the run had been made there. What is missing above it is made; an empty folder will do.
     ///

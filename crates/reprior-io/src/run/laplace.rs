@@ -1,9 +1,10 @@
 //! The Laplace approximation of a chain, which predictions for new inputs are made with:
 //! `RUN/laplace/chain-000.safetensors`, one file a chain, in the format of a [`checkpoint`](super::checkpoint).
 
-use super::checkpoint::{load_from, save_as};
-use super::writer::Cursor;
-use super::{Checkpoint, Files, RunError, RunFolder, Tensor, atomic};
+use super::checkpoint::{Checkpoint, load_from};
+use super::cursor::Cursor;
+use super::tensor_file::{self, Body, Tensor};
+use super::{Files, RunError};
 use serde_json::Value;
 
 /// The name of the folder in a run folder.
@@ -19,17 +20,18 @@ pub fn name(chain: u64) -> String {
 /// # Errors
 /// [`RunError::Request`] when a tensor's shape is not that of its values; [`RunError::Io`] when the disk refuses.
 pub fn save(
-    folder: &RunFolder,
+    files: &Files,
     chain: u64,
     document: &Value,
     tensors: &[Tensor<'_>],
 ) -> Result<(), RunError> {
-    let files = folder.files();
-    if let Some(path) = files.folder() {
-        atomic::create_folder(&path.join(LAPLACE))?;
-    }
-    let cursor = Cursor::default();
-    save_as(files, &name(chain), chain, &cursor, document, tensors)
+    files.create_folder(LAPLACE)?;
+    let body = Body {
+        chain,
+        cursor: Cursor::default(),
+        document: document.clone(),
+    };
+    tensor_file::write(files, &name(chain), &body, tensors)
 }
 
 /// Reads the approximation of a chain; `None` where there is no file.

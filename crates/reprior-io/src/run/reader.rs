@@ -7,7 +7,7 @@ use super::layout::{Array, ROOT, StoreLayout, StoredType};
 use super::plan::ReadPlan;
 use super::schema::{Labels, Schema};
 use super::selection::Selection;
-use super::store::read_root;
+use super::shared::read_root;
 use super::values::{DataType, Number, decode};
 use super::{Files, RunError};
 use serde_json::{Map, Value};

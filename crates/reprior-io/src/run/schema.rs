@@ -6,7 +6,6 @@
 //! `observed_data`, ...
 
 use super::RunError;
-use super::layout::StoreLayout;
 use super::values::DataType;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
@@ -111,22 +110,6 @@ impl Labels {
 }
 
 impl Schema {
-    /// Bytes that `draws.zarr` will take at the end, metadata included (the latter roughly).
-    ///
-    /// # Errors
-    /// [`RunError::Request`] when the schema contradicts itself or the size exceeds 2⁶⁴ bytes.
-    pub fn bytes_on_disk(&self) -> Result<u64, RunError> {
-        StoreLayout::from_schema(self)?.bytes_on_disk()
-    }
-
-    /// Bytes of memory that the [`DrawWriter`](super::DrawWriter) of one chain holds: one chunk of each variable.
-    ///
-    /// # Errors
-    /// As [`bytes_on_disk`](Self::bytes_on_disk).
-    pub fn bytes_in_memory(&self) -> Result<u64, RunError> {
-        StoreLayout::from_schema(self)?.bytes_in_memory()
-    }
-
     /// Checks names and lengths, so that whatever passes can be stored and opened by xarray.
     pub(crate) fn validate(&self) -> Result<(), RunError> {
         if self.chains == 0 {

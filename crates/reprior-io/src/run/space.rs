@@ -9,6 +9,22 @@ use std::io;
 use std::path::Path;
 
 impl Schema {
+    /// Bytes that `draws.zarr` will take at the end, metadata included (the latter roughly).
+    ///
+    /// # Errors
+    /// [`RunError::Request`] when the schema contradicts itself or the size exceeds 2⁶⁴ bytes.
+    pub fn bytes_on_disk(&self) -> Result<u64, RunError> {
+        StoreLayout::from_schema(self)?.bytes_on_disk()
+    }
+
+    /// Bytes of memory that the [`DrawWriter`](super::DrawWriter) of one chain holds: one chunk of each variable.
+    ///
+    /// # Errors
+    /// As [`bytes_on_disk`](Self::bytes_on_disk).
+    pub fn bytes_in_memory(&self) -> Result<u64, RunError> {
+        StoreLayout::from_schema(self)?.bytes_in_memory()
+    }
+
     /// Bytes that the run in the folder or the [`Files`] `run` has still to write: of draws those whose files are missing, and for each chain
     /// without a checkpoint `checkpoint` bytes. All of them where nothing is there yet, none where the run is complete.
     ///
@@ -64,13 +80,16 @@ impl Schema {
 pub fn overwritten_bytes(run: &Path) -> Result<u64, RunError> {
     CONTENTS.iter().try_fold(0_u64, |sum, name| {
         let path = run.join(name);
-        let bytes = size(&path).map_err(RunError::io("read", &path))?;
+        let bytes = bytes_below(&path).map_err(RunError::io("read", &path))?;
         Ok(sum.saturating_add(bytes))
     })
 }
 
-/// Bytes of the file at `path`, or of all files below it; links are not followed.
-fn size(path: &Path) -> io::Result<u64> {
+/// Bytes of the file at `path`, or of all files below it; links are not followed. None where there is nothing.
+///
+/// # Errors
+/// What the system says of a folder that cannot be listed.
+pub fn bytes_below(path: &Path) -> io::Result<u64> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -84,7 +103,7 @@ fn size(path: &Path) -> io::Result<u64> {
         });
     }
     fs::read_dir(path)?.try_fold(0_u64, |sum, entry| {
-        Ok(sum.saturating_add(size(&entry?.path())?))
+        Ok(sum.saturating_add(bytes_below(&entry?.path())?))
     })
 }
 

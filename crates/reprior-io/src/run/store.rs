@@ -1,33 +1,20 @@
 //! The draws of a run: created once, written by one [`DrawWriter`] per chain.
 
+use super::cursor::Cursor;
 use super::folder::RunFolder;
 use super::layout::{DRAWS, ROOT, StoreLayout, StoredType};
 use super::metadata::to_bytes;
 use super::schema::{Group, Labels, Schema};
+use super::shared::{Shared, read_root};
 use super::values::Values;
-use super::writer::{Cursor, DrawWriter};
+use super::writer::DrawWriter;
 use super::{Files, RunError, metadata};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The draws of a run, open for writing.
 #[derive(Debug, Clone)]
 pub struct DrawStore {
     shared: Arc<Shared>,
-}
-
-/// What all writers of a run share. Its size does not depend on the number of draws.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) files: Files,
-    pub(crate) layout: StoreLayout,
-    progress: Mutex<DrawProgress>,
-}
-
-/// Per group: the draws that each chain has written, and the draws that the metadata show.
-#[derive(Debug)]
-struct DrawProgress {
-    written: Vec<Vec<u64>>,
-    visible: Vec<u64>,
 }
 
 impl DrawStore {
@@ -77,24 +64,13 @@ impl DrawStore {
     pub fn open(folder: &RunFolder) -> Result<Self, RunError> {
         let (layout, visible) = read_root(folder.files())?;
         let store = Self::new(folder.files(), layout, visible);
-        // A kill in the middle of a change leaves arrays that differ from the root: the root is right.
-        let progress = store.shared.progress();
-        for group in 0..store.shared.layout.groups.len() {
-            store.shared.write_lengths(group, &progress)?;
-        }
-        drop(progress);
+        store.shared.write_all_lengths()?;
         Ok(store)
     }
 
     fn new(files: &Files, layout: StoreLayout, visible: Vec<u64>) -> Self {
-        let chains = layout.chains as usize;
-        let written = visible.iter().map(|&draws| vec![draws; chains]).collect();
         Self {
-            shared: Arc::new(Shared {
-                files: files.clone(),
-                layout,
-                progress: Mutex::new(DrawProgress { written, visible }),
-            }),
+            shared: Arc::new(Shared::new(files.clone(), layout, visible)),
         }
     }
 
@@ -173,52 +149,6 @@ impl DrawStore {
         let name = array.chunk(&group.name, 0, 0);
         self.shared.files.write_changed(&name, &bytes)
     }
-}
-
-impl Shared {
-    fn progress(&self) -> MutexGuard<'_, DrawProgress> {
-        // Counts are changed one at a time, so a panic elsewhere leaves nothing half done.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes note that `chain` has `draws` draws of `group` on disk, and shows what all chains have.
-    pub(crate) fn set_written(&self, group: usize, chain: u64, draws: u64) -> Result<(), RunError> {
-        let mut progress = self.progress();
-        let written = &mut progress.written[group];
-        written[chain as usize] = draws;
-        let all = written.iter().copied().min().unwrap_or(0);
-        let before = progress.visible[group];
-        if all == before {
-            return Ok(());
-        }
-        progress.visible[group] = all;
-        let shown = self.write_lengths(group, &progress).and_then(|()| {
-            let root = metadata::root_document(&self.layout, &progress.visible);
-            self.files.write(ROOT, &to_bytes(root))
-        });
-        if shown.is_err() {
-            progress.visible[group] = before;
-        }
-        shown
-    }
-
-    /// Brings the arrays' own metadata of `group` in line with the draws to show.
-    fn write_lengths(&self, group: usize, progress: &DrawProgress) -> Result<(), RunError> {
-        let layout = &self.layout.groups[group];
-        for array in layout.variables.iter().chain(&layout.coordinates) {
-            if array.draw_axis().is_some() {
-                let document = metadata::array_document(array, progress.visible[group]);
-                self.files
-                    .write_changed(&array.document(&layout.name), &to_bytes(document))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reads the description of a run's draws.
-pub(crate) fn read_root(files: &Files) -> Result<(StoreLayout, Vec<u64>), RunError> {
-    metadata::parse_root(&files.place(ROOT), &files.read_present(ROOT)?)
 }
 
 fn coordinate_bytes(schema: &Schema, group: &Group, dim: &str, length: Option<&u64>) -> Vec<u8> {

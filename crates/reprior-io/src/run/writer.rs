@@ -10,27 +10,13 @@
 //! [`checkpoint`](DrawWriter::checkpoint) keeps to it.
 
 use super::RunError;
-use super::checkpoint::{self, Tensor};
+use super::checkpoint;
 use super::chunk::Chunk;
-use super::store::Shared;
+use super::cursor::Cursor;
+use super::shared::Shared;
+use super::tensor_file::Tensor;
 use super::values::Values;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// How far a chain has got: the draws of each sampled group.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Cursor {
-    pub(crate) draws: BTreeMap<String, u64>,
-}
-
-impl Cursor {
-    /// Number of draws of `group`; zero for a group that has none.
-    pub fn draws(&self, group: &str) -> u64 {
-        self.draws.get(group).copied().unwrap_or(0)
-    }
-}
 
 /// Writes the draws of one chain. Can be sent to the thread that drives the chain.
 ///

@@ -106,7 +106,7 @@ fn arrays_without_draws_are_replaced_as_a_whole() {
     let folder = RunFolder::create(&temporary.path().join("run"), false).unwrap();
     let store = DrawStore::create(&folder, &schema(1, 1, 1)).unwrap();
     let read = || {
-        DrawReader::open(folder.path()).unwrap().read::<f64>(
+        DrawReader::open(folder.files()).unwrap().read::<f64>(
             "observed_data",
             "y",
             &Selection::all(),
@@ -129,7 +129,7 @@ fn arrays_without_draws_are_replaced_as_a_whole() {
     store
         .write_static("observed_data", "count", Values::U64(&[7]))
         .unwrap();
-    let count = DrawReader::open(folder.path())
+    let count = DrawReader::open(folder.files())
         .unwrap()
         .read::<f32>("observed_data", "count", &Selection::all())
         .unwrap();

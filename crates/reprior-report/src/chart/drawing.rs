@@ -8,7 +8,7 @@ use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{BandPlot, ColorMap, Heatmap, Histogram, LinePlot, ScatterPlot};
 use kuva::render::plots::Plot;
 
-use super::layout::{LONGEST_LABEL, shorten};
+use super::layout::{LONGEST_LABEL, has_numbers, layout, shorten};
 use super::{Axis, Chart, Colours, Mark, thin};
 
 const DASHES: [&str; 5] = ["", "8 4", "2 3", "9 3 2 3", "14 4"];
@@ -23,21 +23,22 @@ const MARKERS: [MarkerShape; 5] = [
 const LONG: usize = 60;
 /// Markers of a long line.
 const MARKERS_OF_LONG: usize = 8;
-/// Columns of a heatmap whose cells have numbers, at most.
-const MOST_NUMBERED: usize = 12;
 
 /// Plots, legend, and the ranges of what was drawn.
-pub(super) struct Drawing<'a> {
-    pub chart: &'a Chart,
-    pub colours: Colours,
+struct Drawing<'a> {
+    chart: &'a Chart,
+    colours: Colours,
     plots: Vec<Plot>,
-    pub legend: Vec<LegendEntry>,
+    legend: Vec<LegendEntry>,
     /// Of the next series.
     index: usize,
     /// Numbers that are drawn.
-    pub x: Vec<f64>,
-    pub y: Vec<f64>,
+    x: Vec<f64>,
+    y: Vec<f64>,
 }
+
+/// A point and the half-width of its error bar.
+type WithError = ((f64, f64), f64);
 
 /// The drawing as the library makes it, and how much of its bottom is empty.
 pub(super) fn draw(chart: &Chart, width: f64, colours: Colours) -> (String, f64) {
@@ -53,10 +54,10 @@ pub(super) fn draw(chart: &Chart, width: f64, colours: Colours) -> (String, f64)
     for mark in &chart.marks {
         drawing.add(mark);
     }
-    let layout = drawing.layout(width);
+    let seen = [drawing.x.as_slice(), &drawing.y];
+    let layout = layout(chart, width, colours, drawing.legend, seen);
     let spare = if layout.show_legend { 20.0 } else { 0.0 };
-    let plots = drawing.plots;
-    (kuva::render_to_svg(plots, layout), spare)
+    (kuva::render_to_svg(drawing.plots, layout), spare)
 }
 
 impl Drawing<'_> {
@@ -69,19 +70,7 @@ impl Drawing<'_> {
                 has_points,
                 errors,
             } => self.line(name, points, *is_dashed, *has_points, errors),
-            Mark::Points { name, points } => {
-                let colour = self.colours.series(self.index);
-                let kept = thin::even(points.len());
-                let points = kept
-                    .into_iter()
-                    .filter_map(|index| self.placed(points[index]));
-                let points: Vec<_> = points.collect();
-                let marker = self.marker();
-                self.see(&points);
-                self.markers(name, &points, &colour, marker, 3.0);
-                self.enter(name, &colour, LegendShape::Marker(marker), None);
-                self.index += 1;
-            }
+            Mark::Points { name, points } => self.points(name, points),
             Mark::Band {
                 name,
                 x,
@@ -121,79 +110,76 @@ impl Drawing<'_> {
             (false, true) => "",
             (false, false) => DASHES[self.index % DASHES.len()],
         };
-        let style = match dash {
-            "" => LineStyle::Solid,
-            dash => LineStyle::Custom(dash.to_owned()),
-        };
-        let kept = thin::line(points);
-        let mut segment: Vec<((f64, f64), f64)> = Vec::new();
-        let mut all = Vec::new();
-        let mut plots = Vec::new();
-        let mut end_segment = |segment: &mut Vec<((f64, f64), f64)>, single: &mut Vec<_>| {
-            if segment.len() == 1 {
-                single.push(segment[0].0);
+        let segments = self.segments(points, errors);
+        for segment in &segments {
+            let places: Vec<(f64, f64)> = segment.iter().map(|(point, _)| *point).collect();
+            let mut plot = LinePlot::new()
+                .with_data(places)
+                .with_color(colour.as_str())
+                .with_stroke_width(if is_long { 1.2 } else { 1.8 })
+                .with_line_style(style(dash));
+            if !errors.is_empty() {
+                plot = plot.with_y_err(segment.iter().map(|(_, error)| *error));
             }
-            if !segment.is_empty() {
-                let places: Vec<(f64, f64)> = segment.iter().map(|(point, _)| *point).collect();
-                let mut plot = LinePlot::new()
-                    .with_data(places)
-                    .with_color(colour.as_str())
-                    .with_stroke_width(if is_long { 1.2 } else { 1.8 })
-                    .with_line_style(style.clone());
-                if !errors.is_empty() {
-                    plot = plot.with_y_err(segment.iter().map(|(_, error)| *error));
-                }
-                plots.push(Plot::Line(plot));
-            }
-            segment.clear();
-        };
-        let mut single = Vec::new();
-        for index in kept {
-            let error = errors.get(index).copied().unwrap_or(0.0);
-            match self.placed(points[index]) {
-                Some(point) => {
-                    // an end that cannot be placed is not drawn
-                    let low = self.chart.y.places(point.1 - error.abs());
-                    let high = self.chart.y.places(point.1 + error.abs());
-                    let error = if low && high { error.abs() } else { 0.0 };
-                    self.y.extend([point.1 - error, point.1 + error]);
-                    segment.push((point, error));
-                    all.push(point);
-                }
-                None => end_segment(&mut segment, &mut single),
-            }
+            self.plots.push(Plot::Line(plot));
         }
-        end_segment(&mut segment, &mut single);
-        self.plots.append(&mut plots);
-        self.see(&all);
-        let marker = self.marker();
+        let point = |(point, _): &WithError| *point;
+        let all: Vec<(f64, f64)> = segments.iter().flatten().map(point).collect();
         let marked: Vec<(f64, f64)> = if has_points {
             all
-        } else if is_reference {
-            single
         } else if is_long {
             // each series starts elsewhere, so that markers do not fall on one another
             let every = all.len().div_ceil(MARKERS_OF_LONG).max(1);
             let start = (self.index * every / 5) % every;
             all.into_iter().skip(start).step_by(every).collect()
         } else {
-            single
+            // a line through one point is not seen
+            let single = segments.iter().filter(|segment| segment.len() == 1);
+            single.flatten().map(point).collect()
         };
-        let has_marker = has_points || is_long;
-        self.markers(
-            name,
-            &marked,
-            &colour,
-            marker,
-            if has_points { 3.5 } else { 4.0 },
-        );
-        let shape = match has_marker && dash.is_empty() {
-            true => LegendShape::Marker(marker),
+        let size = if has_points { 3.5 } else { 4.0 };
+        self.markers(name, &marked, &colour, size);
+        let shape = match (has_points || is_long) && dash.is_empty() {
+            true => LegendShape::Marker(self.marker()),
             false => LegendShape::Line,
         };
-        let dash = Some(dash.to_owned()).filter(|dash| !dash.is_empty());
         self.enter(name, &colour, shape, dash);
         self.index += usize::from(!is_reference);
+    }
+
+    /// A line's points between those that cannot be placed.
+    fn segments(&mut self, points: &[(f64, f64)], errors: &[f64]) -> Vec<Vec<WithError>> {
+        let mut segments = vec![Vec::new()];
+        for index in thin::line(points) {
+            let Some(point) = self.placed(points[index]) else {
+                segments.push(Vec::new());
+                continue;
+            };
+            // an end that cannot be placed is not drawn
+            let error = errors.get(index).map_or(0.0, |error| error.abs());
+            let ends = [point.1 - error, point.1 + error];
+            let error = match ends.iter().all(|end| self.chart.y.places(*end)) {
+                true => error,
+                false => 0.0,
+            };
+            self.see(&[(point.0, point.1 - error), (point.0, point.1 + error)]);
+            if let Some(segment) = segments.last_mut() {
+                segment.push((point, error));
+            }
+        }
+        segments.retain(|segment| !segment.is_empty());
+        segments
+    }
+
+    fn points(&mut self, name: &str, points: &[(f64, f64)]) {
+        let colour = self.colours.series(self.index);
+        let kept = thin::even(points.len()).into_iter();
+        let placed: Vec<_> = kept.filter_map(|at| self.placed(points[at])).collect();
+        self.see(&placed);
+        self.markers(name, &placed, &colour, 3.0);
+        let shape = LegendShape::Marker(self.marker());
+        self.enter(name, &colour, shape, "");
+        self.index += 1;
     }
 
     fn band(&mut self, name: &str, x: &[f64], lower: &[f64], upper: &[f64]) {
@@ -215,7 +201,7 @@ impl Drawing<'_> {
             .with_color(colour.as_str())
             .with_opacity(0.25);
         self.plots.push(Plot::Band(band));
-        self.enter(name, &colour, LegendShape::Rect, None);
+        self.enter(name, &colour, LegendShape::Rect, "");
     }
 
     fn bars(&mut self, name: &str, edges: &[f64], heights: &[f64]) {
@@ -241,50 +227,42 @@ impl Drawing<'_> {
         }
         if is_alone {
             for (pair, height) in bars {
-                let tip = format!(
-                    "{}{} to {}: {}",
-                    prefix(name),
-                    super::figure(pair[0]),
-                    super::figure(pair[1]),
-                    super::figure(height)
-                );
+                let [from, to] = pair.map(super::figure);
+                let tip = format!("{}{from} to {to}: {}", prefix(name), super::figure(height));
                 let bar = Histogram::from_bins(pair.to_vec(), vec![height])
                     .with_color(colour.as_str())
                     .with_tooltip_labels(vec![tip]);
                 self.plots.push(Plot::Histogram(bar));
             }
-            self.enter(name, &colour, LegendShape::Rect, None);
+            self.enter(name, &colour, LegendShape::Rect, "");
         } else {
-            // filled bars would hide one another: outlines do not
-            let mut outline = Vec::new();
-            let floor = if y.is_logarithmic { None } else { Some(0.0) };
-            for (pair, height) in &bars {
-                outline.extend([(pair[0], *height), (pair[1], *height)]);
-            }
-            if let (Some(floor), Some(first), Some(last)) = (floor, bars.first(), bars.last()) {
-                outline.insert(0, (first.0[0], floor));
-                outline.push((last.0[1], floor));
-            }
-            let dash = DASHES[self.index % DASHES.len()];
-            let style = match dash {
-                "" => LineStyle::Solid,
-                dash => LineStyle::Custom(dash.to_owned()),
-            };
-            let line = LinePlot::new()
-                .with_data(outline)
-                .with_color(colour.as_str())
-                .with_line_style(style);
-            self.plots.push(Plot::Line(line));
-            let tops: Vec<(f64, f64)> = bars
-                .iter()
-                .map(|(pair, height)| (pair[0] + (pair[1] - pair[0]) / 2.0, *height))
-                .collect();
-            let marker = self.marker();
-            self.markers(name, &tops, &colour, marker, 2.5);
-            let dash = Some(dash.to_owned()).filter(|dash| !dash.is_empty());
-            self.enter(name, &colour, LegendShape::Line, dash);
+            self.outline(name, &bars, &colour);
         }
         self.index += 1;
+    }
+
+    /// Filled bars of several series would hide one another: outlines do not.
+    fn outline(&mut self, name: &str, bars: &[([f64; 2], f64)], colour: &str) {
+        let mut outline = Vec::new();
+        for (pair, height) in bars {
+            outline.extend([(pair[0], *height), (pair[1], *height)]);
+        }
+        if let (false, Some(first), Some(last)) =
+            (self.chart.y.is_logarithmic, bars.first(), bars.last())
+        {
+            outline.insert(0, (first.0[0], 0.0));
+            outline.push((last.0[1], 0.0));
+        }
+        let dash = DASHES[self.index % DASHES.len()];
+        let line = LinePlot::new()
+            .with_data(outline)
+            .with_color(colour)
+            .with_line_style(style(dash));
+        self.plots.push(Plot::Line(line));
+        let middle = |[low, high]: [f64; 2]| low + (high - low) / 2.0;
+        let tops = bars.iter().map(|(pair, height)| (middle(*pair), *height));
+        self.markers(name, &tops.collect::<Vec<_>>(), colour, 2.5);
+        self.enter(name, colour, LegendShape::Line, dash);
     }
 
     fn heatmap(&mut self, rows: &[String], columns: &[String], values: &[Vec<f64>]) {
@@ -347,14 +325,7 @@ impl Drawing<'_> {
         MARKERS[self.index % MARKERS.len()]
     }
 
-    fn markers(
-        &mut self,
-        name: &str,
-        points: &[(f64, f64)],
-        colour: &str,
-        marker: MarkerShape,
-        size: f64,
-    ) {
+    fn markers(&mut self, name: &str, points: &[(f64, f64)], colour: &str, size: f64) {
         if points.is_empty() {
             return;
         }
@@ -374,32 +345,29 @@ impl Drawing<'_> {
         let plot = ScatterPlot::new()
             .with_data(points.iter().copied())
             .with_color(colour)
-            .with_marker(marker)
+            .with_marker(self.marker())
             .with_size(size)
             .with_tooltip_labels(tips);
         self.plots.push(Plot::Scatter(plot));
     }
 
-    fn enter(&mut self, name: &str, colour: &str, shape: LegendShape, dasharray: Option<String>) {
+    fn enter(&mut self, name: &str, colour: &str, shape: LegendShape, dash: &str) {
         if !name.is_empty() {
             self.legend.push(LegendEntry {
                 label: shorten(name, 2 * LONGEST_LABEL),
                 color: colour.to_owned(),
                 shape,
-                dasharray,
+                dasharray: (!dash.is_empty()).then(|| dash.to_owned()),
             });
         }
     }
 }
 
-/// Whether the cells of a heatmap have place for numbers, and two decimals are right for them.
-pub(super) fn has_numbers(values: &[Vec<f64>]) -> bool {
-    let width = values.first().map_or(0, Vec::len);
-    let mut rows = values.iter();
-    width <= MOST_NUMBERED
-        && rows.all(|row| {
-            row.len() == width && row.iter().all(|value| value.abs() < 10.0 || value.is_nan())
-        })
+fn style(dash: &str) -> LineStyle {
+    match dash {
+        "" => LineStyle::Solid,
+        dash => LineStyle::Custom(dash.to_owned()),
+    }
 }
 
 fn prefix(name: &str) -> String {

@@ -182,6 +182,39 @@ impl Chart {
 }
 
 impl Mark {
+    /// A line without markers.
+    pub fn line(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self::Line {
+            name: name.into(),
+            points,
+            is_dashed: false,
+            has_points: false,
+            errors: Vec::new(),
+        }
+    }
+
+    /// A line with a marker at each point, and error bars of these half-widths, or none.
+    pub fn marked_line(name: impl Into<String>, points: Vec<(f64, f64)>, errors: Vec<f64>) -> Self {
+        Self::Line {
+            name: name.into(),
+            points,
+            is_dashed: false,
+            has_points: true,
+            errors,
+        }
+    }
+
+    /// A dashed line for comparison.
+    pub fn reference(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self::Line {
+            name: name.into(),
+            points,
+            is_dashed: true,
+            has_points: false,
+            errors: Vec::new(),
+        }
+    }
+
     /// Its name; none for a heatmap.
     pub fn name(&self) -> &str {
         match self {

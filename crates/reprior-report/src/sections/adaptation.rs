@@ -2,7 +2,7 @@
 
 use reprior_io::run::{DrawReader, Selection};
 
-use super::{Item, Section, chain_name, missing};
+use super::{Item, Section, chain_lines, missing};
 use crate::chart::{Axis, Chart, Mark};
 use crate::read::{self, Series};
 use reprior_run::Nature;
@@ -24,42 +24,20 @@ pub(super) fn section(run: &RunPage, reader: &DrawReader) -> Result<Section, Rep
             "a closed form has neither",
         )),
     }
-    Ok(Section {
-        title: "How it got there",
-        introduction: String::new(),
-        items,
-    })
-}
-
-fn lines(series: &Series) -> Vec<Mark> {
-    let traces = series.traces().into_iter().enumerate();
-    traces
-        .map(|(chain, points)| line(chain_name(chain), points, false))
-        .collect()
-}
-
-fn line(name: String, points: Vec<(f64, f64)>, is_dashed: bool) -> Mark {
-    Mark::Line {
-        name,
-        points,
-        is_dashed,
-        has_points: false,
-        errors: Vec::new(),
-    }
+    Ok(Section::new("How it got there", "", items))
 }
 
 fn warmup(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError> {
     const GROUP: &str = "warmup_sample_stats";
     let draws = read::draws(reader, GROUP);
     let step = read::scalar(reader, [GROUP, "step_size"], "step size", draws)?;
-    let step = step.filter(|series| series.values.iter().any(|value| value.is_finite()));
-    match step {
+    match step.filter(Series::is_anywhere_finite) {
         Some(series) => items.push(Item::Chart(Chart {
             title: "Step size during warm-up".to_owned(),
             guide: "It is tried, corrected and settles; afterwards it is fixed. Chains should end near one another.".to_owned(),
             x: Axis::new("record of the warm-up"),
             y: Axis::new("step size").logarithmic(),
-            marks: lines(&series),
+            marks: chain_lines(&series),
         })),
         None => items.push(missing(
             "Step size during warm-up",
@@ -76,7 +54,7 @@ fn warmup(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError>
                     .to_owned(),
             x: Axis::new("record of the warm-up"),
             y: Axis::new("acceptance rate").within(0.0, 1.0),
-            marks: lines(&series),
+            marks: chain_lines(&series),
         }));
     }
     Ok(())
@@ -114,7 +92,7 @@ fn epochs(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError>
         items.push(missing("Loss by epoch", "no epoch was recorded"));
         return Ok(());
     }
-    let mut marks = vec![line("training".to_owned(), train, false)];
+    let mut marks = vec![Mark::line("training", train)];
     let guide = match validation.is_empty() {
         true => {
             "Mean of −log p of the minibatches of each epoch, over chains: it should flatten. No rows were held out (`--validation`)."
@@ -124,7 +102,7 @@ fn epochs(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError>
         }
     };
     if !validation.is_empty() {
-        marks.push(line("validation".to_owned(), validation, false));
+        marks.push(Mark::line("validation", validation));
     }
     items.push(Item::Chart(Chart {
         title: "Negative log-likelihood by epoch".to_owned(),
@@ -140,7 +118,7 @@ fn epochs(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError>
             guide: "The schedule, at the last update of each epoch.".to_owned(),
             x: Axis::new("epoch"),
             y: Axis::new("step size").logarithmic(),
-            marks: vec![line("step size".to_owned(), steps, false)],
+            marks: vec![Mark::line("step size", steps)],
         }));
     }
     Ok(())
@@ -158,18 +136,13 @@ fn temperature(
         "configurational temperature",
         run.summary.draws,
     )?;
-    let Some(series) = found.filter(|series| series.values.iter().any(|value| value.is_finite()))
-    else {
+    let Some(series) = found.filter(Series::is_anywhere_finite) else {
         return Ok(());
     };
-    let mut marks = lines(&series);
+    let mut marks = chain_lines(&series);
     let end = (series.start as usize + series.draws()) as f64;
     let start = series.start as f64 + 1.0;
-    marks.push(line(
-        "posterior".to_owned(),
-        vec![(start, 1.0), (end, 1.0)],
-        true,
-    ));
+    marks.push(Mark::reference("posterior", vec![(start, 1.0), (end, 1.0)]));
     items.push(Item::Chart(Chart {
         title: "Configurational temperature".to_owned(),
         guide: "1 where the chain is at the posterior, on average; above: the steps are too large, or it has not arrived.".to_owned(),

@@ -5,27 +5,24 @@ use reprior::metrics::ClassPredictions;
 use super::{Item, images, missing};
 use crate::RunPage;
 use crate::chart::{Axis, Chart, Mark};
+use crate::run::most_probable;
 
 /// Bins of reliability diagrams, as in `summary`.
-pub(super) const BINS: usize = 15;
+const BINS: usize = 15;
 /// Classes that a confusion matrix can have and still be read.
 const MOST_CLASSES: usize = 25;
 
 pub(super) fn items(run: &RunPage, probabilities: &[f64], labels: &[u32]) -> (String, Vec<Item>) {
     let classes = run.outputs.len();
-    let mut items = Vec::new();
     let predictions = match ClassPredictions::new(probabilities, labels, classes) {
         Ok(predictions) => predictions,
         Err(error) => {
             let why = format!("the predictions are no probabilities: {error}");
-            return (
-                String::new(),
-                vec![missing("Reliability and confusion", why)],
-            );
+            let items = vec![missing("Reliability and confusion", why)];
+            return (String::new(), items);
         }
     };
-    items.push(reliability(&predictions));
-    items.push(confidence(&predictions));
+    let mut items = vec![reliability(&predictions), confidence(&predictions)];
     if classes > MOST_CLASSES {
         let why =
             format!("{classes} classes are too many to be read in one (up to {MOST_CLASSES} are)");
@@ -56,20 +53,8 @@ fn reliability(predictions: &ClassPredictions<'_>) -> Item {
         x: Axis::new("confidence").within(0.0, 1.0),
         y: Axis::new("accuracy").within(0.0, 1.0),
         marks: vec![
-            Mark::Line {
-                name: "calibrated".to_owned(),
-                points: vec![(0.0, 0.0), (1.0, 1.0)],
-                is_dashed: true,
-                has_points: false,
-                errors: Vec::new(),
-            },
-            Mark::Line {
-                name: "this run".to_owned(),
-                points,
-                is_dashed: false,
-                has_points: true,
-                errors: errors.collect(),
-            },
+            Mark::reference("calibrated", vec![(0.0, 0.0), (1.0, 1.0)]),
+            Mark::marked_line("this run", points, errors.collect()),
         ],
     })
 }
@@ -88,12 +73,6 @@ fn confidence(predictions: &ClassPredictions<'_>) -> Item {
             heights: table.iter().map(|bin| bin.count as f64).collect(),
         }],
     })
-}
-
-/// The most probable class; the first of several.
-pub(super) fn most_probable(row: &[f64]) -> usize {
-    let better = |best: usize, class: usize| if row[class] > row[best] { class } else { best };
-    (0..row.len()).reduce(better).unwrap_or(0)
 }
 
 fn confusion(run: &RunPage, probabilities: &[f64], labels: &[u32]) -> Item {

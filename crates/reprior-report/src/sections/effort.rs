@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use reprior_io::run::DrawReader;
+use reprior_io::run::{DrawReader, bytes_below};
 
-use super::{Item, Section};
+use super::{Item, Section, table};
 use reprior_run::Nature;
 use reprior_run::words::{bytes, duration, number};
 
@@ -29,8 +29,9 @@ pub(super) fn section(run: &RunPage) -> Section {
     if summary.n_evaluations > 0 {
         rows.push(row("other evaluations", summary.n_evaluations.to_string()));
     }
-    // an earlier report is no part of the run
-    // the run folder itself may be a link
+    // what cannot be read counts for nothing
+    let size = |path: &Path| bytes_below(path).unwrap_or(0);
+    // the run folder itself may be a link; an earlier report is no part of the run
     let folder = fs::canonicalize(&run.folder).unwrap_or_else(|_| run.folder.clone());
     let all = size(&folder).saturating_sub(size(&folder.join("report.html")));
     rows.push(row("run folder", bytes(all as f64)));
@@ -43,11 +44,8 @@ pub(super) fn section(run: &RunPage) -> Section {
             rows.push(row(name, bytes(size as f64)));
         }
     }
-    let mut items = vec![Item::Table {
-        title: "Time and space (memory is not recorded; `reprior plan` estimates it)".to_owned(),
-        columns: ["", ""].map(str::to_owned).to_vec(),
-        rows,
-    }];
+    let title = "Time and space (memory is not recorded; `reprior plan` estimates it)";
+    let mut items = vec![table(title, &[""; 2], rows)];
     let blocks = [
         ("predictions", &summary.ess.prediction),
         ("weights (random projections)", &summary.ess.weights),
@@ -74,31 +72,10 @@ pub(super) fn section(run: &RunPage) -> Section {
             "per gradient",
             "per second",
         ];
-        items.push(Item::Table {
-            title: "Effective draws and what they cost".to_owned(),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows,
-        });
+        let title = "Effective draws and what they cost";
+        items.push(table(title, &columns, rows));
     }
-    Section {
-        title: "What it took",
-        introduction: String::new(),
-        items,
-    }
-}
-
-/// Bytes of all files below; what cannot be read counts for nothing.
-fn size(path: &Path) -> u64 {
-    let Ok(found) = fs::symlink_metadata(path) else {
-        return 0;
-    };
-    if !found.is_dir() {
-        return found.len();
-    }
-    let Ok(entries) = fs::read_dir(path) else {
-        return 0;
-    };
-    entries.flatten().map(|entry| size(&entry.path())).sum()
+    Section::new("What it took", "", items)
 }
 
 pub(super) fn provenance(run: &RunPage, reader: &DrawReader) -> Section {
@@ -106,30 +83,20 @@ pub(super) fn provenance(run: &RunPage, reader: &DrawReader) -> Section {
         let version = group.attributes.get("inference_library_version")?;
         version.as_str().map(str::to_owned)
     });
+    let writer = writer.unwrap_or_else(|| "unknown".to_owned());
     let rows = [
-        (
-            "the run was written by reprior",
-            writer.unwrap_or_else(|| "unknown".to_owned()),
-        ),
-        (
+        ["the run was written by reprior", writer.as_str()],
+        [
             "this report was written by reprior",
-            env!("CARGO_PKG_VERSION").to_owned(),
-        ),
-    ];
-    let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
-    Section {
-        title: "How to repeat it",
-        introduction: "`reprior sample --config` takes this file: the same seed gives the same draws on the same machine.".to_owned(),
-        items: vec![
-            Item::Verbatim {
-                title: "config.toml: every setting, defaults written out".to_owned(),
-                text: run.configuration.clone(),
-            },
-            Item::Table {
-                title: "Versions".to_owned(),
-                columns: ["", ""].map(str::to_owned).to_vec(),
-                rows: rows.to_vec(),
-            },
+            env!("CARGO_PKG_VERSION"),
         ],
-    }
+    ];
+    let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+    let configuration = Item::Verbatim {
+        title: "config.toml: every setting, defaults written out".to_owned(),
+        text: run.configuration.clone(),
+    };
+    let introduction = "`reprior sample --config` takes this file: the same seed gives the same draws on the same machine.";
+    let items = vec![configuration, table("Versions", &[""; 2], rows.to_vec())];
+    Section::new("How to repeat it", introduction, items)
 }

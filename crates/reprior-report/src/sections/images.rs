@@ -3,8 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::classes::most_probable;
 use super::{Item, Picture, missing};
+use crate::run::most_probable;
 use crate::{Images, RunPage};
 use reprior_run::words::number;
 
@@ -54,10 +54,8 @@ pub(super) fn most_uncertain(run: &RunPage, probabilities: &[f64], labels: &[u32
 impl Images {
     /// One image as a `data:` address; none beyond the last, or for a number of planes that is neither 1 nor 3.
     fn png(&self, row: usize) -> Option<String> {
-        let (pixels, size) = (
-            self.height * self.width,
-            self.height * self.width * self.channels,
-        );
+        let pixels = self.height * self.width;
+        let size = pixels * self.channels;
         let start = row.checked_mul(size)?;
         if size == 0 || start + size > self.values.len() {
             return None;
@@ -87,10 +85,7 @@ impl Images {
             }
         }
         let mut file = Vec::new();
-        let (width, height) = (
-            u32::try_from(self.width).ok()?,
-            u32::try_from(self.height).ok()?,
-        );
+        let (width, height) = (self.width.try_into().ok()?, self.height.try_into().ok()?);
         let mut encoder = png::Encoder::new(&mut file, width, height);
         encoder.set_color(match self.channels {
             1 => png::ColorType::Grayscale,

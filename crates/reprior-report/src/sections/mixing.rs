@@ -21,35 +21,28 @@ pub(super) fn section(run: &RunPage, drawn: &Drawn) -> Section {
     let mut items = Vec::new();
     let chains = run.summary.chains;
     let draws = run.summary.draws as usize;
+    let too_few = format!("{draws} draws a chain are too few: {FEWEST} are needed");
     if chains < 2 {
         items.push(missing(
             "Rank plots",
             "they compare chains, and there is one",
         ));
     } else if draws < FEWEST {
-        let why = format!("{draws} draws a chain are too few: {FEWEST} are needed");
-        items.push(missing("Rank plots", why));
+        items.push(missing("Rank plots", too_few.as_str()));
     } else {
         items.extend(drawn.leading().map(ranks));
     }
     if draws < FEWEST {
-        let why = format!("{draws} draws a chain are too few: {FEWEST} are needed");
-        items.push(missing(
-            "Autocorrelations and the growth of effective draws",
-            why,
-        ));
+        let what = "Autocorrelations and the growth of effective draws";
+        items.push(missing(what, too_few));
     } else {
         let mut estimator = Estimator::new();
         let leading = drawn.leading();
         items.extend(leading.map(|series| autocorrelations(series, &mut estimator)));
         items.extend(growth(run, drawn, &mut estimator));
     }
-    Section {
-        title: "How well they mixed",
-        introduction: "Whether chains of different starts drew from one distribution, and how much one draw says that the one before did not."
-            .to_owned(),
-        items,
-    }
+    let introduction = "Whether chains of different starts drew from one distribution, and how much one draw says that the one before did not.";
+    Section::new("How well they mixed", introduction, items)
 }
 
 /// What is said where not all draws were looked at.
@@ -86,13 +79,7 @@ fn ranks(series: &Series) -> Item {
             edges: edges.clone(),
             heights,
         });
-    let reference = Mark::Line {
-        name: "expected".to_owned(),
-        points: vec![(0.0, expected), (total as f64, expected)],
-        is_dashed: true,
-        has_points: false,
-        errors: Vec::new(),
-    };
+    let reference = Mark::reference("expected", vec![(0.0, expected), (total as f64, expected)]);
     Item::Chart(Chart {
         title: format!("Ranks of the {}", series.name),
         guide: format!(
@@ -111,24 +98,17 @@ fn autocorrelations(series: &Series, estimator: &mut Estimator) -> Item {
     let lines = series.of_chains().enumerate().map(|(chain, values)| {
         let found = estimator.autocorrelation(values, lags);
         let points = found.into_iter().enumerate();
-        Mark::Line {
-            name: chain_name(chain),
-            points: points.map(|(lag, value)| (lag as f64, value)).collect(),
-            is_dashed: false,
-            has_points: false,
-            errors: Vec::new(),
-        }
+        Mark::line(
+            chain_name(chain),
+            points.map(|(lag, value)| (lag as f64, value)).collect(),
+        )
     });
     let mut marks: Vec<Mark> = lines.collect();
     // two standard errors of the autocorrelations of independent draws
     let chance = 2.0 / (series.draws() as f64).sqrt();
     marks.extend(
-        [("by chance", chance), ("", -chance)].map(|(name, height)| Mark::Line {
-            name: name.to_owned(),
-            points: vec![(0.0, height), (lags as f64, height)],
-            is_dashed: true,
-            has_points: false,
-            errors: Vec::new(),
+        [("by chance", chance), ("", -chance)].map(|(name, height)| {
+            Mark::reference(name, vec![(0.0, height), (lags as f64, height)])
         }),
     );
     Item::Chart(Chart {
@@ -162,22 +142,13 @@ fn growth(run: &RunPage, drawn: &Drawn, estimator: &mut Estimator) -> Option<Ite
                 points.push(((length * series.chains) as f64, ess));
             }
         }
-        marks.push(Mark::Line {
-            name: series.name.clone(),
-            points,
-            is_dashed: false,
-            has_points: true,
-            errors: Vec::new(),
-        });
+        marks.push(Mark::marked_line(series.name.clone(), points, Vec::new()));
     }
     let first = drawn.leading().next()?;
-    marks.push(Mark::Line {
-        name: "independent draws".to_owned(),
-        points: vec![(0.0, 0.0), (longest as f64, longest as f64)],
-        is_dashed: true,
-        has_points: false,
-        errors: Vec::new(),
-    });
+    marks.push(Mark::reference(
+        "independent draws",
+        vec![(0.0, 0.0), (longest as f64, longest as f64)],
+    ));
     let steps = match run.summary.thin {
         0 | 1 => String::new(),
         thin => format!(" A draw is {thin} transitions."),

@@ -11,7 +11,7 @@ mod traces;
 
 use reprior_io::run::DrawReader;
 
-use crate::chart::Chart;
+use crate::chart::{Chart, Mark};
 use crate::read::{self, Components, Series};
 use crate::{Predictions, ReportError, RunPage};
 
@@ -21,6 +21,16 @@ pub(crate) struct Section {
     /// What it is about, in a sentence or two.
     pub introduction: String,
     pub items: Vec<Item>,
+}
+
+impl Section {
+    fn new(title: &'static str, introduction: impl Into<String>, items: Vec<Item>) -> Self {
+        Self {
+            title,
+            introduction: introduction.into(),
+            items,
+        }
+    }
 }
 
 /// One thing in a section.
@@ -152,11 +162,7 @@ fn predictions(run: &RunPage) -> Section {
             labels,
         }) => classes::items(run, probabilities, labels),
     };
-    Section {
-        title: "What it predicts",
-        introduction,
-        items,
-    }
+    Section::new("What it predicts", introduction, items)
 }
 
 fn without_chains(run: &RunPage) -> Section {
@@ -165,17 +171,27 @@ fn without_chains(run: &RunPage) -> Section {
         reprior_run::Nature::ClosedForm => format!("{method} is a closed form and draws nothing"),
         _ => format!("the draws of {method} are no chain's: one does not follow from another"),
     };
-    Section {
-        title: "The chains",
-        introduction: String::new(),
-        items: vec![missing(
-            "Traces, ranks, autocorrelations and principal components",
-            why,
-        )],
+    let what = "Traces, ranks, autocorrelations and principal components";
+    Section::new("The chains", "", vec![missing(what, why)])
+}
+
+fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Item {
+    Item::Table {
+        title: title.to_owned(),
+        columns: columns.iter().map(|&name| name.to_owned()).collect(),
+        rows,
     }
 }
 
+/// A line for each chain's course, thinned.
+fn chain_lines(series: &Series) -> Vec<Mark> {
+    let traces = series.traces().into_iter().enumerate();
+    traces
+        .map(|(chain, points)| Mark::line(chain_name(chain), points))
+        .collect()
+}
+
 /// In legends.
-pub(crate) fn chain_name(chain: usize) -> String {
+fn chain_name(chain: usize) -> String {
     format!("chain {}", chain + 1)
 }

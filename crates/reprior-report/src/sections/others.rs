@@ -2,7 +2,7 @@
 
 use reprior::metrics::detection::Detection;
 
-use super::{Item, Section, missing};
+use super::{Item, Section, missing, table};
 use crate::chart::{Axis, Chart, Mark};
 use crate::{Predictions, RunPage};
 use reprior_run::words::number;
@@ -38,6 +38,7 @@ pub(super) fn section(run: &RunPage) -> Option<Section> {
         }
         rows.push(row);
     }
+    let title = "Told from the test rows by their confidence (AUROC 0.5: not at all; 1: always)";
     let columns = [
         "inputs",
         "rows",
@@ -54,20 +55,12 @@ pub(super) fn section(run: &RunPage) -> Option<Section> {
             y: Axis::new("share of rows"),
             marks,
         }),
-        Item::Table {
-            title: "Told from the test rows by their confidence (AUROC 0.5: not at all; 1: always)".to_owned(),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows,
-        },
+        table(title, &columns, rows),
     ]))
 }
 
 fn of(items: Vec<Item>) -> Section {
-    Section {
-        title: "Inputs unlike the training data",
-        introduction: String::new(),
-        items,
-    }
+    Section::new("Inputs unlike the training data", "", items)
 }
 
 fn bars(name: &str, confidences: &[f64]) -> Mark {

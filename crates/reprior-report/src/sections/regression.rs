@@ -55,13 +55,10 @@ pub(super) fn items(
             name: "truth, outside".to_owned(),
             points: outside,
         });
-        marks.push(Mark::Line {
-            name: "predicted mean".to_owned(),
-            points: place.iter().copied().zip(middle).collect(),
-            is_dashed: true,
-            has_points: false,
-            errors: Vec::new(),
-        });
+        marks.push(Mark::reference(
+            "predicted mean",
+            place.iter().copied().zip(middle).collect(),
+        ));
         items.push(Item::Chart(Chart {
             title: format!("Predictions of {name} and the truth"),
             guide: format!(

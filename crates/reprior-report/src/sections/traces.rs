@@ -1,6 +1,6 @@
 //! The course of the chains: traces, and the plane of the first two principal components.
 
-use super::{Drawn, Item, Section, chain_name, missing};
+use super::{Drawn, Item, Section, chain_lines, chain_name, missing};
 use crate::RunPage;
 use crate::chart::{Axis, Chart, Mark};
 use crate::read::{Components, MOST_DRAWS, MOST_TRACED, Series};
@@ -44,11 +44,8 @@ pub(super) fn section(run: &RunPage, drawn: &Drawn) -> Section {
         }
         Err(_) => {}
     }
-    Section {
-        title: "Where the chains went",
-        introduction: "Each draw of the log-density and of the weights' main directions, in the order in which they were drawn.".to_owned(),
-        items,
-    }
+    let introduction = "Each draw of the log-density and of the weights' main directions, in the order in which they were drawn.";
+    Section::new("Where the chains went", introduction, items)
 }
 
 fn trace(series: &Series, guide: &str) -> Item {
@@ -63,21 +60,12 @@ fn trace(series: &Series, guide: &str) -> Item {
     if series.start > 0 {
         guide += &format!(" The last {MOST_DRAWS} draws.");
     }
-    let lines = series.traces().into_iter().enumerate();
     Item::Chart(Chart {
         title: format!("Trace of the {}", series.name),
         guide,
         x: Axis::new("draw"),
         y: Axis::new(series.name.as_str()),
-        marks: lines
-            .map(|(chain, points)| Mark::Line {
-                name: chain_name(chain),
-                points,
-                is_dashed: false,
-                has_points: false,
-                errors: Vec::new(),
-            })
-            .collect(),
+        marks: chain_lines(series),
     })
 }
 

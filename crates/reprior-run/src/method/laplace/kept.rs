@@ -36,7 +36,7 @@ pub fn save<R: Stored>(folder: &RunFolder, chain: u64, fitted: &Laplace<R>) -> R
         values: *values,
     });
     let tensors: Vec<_> = tensors.collect();
-    laplace::save(folder, chain, &document, &tensors).map_err(Failure::run)
+    laplace::save(folder.files(), chain, &document, &tensors).map_err(Failure::run)
 }
 
 /// Reads a chain's approximation.

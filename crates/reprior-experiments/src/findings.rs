@@ -1,0 +1,86 @@
+//! Findings, and what their words and conditions are made of.
+
+use serde::Serialize;
+
+use crate::{Row, Table, Value};
+
+/// A claim and whether it holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// What the figure is there to show.
+    pub claim: String,
+    /// Whether this table shows it.
+    pub holds: bool,
+    /// The numbers that say so.
+    pub measured: String,
+}
+
+impl Finding {
+    /// A finding.
+    pub fn new(claim: impl Into<String>, holds: bool, measured: impl Into<String>) -> Self {
+        Self {
+            claim: claim.into(),
+            holds,
+            measured: measured.into(),
+        }
+    }
+}
+
+/// The results table.
+pub fn results(tables: &[Table]) -> &Table {
+    static EMPTY: Table = Table {
+        name: String::new(),
+        rows: Vec::new(),
+    };
+    tables
+        .iter()
+        .find(|table| table.name == Row::RESULTS)
+        .unwrap_or(&EMPTY)
+}
+
+/// The mean; NaN of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Mean and standard deviation, over n.
+pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / values.len() as f64).sqrt())
+}
+
+/// Each of `values` over that of `others`.
+pub fn ratios(values: &[f64], others: &[f64]) -> Vec<f64> {
+    values.iter().zip(others).map(|(a, b)| a / b).collect()
+}
+
+/// Whether there are values, all of which are as told.
+pub fn every(values: &[f64], is_so: impl Fn(f64) -> bool) -> bool {
+    !values.is_empty() && values.iter().all(|&value| is_so(value))
+}
+
+/// Whether first and last are as told, where there are any.
+pub fn ends(values: &[f64], is_so: impl Fn(f64, f64) -> bool) -> bool {
+    let ends = values.first().zip(values.last());
+    ends.is_some_and(|(&first, &last)| is_so(first, last))
+}
+
+/// Whether `values` never fall by more than `slack`, and rise from first to last.
+pub fn rises(values: &[f64], slack: f64) -> bool {
+    values.windows(2).all(|pair| pair[1] >= pair[0] - slack) && ends(values, |a, b| b > a)
+}
+
+/// Numbers in words: `0.12, 0.34`.
+pub fn listed(values: &[f64]) -> String {
+    let words = values.iter().map(|&value| Value::from(value).to_string());
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Numbers with their names: `sampled 0.12, mode 0.34`.
+pub fn named<N: std::fmt::Display>(values: impl IntoIterator<Item = (N, f64)>) -> String {
+    let words = values
+        .into_iter()
+        .map(|(name, value)| format!("{name} {}", Value::from(value)));
+    words.collect::<Vec<_>>().join(", ")
+}

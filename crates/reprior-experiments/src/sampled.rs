@@ -1,0 +1,147 @@
+//! What papers read off chains: effective draws, R-hat, principal components.
+
+use std::ops::Range;
+
+use reprior::compute::kernels::{dot, symmetric_eigen};
+use reprior::diagnostics::{Draws, Estimator, Spread, Truncation};
+
+use crate::findings::mean;
+
+/// Values of draws in several directions, each chain after chain.
+pub type Series = Vec<Vec<f64>>;
+
+/// What came of chains.
+#[derive(Debug)]
+pub struct Sampled {
+    /// Chains.
+    pub chains: usize,
+    /// Mean acceptance rate after warm-up.
+    pub acceptance: f64,
+    /// Mean step size after warm-up; NaN without one.
+    pub step_size: f64,
+    /// Wall-clock time of all transitions after warm-up, recording included.
+    pub seconds: f64,
+    /// Transitions of all chains after warm-up.
+    pub transitions: u64,
+    /// Evaluations of the gradient after warm-up.
+    pub n_gradients: u64,
+    /// Evaluations of ℓ after warm-up.
+    pub n_evaluations: u64,
+    /// Per direction of all weights that the chain has (of reduced inputs: that the data touch).
+    pub weights: Series,
+    /// Per direction of the readout's weights θ.
+    pub readout: Series,
+    /// Per direction of the outputs f(x; θ), as papers have it.
+    pub predictions: Series,
+    /// Per direction of the outputs' means given the inner weights, which runs keep.
+    pub means: Series,
+}
+
+impl Sampled {
+    /// Draws of one chain.
+    pub fn length(&self) -> usize {
+        self.weights.first().map_or(0, Vec::len) / self.chains.max(1)
+    }
+
+    /// Effective draws per draw of every direction, chain by chain, as the papers have it: TFP's estimator of one chain.
+    pub fn ess_per_draw(&self, directions: &[Vec<f64>]) -> Spread {
+        let mut estimator = Estimator::new();
+        let length = self.length().max(1);
+        let one = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(length);
+            let sum: f64 = chains
+                .map(|chain| estimator.ess_tfp(chain, Truncation::FirstNegative))
+                .sum();
+            sum / values.len() as f64
+        };
+        Spread::of(directions.iter().map(one))
+    }
+
+    /// Effective draws of all chains together (Vehtari et al. 2021), every direction.
+    pub fn ess(&self, directions: &[Vec<f64>]) -> Spread {
+        let mut estimator = Estimator::new();
+        let one = |values: &Vec<f64>| match Draws::new(values, self.chains) {
+            Ok(draws) => estimator.ess_mean(draws),
+            Err(_) => f64::NAN,
+        };
+        Spread::of(directions.iter().map(one))
+    }
+
+    /// The mean of those over the transitions of all chains.
+    pub fn ess_per_step(&self, directions: &[Vec<f64>]) -> f64 {
+        self.ess(directions).mean / self.transitions as f64
+    }
+
+    /// Transitions of all chains in a second.
+    pub fn steps_per_second(&self) -> f64 {
+        self.transitions as f64 / self.seconds
+    }
+
+    /// Rank-normalised R-hat of every direction.
+    pub fn rhat(&self, directions: &[Vec<f64>]) -> Spread {
+        let mut estimator = Estimator::new();
+        self.over(directions, 0..self.length(), |draws| {
+            estimator.rhat_rank(draws)
+        })
+    }
+
+    /// Hron's R̂² (their eq. 6) over the first `length` draws of every chain.
+    pub fn rhat_squared(&self, directions: &[Vec<f64>], length: usize) -> Spread {
+        self.over(directions, 0..length, |draws| draws.rhat_squared_hron())
+    }
+
+    /// A statistic of some draws of every chain, counted from its first, over the directions.
+    pub fn over(
+        &self,
+        directions: &[Vec<f64>],
+        draws: Range<usize>,
+        mut statistic: impl FnMut(Draws<'_>) -> f64,
+    ) -> Spread {
+        let one = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(self.length().max(1));
+            let some: Vec<f64> = chains
+                .flat_map(|chain| &chain[draws.clone()])
+                .copied()
+                .collect();
+            match Draws::new(&some, self.chains) {
+                Ok(draws) => statistic(draws),
+                Err(_) => f64::NAN,
+            }
+        };
+        Spread::of(directions.iter().map(one))
+    }
+}
+
+/// The first `count` principal components of what was watched in several directions: one value a draw each.
+pub fn principal_components(directions: &[Vec<f64>], count: usize) -> Vec<Vec<f64>> {
+    let (k, n) = (directions.len(), directions.first().map_or(0, Vec::len));
+    let centred: Vec<Vec<f64>> = directions
+        .iter()
+        .map(|values| {
+            let mean = mean(values);
+            values.iter().map(|value| value - mean).collect()
+        })
+        .collect();
+    let mut covariance = vec![0.0; k * k];
+    for i in 0..k {
+        for j in 0..k {
+            covariance[i * k + j] = dot(&centred[i], &centred[j]) / n as f64;
+        }
+    }
+    // of finite numbers; what is not finite has no components
+    let (_, vectors) =
+        symmetric_eigen(&covariance, k).unwrap_or((Vec::new(), vec![f64::NAN; k * k]));
+    let component = |rank: usize| {
+        let mut out = vec![0.0; n];
+        for (values, weight) in centred
+            .iter()
+            .zip(&vectors[(k - 1 - rank) * k..(k - rank) * k])
+        {
+            for (out, value) in out.iter_mut().zip(values) {
+                *out += weight * value;
+            }
+        }
+        out
+    };
+    (0..count.min(k)).map(component).collect()
+}

@@ -1,0 +1,243 @@
+//! Trained networks, draws of approximations of their posteriors around the trained weights, and what the draws predict.
+
+use std::sync::Arc;
+
+use reprior::compute::kernels::MatrixMut;
+use reprior::compute::{Matrix, Purpose, Real, Stream};
+use reprior::laplace::curvature::GaussNewton;
+use reprior::laplace::diffusion::{Diffusion, DiffusionData, DiffusionPath};
+use reprior::laplace::spectrum::Spectrum;
+use reprior::laplace::{
+    FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
+};
+use reprior::model::likelihood::Likelihood;
+use reprior::network::{Composition, Executor, ParameterLayout};
+
+use crate::Failure;
+
+/// A network with its trained weights.
+#[derive(Debug)]
+pub struct TrainedNetwork<R> {
+    executor: Executor<R>,
+    layout: ParameterLayout,
+    /// ŵ.
+    pub mode: Vec<R>,
+    likelihood: Arc<dyn Likelihood>,
+    /// Of the outputs' noise.
+    scales: Vec<f64>,
+    /// α, of the prior that approximations have.
+    pub precision: f64,
+}
+
+/// Rows that a curvature is of.
+#[derive(Clone, Copy)]
+pub struct CurvatureRows<'a, R> {
+    /// n × d₀.
+    pub inputs: Matrix<'a, R>,
+    /// n × C, column-major.
+    pub targets: &'a [f64],
+    /// How many rows each of them stands for.
+    pub scale: f64,
+}
+
+impl<R: Real> TrainedNetwork<R> {
+    /// A network with weights `mode`, for a prior of precision α.
+    ///
+    /// # Errors
+    /// A layer that does not fit.
+    pub fn new(
+        network: &Composition,
+        mode: Vec<R>,
+        likelihood: Arc<dyn Likelihood>,
+        scales: Vec<f64>,
+        precision: f64,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            executor: Executor::new(network)?,
+            layout: ParameterLayout::new(network),
+            mode,
+            likelihood,
+            scales,
+            precision,
+        })
+    }
+
+    /// With `threads` threads.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.executor = self.executor.with_threads(threads);
+        self
+    }
+
+    /// Numbers of an input.
+    pub fn inputs(&self) -> usize {
+        self.executor.inputs_count()
+    }
+
+    /// Outputs C.
+    pub fn outputs(&self) -> usize {
+        self.executor.outputs_count()
+    }
+
+    /// Draws of the Laplace approximation.
+    ///
+    /// # Errors
+    /// A curvature that is not finite, too large or not available.
+    pub fn laplace_draws(
+        &mut self,
+        rows: CurvatureRows<'_, R>,
+        structure: HessianStructure,
+        subset: Subset,
+        seed: u64,
+        draws: u64,
+    ) -> Result<Vec<Vec<R>>, Failure> {
+        let likelihood = &*self.likelihood;
+        let data = LaplaceData {
+            inputs: rows.inputs,
+            targets: rows.targets,
+            likelihood,
+            scales: &self.scales,
+            curvature: &FisherInformation {
+                likelihood,
+                scales: &self.scales,
+            },
+            scale: rows.scale,
+        };
+        let laplace = Laplace::fit(
+            &mut self.executor,
+            &self.layout,
+            &self.mode,
+            data,
+            structure,
+            subset,
+            &PriorPrecision::Scalar(self.precision),
+            &mut Stream::new(seed, 0, Purpose::Curvature, 0),
+        )?;
+        let draw = |index| {
+            let mut draw = self.mode.clone();
+            laplace.draw(
+                &mut Stream::new(seed, 0, Purpose::Recording, index),
+                &mut draw,
+            );
+            draw
+        };
+        Ok((0..draws).map(draw).collect())
+    }
+
+    /// Diffusions from the mode to their ends; `advance` is called with the part that is done.
+    ///
+    /// # Errors
+    /// A curvature that is not finite; what `advance` says.
+    pub fn diffusions(
+        &mut self,
+        rows: CurvatureRows<'_, R>,
+        settings: Diffusion,
+        seed: u64,
+        paths: u64,
+        mut advance: impl FnMut(f64) -> Result<(), Failure>,
+    ) -> Result<Vec<DiffusionPath<R>>, Failure> {
+        let data = DiffusionData {
+            inputs: rows.inputs,
+            curvature: &FisherInformation {
+                likelihood: &*self.likelihood,
+                scales: &self.scales,
+            },
+            scale: rows.scale,
+        };
+        let mut ends = Vec::new();
+        for chain in 0..paths {
+            let mut path = DiffusionPath::new(settings, &self.mode, seed, chain);
+            while !path.is_over() {
+                path.advance(&mut self.executor, data)?;
+                let done = chain as f64 + path.steps() as f64 / settings.steps as f64;
+                advance(done / paths as f64)?;
+            }
+            ends.push(path);
+        }
+        Ok(ends)
+    }
+
+    /// All eigenvalues of the curvature of rows with these inputs, the largest first.
+    ///
+    /// # Errors
+    /// A curvature that is not finite.
+    pub fn eigenvalues(&mut self, inputs: Matrix<'_, R>) -> Result<Vec<f64>, Failure> {
+        let size = self.mode.len();
+        let mut operator = GaussNewton {
+            executor: &mut self.executor,
+            weights: &self.mode,
+            inputs,
+            curvature: &FisherInformation {
+                likelihood: &*self.likelihood,
+                scales: &self.scales,
+            },
+            scale: 1.0,
+        };
+        let dense = operator.dense(&(0..size).collect::<Vec<_>>());
+        let mut values = Spectrum::<R>::of_dense(&dense, size, 0.0)?.values;
+        values.resize(size, 0.0);
+        Ok(values)
+    }
+
+    /// Outputs for `inputs` (m × d₀) of the network at each draw, or of that linearised at the mode: `take` is given m × C numbers,
+    /// row after row.
+    ///
+    /// # Errors
+    /// What `take` says.
+    pub fn predict(
+        &mut self,
+        draws: &[Vec<R>],
+        is_linearised: bool,
+        inputs: Matrix<'_, R>,
+        mut take: impl FnMut(&[R]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (rows, outputs) = (inputs.nrows(), self.outputs());
+        let mut f = vec![R::ZERO; rows * outputs];
+        let mut at_mode = f.clone();
+        if is_linearised {
+            let out = MatrixMut::from_row_major_slice_mut(&mut at_mode, rows, outputs);
+            self.executor.outputs(&self.mode, inputs, out);
+        }
+        for draw in draws {
+            let out = MatrixMut::from_row_major_slice_mut(&mut f, rows, outputs);
+            if is_linearised {
+                let away = draw.iter().zip(&self.mode).map(|(w, mode)| *w - *mode);
+                let away: Vec<R> = away.collect();
+                self.executor
+                    .jvp(&self.mode, inputs, Some(&away), None, out);
+                f.iter_mut().zip(&at_mode).for_each(|(f, at)| *f += *at);
+            } else {
+                self.executor.outputs(draw, inputs, out);
+            }
+            take(&f)?;
+        }
+        Ok(())
+    }
+
+    /// Mean over draws of the probabilities of classes, m × C, row after row; `look` is called after each draw.
+    ///
+    /// # Errors
+    /// What `look` says.
+    pub fn mean_probabilities(
+        &mut self,
+        draws: &[Vec<R>],
+        is_linearised: bool,
+        inputs: Matrix<'_, R>,
+        look: impl Fn() -> Result<(), Failure>,
+    ) -> Result<Vec<f64>, Failure> {
+        let classes = self.outputs();
+        let mut mean = vec![0.0; inputs.nrows() * classes];
+        self.predict(draws, is_linearised, inputs, |f| {
+            for (mean, f) in mean.chunks_exact_mut(classes).zip(f.chunks_exact(classes)) {
+                let logits = f.iter().map(|f| f.to_f64());
+                let largest = logits.clone().fold(f64::NEG_INFINITY, f64::max);
+                let total: f64 = logits.clone().map(|f| (f - largest).exp()).sum();
+                for (mean, f) in mean.iter_mut().zip(logits) {
+                    *mean += (f - largest).exp() / (total * draws.len() as f64);
+                }
+            }
+            look()
+        })?;
+        Ok(mean)
+    }
+}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use reprior::metrics::UncertaintyScore;
+use reprior::metrics::detection::UncertaintyScore;
 use reprior_run::Flags;
 
 use crate::reproduce::ReproduceArguments;

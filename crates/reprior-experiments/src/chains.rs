@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reprior::chain::{
-    Chain, Collect, Control, Observer, Outcome, Schedule, Snapshot, Statistics, run,
-};
+use reprior::chain::snapshot::Snapshot;
+use reprior::chain::{Chain, Collect, Control, Observer, Outcome, Schedule, Statistics, run};
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::model::Model;
 use reprior::posterior::{

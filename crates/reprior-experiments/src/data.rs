@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reprior::compute::Real;
-use reprior::model::{
-    Dataset, InputKind, InputReduction, Model, Split, Standardisation, Targets, targets,
-};
+use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
+use reprior::model::standardisation::Standardisation;
+use reprior::model::{InputReduction, Model, targets};
 use reprior::network::layer::Shape;
 use reprior::network::{Activation, Composition};
 use reprior_io::data::{Request, load};

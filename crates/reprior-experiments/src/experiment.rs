@@ -192,7 +192,7 @@ failures_of_computations!(
     reprior::chain::StartError,
     reprior::gaussian_process::GaussianProcessError,
     reprior::laplace::LaplaceError,
-    reprior::laplace::SpectrumError,
+    reprior::laplace::spectrum::SpectrumError,
     reprior::metrics::MetricsError,
     reprior::model::ModelError,
     reprior::network::NetworkError,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use reprior::metrics::{ClassPredictions, expected_calibration_error, maximum_calibration_error};
-use reprior::model::Dataset;
+use reprior::metrics::{ClassPredictions, ReliabilityBin};
+use reprior::model::dataset::Dataset;
 use reprior::model::likelihood::Categorical;
 use reprior::stochastic::MinibatchData;
 
@@ -116,12 +116,12 @@ impl Scores {
             accuracy: predictions.accuracy(),
             brier: predictions.brier(),
             calibration: [
-                expected_calibration_error(&table),
-                maximum_calibration_error(&table),
+                ReliabilityBin::expected_calibration_error(&table),
+                ReliabilityBin::maximum_calibration_error(&table),
             ],
             published_calibration: [
-                expected_calibration_error(&published),
-                maximum_calibration_error(&published),
+                ReliabilityBin::expected_calibration_error(&published),
+                ReliabilityBin::maximum_calibration_error(&published),
             ],
         })
     }

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use reprior::compute::kernels::dot;
-use reprior::compute::symmetric_eigen;
-use reprior::diagnostics::{Draws, Estimator, Spread, Truncation, rhat_squared_hron, spread};
+use reprior::compute::kernels::{dot, symmetric_eigen};
+use reprior::diagnostics::{Draws, Estimator, Spread, Truncation};
 
 use crate::findings::mean;
 
@@ -55,7 +54,7 @@ impl Sampled {
                 .sum();
             sum / values.len() as f64
         };
-        spread(directions.iter().map(one))
+        Spread::of(directions.iter().map(one))
     }
 
     /// Effective draws of all chains together (Vehtari et al. 2021), every direction.
@@ -65,7 +64,7 @@ impl Sampled {
             Ok(draws) => estimator.ess_mean(draws),
             Err(_) => f64::NAN,
         };
-        spread(directions.iter().map(one))
+        Spread::of(directions.iter().map(one))
     }
 
     /// The mean of those over the transitions of all chains.
@@ -88,7 +87,7 @@ impl Sampled {
 
     /// Hron's R̂² (their eq. 6) over the first `length` draws of every chain.
     pub fn rhat_squared(&self, directions: &[Vec<f64>], length: usize) -> Spread {
-        self.over(directions, 0..length, rhat_squared_hron)
+        self.over(directions, 0..length, |draws| draws.rhat_squared_hron())
     }
 
     /// A statistic of some draws of every chain, counted from its first, over the directions.
@@ -109,7 +108,7 @@ impl Sampled {
                 Err(_) => f64::NAN,
             }
         };
-        spread(directions.iter().map(one))
+        Spread::of(directions.iter().map(one))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Trained networks, draws of approximations of their posteriors around the trained weights, and what the draws predict.
 
-use reprior::compute::{Matrix, MatrixMut, Purpose, Real, Stream, matrix};
+use reprior::compute::kernels::MatrixMut;
+use reprior::compute::{Matrix, Purpose, Real, Stream, matrix};
+use reprior::laplace::curvature::GaussNewton;
+use reprior::laplace::diffusion::{Diffusion, DiffusionData, DiffusionPath};
+use reprior::laplace::spectrum::Spectrum;
 use reprior::laplace::{
-    Diffusion, DiffusionData, DiffusionPath, FisherInformation, GaussNewton, HessianStructure,
-    Laplace, LaplaceData, PriorPrecision, Spectrum, Subset,
+    FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::network::{Composition, Executor, ParameterLayout};
 use reprior::stochastic::MinibatchData;

@@ -2,9 +2,8 @@
 //! and diffusions do not; it underfits less the more of its directions have curvature.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionKind, HessianStructure, Integrator, Lanczos, Subset,
-};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::laplace::{HessianStructure, Lanczos, Subset};
 use reprior_experiments::toys::{self, TrainedNetwork};
 
 type Toy = TrainedNetwork<f64>;

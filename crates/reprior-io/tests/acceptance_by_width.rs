@@ -36,13 +36,14 @@ use std::time::Duration;
 
 use common::shared_data;
 use reprior::chain::{Chain, Collect, Control, Schedule, run};
-use reprior::compute::kernels::{dot, norm_squared};
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
-use reprior::model::{InputReduction, Model, Standardisation, targets};
+use reprior::compute::kernels::{dot, matrix_mut, multiply, norm_squared};
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::model::standardisation::Standardisation;
+use reprior::model::{InputReduction, Model, targets};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior};
-use reprior::sampler::Method::{self, Langevin, Pcn, Pcnl};
-use reprior::sampler::SamplerSettings;
+use reprior::sampler::Method::{Langevin, Pcn, Pcnl};
+use reprior::sampler::{Method, SamplerSettings};
 use reprior_io::data::{Request, load};
 
 const ROWS: usize = 256;

@@ -1,7 +1,7 @@
 //! Built-in data sets: stable values, sensible splits, and `strokes` as hard as it should be.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use reprior::model::{Dataset, InputKind, Split, Targets};
+use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 use reprior_io::data::{Request, load};
 
 fn built_in(name: &str) -> Split {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Files, csv, labels, message, real};
-use reprior::model::{InputKind, Targets};
+use reprior::model::dataset::{InputKind, Targets};
 use reprior_io::data::{Request, Task, load, target_columns};
 
 const TABLE: &str = "a,b,y\n1,2,3\n4,5,6\n7,8,9\n10,11,12\n13,14,15\n";

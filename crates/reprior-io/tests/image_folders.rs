@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Files, cifar_record, folder, gzip, idx_images, idx_labels, labels, message};
-use reprior::model::InputKind;
+use reprior::model::dataset::InputKind;
 use reprior_io::data::Task;
 
 const TRAIN: [&str; 2] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];

@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 
 use common::{Files, archive, f8, labels, message, npy, real};
-use reprior::model::{InputKind, Split};
+use reprior::model::dataset::{InputKind, Split};
 use reprior_io::data::{DataError, Request, Task, load};
 
 fn read(arrays: &[(&str, Vec<u8>)], change: impl FnOnce(&mut Request)) -> Result<Split, DataError> {

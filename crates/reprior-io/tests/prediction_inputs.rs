@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Files, archive, cifar_record, f8, idx_images, idx_labels, message, npy};
-use reprior::model::{InputKind, Targets};
+use reprior::model::dataset::{InputKind, Targets};
 use reprior_io::data::{DataError, ExpectedInputs, ExpectedTargets, Inputs, load_inputs};
 
 fn names(names: &[&str]) -> Vec<String> {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{labels, real, shared_data};
-use reprior::model::{InputKind, Split};
+use reprior::model::dataset::{InputKind, Split};
 use reprior_io::data::{ExpectedInputs, ExpectedTargets, Request, load, load_inputs};
 
 /// Loads a set, or says that it is not there.

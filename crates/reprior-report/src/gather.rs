@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reprior::model::{InputKind, Targets};
+use reprior::model::dataset::{InputKind, Targets};
 use reprior_io::data::load;
 use reprior_io::regular;
 use reprior_run::{DataDescription, Failure, Recorded, Settings};

@@ -1,6 +1,6 @@
 //! The draws that are plotted: those of a few variables, as many as a plot can show.
 
-use reprior::compute::symmetric_eigen;
+use reprior::compute::kernels::symmetric_eigen;
 use reprior_io::run::{DrawReader, RunError, Selection};
 
 /// Draws of one chain whose mixing is looked at, at most: the last ones.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use reprior::model::InputValues;
+use reprior::model::dataset::InputValues;
 use reprior_run::{Nature, Summary};
 
 /// One run.

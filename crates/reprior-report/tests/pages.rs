@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use reprior::model::InputValues;
+use reprior::model::dataset::InputValues;
 use reprior_io::run::{DataType, DrawStore, Draws, Group, RunFolder, Schema, Values, Variable};
 use reprior_report::{Images, Others, Predictions, RunPage, page};
 use reprior_run::{Check, Ess, EssSummary, Level, Metrics, Nature, Summary, Verdict};

@@ -1,7 +1,8 @@
 //! Predictions of a run for new inputs.
 
-use reprior::metrics::{Mixture, UncertaintyScore};
-use reprior::model::{InputKind, InputValues, Targets};
+use reprior::metrics::Mixture;
+use reprior::metrics::detection::UncertaintyScore;
+use reprior::model::dataset::{InputKind, InputValues, Targets};
 use reprior_io::run::Files;
 
 use crate::failure::{Failure, name_of};
@@ -30,7 +31,7 @@ pub struct PredictionRequest {
 /// How well a score of uncertainty tells inputs from the run's own test rows.
 pub struct Told {
     /// Areas and rates.
-    pub detection: reprior::metrics::Detection,
+    pub detection: reprior::metrics::detection::Detection,
     /// Test rows that were compared with.
     pub test_rows: usize,
 }

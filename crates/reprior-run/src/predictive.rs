@@ -1,12 +1,11 @@
 //! Draws of predictions for a block of rows, and what is made of them: mixtures, class probabilities, metrics.
 
 use reprior::compute::kernels::LogSum;
-use reprior::metrics::{
-    ClassPredictions, Family, Mixture, expected_calibration_error, maximum_calibration_error,
-    mixture_nll,
-};
+use reprior::metrics::{ClassPredictions, Family, Mixture, ReliabilityBin};
+use reprior::model::dataset::Targets;
 use reprior::model::likelihood::Likelihood;
-use reprior::model::{Affine, Targets, targets};
+use reprior::model::standardisation::Affine;
+use reprior::model::targets;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -286,7 +285,9 @@ impl Gatherer {
                     .chunks_exact(width)
                     .zip(variance.chunks_exact(width));
                 let family = block.family();
-                let nll = mixture_nll(family, draws, truth, outputs).map_err(Failure::run)?;
+                let nll = family
+                    .mixture_nll(draws, truth, outputs)
+                    .map_err(Failure::run)?;
                 self.nll += nll * block.rows as f64;
                 for row in 0..block.rows {
                     for output in 0..outputs {
@@ -365,9 +366,11 @@ impl Gatherer {
             nll: predictions.nll(),
             accuracy: predictions.accuracy(),
             brier: predictions.brier(),
-            ece: expected_calibration_error(&table),
-            mce: maximum_calibration_error(&table),
-            ece_adaptive: expected_calibration_error(&predictions.reliability_adaptive(BINS)),
+            ece: ReliabilityBin::expected_calibration_error(&table),
+            mce: ReliabilityBin::maximum_calibration_error(&table),
+            ece_adaptive: ReliabilityBin::expected_calibration_error(
+                &predictions.reliability_adaptive(BINS),
+            ),
             confidence: predictions.mean_confidence(),
         }))
     }

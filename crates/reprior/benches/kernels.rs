@@ -8,12 +8,14 @@
 //! worked on one by one.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
-use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
-use criterion::{criterion_group, criterion_main};
-use reprior::compute::kernels::{
-    Cholesky, Packed, Shape, autoregress, gram_of_columns, gram_of_rows, multiply_packed,
+use criterion::{
+    BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
+use reprior::compute::kernels::{
+    Cholesky, Packed, Shape, autoregress, gram_of_columns, gram_of_rows, matrix_mut, multiply,
+    multiply_packed,
+};
+use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::Activation;
 
 fn noise(count: usize) -> Vec<f32> {

@@ -13,9 +13,11 @@ mod options;
 use std::time::Duration;
 
 use options::{Options, shortest};
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::{Activation, Composition, Executor, LayerScale, Named};
+use reprior::network::named::Named;
+use reprior::network::{Activation, Composition, Executor, LayerScale};
 
 /// Seconds spent on each line.
 const BUDGET: f64 = 2.0;

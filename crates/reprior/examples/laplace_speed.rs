@@ -16,14 +16,19 @@
 
 use std::time::Instant;
 
-use reprior::compute::{Matrix, Purpose, Stream, matrix, matrix_mut};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::{Matrix, Purpose, Stream, matrix};
+use reprior::laplace::curvature::{GaussNewton, SymmetricOperator};
+use reprior::laplace::link::log_probabilities;
+use reprior::laplace::spectrum::Spectrum;
 use reprior::laplace::{
-    FisherInformation, GaussNewton, HessianStructure, Lanczos, Laplace, LaplaceData, Link,
-    PriorPrecision, Spectrum, Subset, SymmetricOperator, log_probabilities,
+    FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData, Link, PriorPrecision,
+    Subset,
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Executor, LayerScale, Named, ParameterLayout};
+use reprior::network::named::Named;
+use reprior::network::{Activation, Executor, LayerScale, ParameterLayout};
 
 const FISHER: FisherInformation<'static> = FisherInformation {
     likelihood: &Categorical,

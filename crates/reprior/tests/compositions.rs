@@ -9,7 +9,8 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::{Activation, Composition, LayerScale, Named};
+use reprior::network::named::Named;
+use reprior::network::{Activation, Composition, LayerScale};
 use reprior::posterior::{
     Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Regulariser, Space, Target,
 };

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use reprior::compute::{Purpose, Stream};
-use reprior::diagnostics::{Convergence, map_variables};
+use reprior::diagnostics::{Convergence, Estimator};
 
 /// What is wrong with a set of chains.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +75,7 @@ impl Family {
 
     /// Share of `sets` simulated variables with each finding: converged, short, unknown, too short, disagreeing.
     fn rates(self, chains: usize, draws: usize, phi: f64, sets: u64) -> [f64; 5] {
-        let found = map_variables(
+        let found = Estimator::map_variables(
             sets as usize,
             chains,
             draws,

@@ -321,7 +321,7 @@ fn the_map_has_the_right_jacobian() {
 
 /// Rows of Ψ at the training inputs.
 fn features(model: &Model<f64>, inner: &[f64]) -> Vec<Vec<f64>> {
-    let mut map = reprior::posterior::FeatureMap::new(model);
+    let mut map = reprior::posterior::features::FeatureMap::new(model);
     map.evaluate(model, inner, false, |_| {});
     let h = map.features(model);
     let factor = model.architecture.readout_scale.factor(h.ncols() - 1);

@@ -93,8 +93,8 @@ fn rhat_is_that_of_arviz() {
         let check = |name: &str, found| golden.check("arviz", name, found);
         check("rhat_rank", e.rhat_rank(draws));
         check("rhat_folded", e.rhat_folded(draws));
-        check("rhat_split", rhat_split(draws));
-        check("rhat_identity", rhat_gelman_rubin(draws));
+        check("rhat_split", draws.rhat_split());
+        check("rhat_identity", draws.rhat_gelman_rubin());
     }
 }
 
@@ -134,8 +134,8 @@ fn odd_chains_and_ties_are_as_in_arviz() {
         ("ess_median", e.ess_median(draws)),
         ("rhat_rank", e.rhat_rank(draws)),
         ("rhat_folded", e.rhat_folded(draws)),
-        ("rhat_split", rhat_split(draws)),
-        ("rhat_identity", rhat_gelman_rubin(draws)),
+        ("rhat_split", draws.rhat_split()),
+        ("rhat_identity", draws.rhat_gelman_rubin()),
         ("mcse_mean", e.mcse_mean(draws)),
         ("mcse_sd", e.mcse_sd(draws)),
         ("mcse_median", e.mcse_median(draws)),
@@ -177,15 +177,15 @@ fn tensorflow_probability_is_reproduced() {
             }
             check(cross, e.ess_tfp_cross_chain(draws, truncation));
         }
-        check("psr_default", potential_scale_reduction(draws));
-        check("psr_split", potential_scale_reduction_split(draws));
+        check("psr_default", draws.potential_scale_reduction());
+        check("psr_split", draws.potential_scale_reduction_split());
     }
 }
 
 #[test]
 fn squared_rhat_is_that_of_hron_et_al() {
     for golden in goldens() {
-        let found = rhat_squared_hron(golden.draws());
+        let found = golden.draws().rhat_squared_hron();
         golden.compare("hron", &golden.expected["hron"], found);
     }
 }
@@ -255,11 +255,11 @@ fn everything(e: &mut Estimator, draws: Draws<'_>) -> Vec<f64> {
         e.mcse_mean(draws),
         e.mcse_sd(draws),
         e.mcse_median(draws),
-        rhat_gelman_rubin(draws),
-        rhat_split(draws),
-        rhat_squared_hron(draws),
-        potential_scale_reduction(draws),
-        potential_scale_reduction_split(draws),
+        draws.rhat_gelman_rubin(),
+        draws.rhat_split(),
+        draws.rhat_squared_hron(),
+        draws.potential_scale_reduction(),
+        draws.potential_scale_reduction_split(),
         bfmi(draws.values()),
     ]);
     for truncation in [Truncation::FirstNegative, Truncation::NegativePair] {
@@ -303,8 +303,8 @@ fn constants_that_are_no_binary_fractions_are_constants() {
     assert_eq!(e.ess_mean(draws), 44.0);
     assert_eq!(e.ess_tail(draws), 44.0);
     assert_eq!(e.mcse_mean(draws), 0.0);
-    assert!(rhat_split(draws).is_nan() && rhat_squared_hron(draws).is_nan());
-    assert!(potential_scale_reduction(draws).is_nan());
+    assert!(draws.rhat_split().is_nan() && draws.rhat_squared_hron().is_nan());
+    assert!(draws.potential_scale_reduction().is_nan());
     assert!(
         e.ess_tfp(draws.values(), Truncation::FirstNegative)
             .is_nan()
@@ -348,8 +348,8 @@ proptest! {
         prop_assert!(same(a.mcse_mean * scale, b.mcse_mean));
         prop_assert!(same(e.ess_mean(before), e.ess_mean(after)));
         prop_assert!(same(e.ess_sd(before), e.ess_sd(after)));
-        prop_assert!(same(rhat_split(before), rhat_split(after)));
-        prop_assert!(same(rhat_squared_hron(before), rhat_squared_hron(after)));
+        prop_assert!(same(before.rhat_split(), after.rhat_split()));
+        prop_assert!(same(before.rhat_squared_hron(), after.rhat_squared_hron()));
         let t = Truncation::FirstNegative;
         prop_assert!(same(e.ess_tfp(&values, t), e.ess_tfp(&moved, t)));
     }
@@ -387,16 +387,16 @@ proptest! {
             let ess = e.ess_tfp(chain, Truncation::FirstNegative);
             prop_assert!(ess > 0.0 && ess <= chain.len() as f64 * (1.0 + 1e-12));
         }
-        prop_assert!(rhat_squared_hron(draws) >= 1.0);
+        prop_assert!(draws.rhat_squared_hron() >= 1.0);
         if chains > 1 {
             let n = draws.length() as f64;
             let half = (draws.length() / 2) as f64;
-            prop_assert!(rhat_gelman_rubin(draws) >= ((n - 1.0) / n).sqrt() - 1e-12);
+            prop_assert!(draws.rhat_gelman_rubin() >= ((n - 1.0) / n).sqrt() - 1e-12);
             prop_assert!(e.rhat_rank(draws) >= ((half - 1.0) / half).sqrt() - 1e-12);
             // (n − 1)/n W + B/n with 1/(M − 1) against Hron et al.'s with 1/M.
             let m = chains as f64;
-            let expected = (n - 1.0) / n * (1.0 + (rhat_squared_hron(draws) - 1.0) * m / (m - 1.0));
-            prop_assert!(same(rhat_gelman_rubin(draws).powi(2), expected));
+            let expected = (n - 1.0) / n * (1.0 + (draws.rhat_squared_hron() - 1.0) * m / (m - 1.0));
+            prop_assert!(same(draws.rhat_gelman_rubin().powi(2), expected));
         }
     }
 

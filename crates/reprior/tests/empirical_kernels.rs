@@ -4,9 +4,12 @@
 
 use std::f64::consts::{FRAC_2_PI, PI, TAU};
 
-use reprior::compute::{Matrix, Purpose, Stream, matrix, matrix_mut};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::{Matrix, Purpose, Stream, matrix};
+use reprior::network::empirical::EmpiricalKernels;
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, Composition, EmpiricalKernels, Executor, LayerScale, Named};
+use reprior::network::named::Named;
+use reprior::network::{Activation, Composition, Executor, LayerScale};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
     let mut values = vec![0.0; count];

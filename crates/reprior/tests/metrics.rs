@@ -29,11 +29,14 @@ fn class_metrics_are_those_of_scikit_learn() {
         close(predictions.nll(), expected("nll"));
         close(predictions.mean_confidence(), expected("mean_confidence"));
         for (bins, name) in [(5, "ece5"), (10, "ece10"), (15, "ece15"), (100, "ece100")] {
-            let found = expected_calibration_error(&predictions.reliability(bins));
+            let found = ReliabilityBin::expected_calibration_error(&predictions.reliability(bins));
             close(found, expected(name));
         }
         let table = predictions.reliability(15);
-        close(maximum_calibration_error(&table), expected("mce15"));
+        close(
+            ReliabilityBin::maximum_calibration_error(&table),
+            expected("mce15"),
+        );
         assert_eq!(table.len(), 15);
         let full = table.iter().enumerate().filter(|(_, bin)| bin.count > 0);
         let full: Vec<_> = full.collect();
@@ -62,15 +65,18 @@ fn bins_of_equal_counts_hold_every_row_once() {
     close(table[1].accuracy, 2.0 / 3.0);
     assert_eq!((table[1].lower, table[1].upper), (0.7, 0.9));
     let expected = (2.0 * 0.1 + 3.0 * (0.8 - 2.0 / 3.0)) / 5.0;
-    close(expected_calibration_error(&table), expected);
-    close(maximum_calibration_error(&table), 0.8 - 2.0 / 3.0);
+    close(ReliabilityBin::expected_calibration_error(&table), expected);
+    close(
+        ReliabilityBin::maximum_calibration_error(&table),
+        0.8 - 2.0 / 3.0,
+    );
     assert_eq!(predictions.reliability_adaptive(15).len(), 5);
 }
 
 #[test]
 fn a_table_without_rows_has_no_error() {
-    assert!(expected_calibration_error(&[]).is_nan());
-    assert!(maximum_calibration_error(&[]).is_nan());
+    assert!(ReliabilityBin::expected_calibration_error(&[]).is_nan());
+    assert!(ReliabilityBin::maximum_calibration_error(&[]).is_nan());
     let predictions = ClassPredictions::new(&[1.0], &[0], 1).unwrap();
     assert!(predictions.reliability(0).is_empty());
     assert!(predictions.reliability_adaptive(0).is_empty());
@@ -136,13 +142,9 @@ fn rmse_sums_over_outputs() {
 
 #[test]
 fn one_draw_is_a_gaussian() {
-    let found = mixture_nll(
-        Family::NORMAL,
-        [(&[1.0, 2.0][..], &[4.0][..])],
-        &[3.0, 2.0],
-        1,
-    )
-    .unwrap();
+    let found = Family::NORMAL
+        .mixture_nll([(&[1.0, 2.0][..], &[4.0][..])], &[3.0, 2.0], 1)
+        .unwrap();
     let constant = 0.5 * (std::f64::consts::TAU * 4.0).ln();
     close(found, constant + 0.25);
 }
@@ -173,13 +175,9 @@ fn mixture_likelihood_is_the_definition() {
         -((0..3).map(product).sum::<f64>() / 3.0).ln()
     };
     let draws = means.iter().zip(&variances);
-    let found = mixture_nll(
-        Family::NORMAL,
-        draws.map(|(m, v)| (&m[..], &v[..])),
-        &targets,
-        2,
-    )
-    .unwrap();
+    let found = Family::NORMAL
+        .mixture_nll(draws.map(|(m, v)| (&m[..], &v[..])), &targets, 2)
+        .unwrap();
     close(found, 0.5 * (row(0) + row(1)));
 }
 
@@ -187,14 +185,17 @@ fn mixture_likelihood_is_the_definition() {
 fn mixture_likelihood_survives_far_targets() {
     // exp(-5e5) is 0 in floating point; the nearer component alone remains, at weight one half.
     let draws = [(&[-1e3][..], &[1.0][..]), (&[1e3][..], &[1.0][..])];
-    let found = mixture_nll(Family::NORMAL, draws, &[2e3], 1).unwrap();
+    let found = Family::NORMAL.mixture_nll(draws, &[2e3], 1).unwrap();
     close(found, 0.5 * std::f64::consts::TAU.ln() + 5e5 + 2f64.ln());
 }
 
 #[test]
 fn what_are_no_gaussians_is_refused() {
-    let nll =
-        |m: &[f64], v: &[f64]| mixture_nll(Family::NORMAL, [(m, v)], &[0.0, 0.0], 1).unwrap_err();
+    let nll = |m: &[f64], v: &[f64]| {
+        Family::NORMAL
+            .mixture_nll([(m, v)], &[0.0, 0.0], 1)
+            .unwrap_err()
+    };
     assert!(matches!(nll(&[0.0], &[1.0]), MetricsError::Length { .. }));
     assert!(matches!(
         nll(&[0.0; 2], &[1.0; 3]),
@@ -209,7 +210,7 @@ fn what_are_no_gaussians_is_refused() {
         MetricsError::Component { component: 1, .. }
     ));
     assert!(matches!(
-        mixture_nll(Family::NORMAL, [], &[0.0], 1),
+        Family::NORMAL.mixture_nll([], &[0.0], 1),
         Err(MetricsError::Empty("draw"))
     ));
     assert!(Mixture::new(Family::NORMAL, &[], &[1.0]).is_err());
@@ -268,10 +269,10 @@ fn scores(rows: &[([f64; 4], u32)]) -> [f64; 8] {
         predictions.mean_confidence(),
         predictions.brier(),
         predictions.nll(),
-        expected_calibration_error(&even),
-        maximum_calibration_error(&even),
-        expected_calibration_error(&adaptive),
-        maximum_calibration_error(&adaptive),
+        ReliabilityBin::expected_calibration_error(&even),
+        ReliabilityBin::maximum_calibration_error(&even),
+        ReliabilityBin::expected_calibration_error(&adaptive),
+        ReliabilityBin::maximum_calibration_error(&adaptive),
     ]
 }
 

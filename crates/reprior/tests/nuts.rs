@@ -11,7 +11,8 @@ use common::{sample, settings, z_score};
 use reprior::chain::{Chain, Collect, Schedule};
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::posterior::{EvaluationError, Target};
-use reprior::sampler::{Fatal, Method, Nuts, Sampler, SamplerSettings};
+use reprior::sampler::kernels::Nuts;
+use reprior::sampler::{Fatal, Method, Sampler, SamplerSettings};
 
 /// Over all tests of this file 35 z-scores are compared with this: were they normal, a false alarm would have
 /// probability 2e-4.

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use reprior::chain::Schedule;
-use reprior::compute::{Purpose, Stream, symmetric_eigen};
+use reprior::compute::kernels::symmetric_eigen;
+use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};

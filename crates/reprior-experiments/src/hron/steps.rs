@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use reprior::chain::Schedule;
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, LayerScale, Named, Scaling};
+use reprior::network::named::{Named, Scaling};
+use reprior::network::{Activation, LayerScale};
 use reprior::posterior::Regulariser;
 
 use super::{COORDINATES, langevin};

@@ -12,13 +12,12 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
 use reprior::network::{Activation, Composition};
+use reprior::stochastic::average::{Averaging, PosteriorMean};
+use reprior::stochastic::ensemble::Ensemble;
 use reprior::stochastic::preconditioner::{
     Elementwise, Identity, Preconditioner, QuasiDiagonal, Regularisation,
 };
-use reprior::stochastic::{
-    Averaging, Dynamics, Ensemble, Langevin, LangevinSettings, Objective, PosteriorMean, Prior,
-    StepSize,
-};
+use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize};
 
 use crate::findings::results;
 use crate::pictures::{Pictures, Scores};

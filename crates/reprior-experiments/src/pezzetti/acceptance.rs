@@ -10,8 +10,10 @@
 use std::sync::Arc;
 
 use reprior::chain::Schedule;
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
-use reprior::model::{InputReduction, Model, TestDesign, whole_weights};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::model::design::{TestDesign, whole_weights};
+use reprior::model::{InputReduction, Model};
 use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::SamplerSettings;
 

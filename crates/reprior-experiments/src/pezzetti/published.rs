@@ -5,10 +5,13 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{Matrix, Real, matrix, matrix_mut, multiply};
+use reprior::compute::kernels::{matrix_mut, multiply};
+use reprior::compute::{Matrix, Real, matrix};
 use reprior::model::Model;
 use reprior::model::likelihood::Derivatives;
-use reprior::posterior::{EvaluationError, FeatureMap, Repriorisation, Space, Target};
+use reprior::posterior::features::FeatureMap;
+use reprior::posterior::repriorisation::Repriorisation;
+use reprior::posterior::{EvaluationError, Space, Target};
 
 /// log p(y | T(φ)) of a model with known noise, as if it were ℓ. Positions are those of `repriorised` coordinates.
 pub struct PublishedPotential<R> {

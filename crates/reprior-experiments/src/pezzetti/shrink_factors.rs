@@ -1,7 +1,5 @@
 //! Figure 3: R-hat against steps.
 
-use reprior::diagnostics::potential_scale_reduction;
-
 use super::METHODS;
 use super::mixing::{CHOICES, THIN, cells, chains};
 use crate::findings::{listed, results};
@@ -37,11 +35,9 @@ impl Experiment for ShrinkFactors {
         let row = |part: usize| {
             let end = length * part / parts;
             // the second half of what was drawn: the first holds the way from the prior
-            let rhat = sampled.over(
-                &sampled.predictions,
-                end / 2..end,
-                potential_scale_reduction,
-            );
+            let rhat = sampled.over(&sampled.predictions, end / 2..end, |draws| {
+                draws.potential_scale_reduction()
+            });
             cell.choices(CHOICES)
                 .with("steps", end as u64 * THIN)
                 .with("R-hat", rhat.mean)

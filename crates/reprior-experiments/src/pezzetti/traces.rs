@@ -1,7 +1,5 @@
 //! Figures 4 to 6: traces of the first two principal components.
 
-use reprior::diagnostics::potential_scale_reduction;
-
 use super::METHODS;
 use super::mixing::{CHOICES, THIN, cells, chains};
 use crate::findings::{ends, listed, results};
@@ -38,11 +36,9 @@ impl Experiment for Traces {
         // how far chains are apart, and how much each moves, in the second half
         let [first, second] = [0, 1].map(|index| {
             sampled
-                .over(
-                    &components[index..=index],
-                    length / 2..length,
-                    potential_scale_reduction,
-                )
+                .over(&components[index..=index], length / 2..length, |draws| {
+                    draws.potential_scale_reduction()
+                })
                 .mean
         });
         rows.push(

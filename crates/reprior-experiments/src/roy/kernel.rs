@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
-use reprior::laplace::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::model::likelihood::Gaussian;
 use reprior::network::{Activation, Composition};
 use reprior::stochastic::MinibatchData;

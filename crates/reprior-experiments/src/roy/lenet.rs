@@ -4,10 +4,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use reprior::model::Dataset;
-use reprior::network::{Activation, Composition, LayerScale, Named};
+use reprior::model::dataset::Dataset;
+use reprior::network::named::Named;
+use reprior::network::{Activation, Composition, LayerScale};
 use reprior::stochastic::preconditioner::Identity;
-use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, StepSize, Swag};
+use reprior::stochastic::swag::Swag;
+use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, StepSize};
 
 use super::methods::METHODS;
 use crate::data::shape;

@@ -4,9 +4,8 @@
 //! not in their table. Probabilities are averaged, not logits.
 
 use reprior::compute::{Purpose, Stream};
-use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionKind, HessianStructure, Integrator, Lanczos, Subset,
-};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::laplace::{HessianStructure, Lanczos, Subset};
 
 use super::lenet::LeNet;
 use crate::pictures::Pictures;

@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionKind, HessianStructure, Integrator, Subset,
-};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::laplace::{HessianStructure, Subset};
 use reprior::network::layer::{Convolution, Layer, MaxPool, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, LayerScale};
 use reprior::stochastic::MinibatchData;

@@ -5,8 +5,8 @@
 //! otherwise) and KMNIST; ours have notMNIST in place of EMNIST. Without a folder of data the built-in images are told from their own
 //! negatives and quarter turns.
 
-use reprior::metrics::{Detection, UncertaintyScore};
-use reprior::model::{Dataset, Targets};
+use reprior::metrics::detection::{Detection, UncertaintyScore};
+use reprior::model::dataset::{Dataset, Targets};
 use reprior_io::data::{ExpectedInputs, load_inputs};
 
 use super::lenet::{LeNet, begin, table_cells, table_data, trained};

@@ -2,7 +2,7 @@
 //!
 //! One step of a diffusion from the mode is the Laplace approximation, so that its kernel and non-kernel steps are the parts of a draw.
 
-use reprior::laplace::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 
 use crate::trained::TrainedNetwork;
 use crate::{Bench, Cell, Failure, Row};

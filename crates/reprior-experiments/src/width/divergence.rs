@@ -18,7 +18,9 @@ use std::sync::Arc;
 use super::{Estimate, ExperimentError, PriorDraws};
 use reprior::compute::kernels::{Cholesky, norm_squared};
 use reprior::model::Model;
-use reprior::posterior::{EvaluationError, FeatureMap, Readout, Space};
+use reprior::posterior::features::FeatureMap;
+use reprior::posterior::readout::Readout;
+use reprior::posterior::{EvaluationError, Space};
 
 /// KL divergences of one model, in nats.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use csv::StringRecord;
-use reprior::model::{Dataset, InputKind, Split, Targets};
+use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 
 use super::csv_cells::{Lines, missing, number, read_header, reader};
 use super::error::{excerpt, show};

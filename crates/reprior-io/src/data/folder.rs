@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use reprior::model::{Dataset, InputKind, InputValues, Split, Targets};
+use reprior::model::dataset::{Dataset, InputKind, InputValues, Split, Targets};
 
 use super::cifar::Cifar;
 use super::error::show;

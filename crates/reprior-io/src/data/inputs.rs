@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reprior::model::{InputKind, InputValues, Targets};
+use reprior::model::dataset::{InputKind, InputValues, Targets};
 
 use super::error::{excerpt, show};
 use super::folder::Folder;

@@ -37,7 +37,7 @@ mod targets;
 
 use std::path::Path;
 
-use reprior::model::Split;
+use reprior::model::dataset::Split;
 
 pub use builtin::BUILT_INS;
 pub use error::DataError;

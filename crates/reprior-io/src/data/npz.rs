@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use reprior::model::{Dataset, InputKind, Split, Targets};
+use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 
 use super::npy::Array;
 use super::npz_archive::{Archive, Records};

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use npyz::npz::NpzArchive;
-use reprior::model::InputKind;
+use reprior::model::dataset::InputKind;
+use zip::ZipArchive;
 
 use super::DataError;
 use super::error::{excerpt, open};
@@ -20,7 +20,7 @@ const MAX_RATIO: u64 = 1040;
 pub(super) struct Archive<'a> {
     /// The file.
     pub path: &'a Path,
-    archive: NpzArchive<BufReader<File>>,
+    archive: ZipArchive<BufReader<File>>,
     length: u64,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Archive<'a> {
     /// Opens the archive at `path`.
     pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
         let (file, length) = open(path)?;
-        let archive = NpzArchive::new(BufReader::new(file)).map_err(|cause| {
+        let archive = ZipArchive::new(BufReader::new(file)).map_err(|cause| {
             let cause = excerpt(&cause.to_string());
             DataError::malformed(
                 path,
@@ -42,15 +42,21 @@ impl<'a> Archive<'a> {
         })
     }
 
+    /// Names of the arrays: files of the archive without their ending `.npy`.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let files = self.archive.file_names().flatten();
+        files.filter_map(|file| Some(file.strip_suffix(".npy")?.to_owned()))
+    }
+
     /// Whether there is an array of this name.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.archive.array_names().any(|array| array == name)
+        self.names().any(|array| array == name)
     }
 
     /// Reads an array, or its first `rows` records if its layout allows.
     pub(super) fn array(&mut self, name: &str, rows: Option<usize>) -> Result<Array, DataError> {
         if !self.has(name) {
-            let names: Vec<String> = self.archive.array_names().map(excerpt).collect();
+            let names: Vec<String> = self.names().map(|name| excerpt(&name)).collect();
             let problem = format!(
                 "no array `{name}`; it holds {}; save x_train, y_train and, if there are any, x_test and y_test (to predict for: x)",
                 super::error::list(&names)
@@ -63,7 +69,6 @@ impl<'a> Archive<'a> {
         };
         let mut entry = self
             .archive
-            .zip_archive()
             .by_name(&format!("{name}.npy"))
             .map_err(|cause| broken(cause.to_string()))?;
         let size = entry.size();

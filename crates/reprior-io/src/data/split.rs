@@ -6,7 +6,7 @@
 //! * a single table, whose test rows are those left over: in proportion, so that any first N hold each class as often as the whole table does, within about one
 //!   record. (Rounds would leave only the commonest class for the test rows.) For classes of equal size the two orders agree.
 
-use reprior::model::{Dataset, Split, Targets};
+use reprior::model::dataset::{Dataset, Split, Targets};
 
 use super::random::Stream;
 use super::{DataError, Request};

@@ -85,16 +85,17 @@ pub(crate) fn root_document(layout: &StoreLayout, visible: &[u64]) -> Value {
             coordinates: names(&group.coordinates),
         });
     }
-    let order = Order {
+    let mut order = json!(Order {
         version: LAYOUT_VERSION,
         chains: layout.chains,
         groups,
-    };
+    });
+    order.sort_all_objects();
     json!({
         "zarr_format": 3,
         "node_type": "group",
         // Text, since formats such as NetCDF cannot carry nested attributes.
-        "attributes": {"reprior_layout": json!(order).to_string()},
+        "attributes": {"reprior_layout": order.to_string()},
         "consolidated_metadata": {
             "kind": "inline",
             "must_understand": false,
@@ -103,8 +104,9 @@ pub(crate) fn root_document(layout: &StoreLayout, visible: &[u64]) -> Value {
     })
 }
 
-/// The bytes of a document.
-pub(crate) fn to_bytes(document: &Value) -> Vec<u8> {
+/// The bytes of a document, its keys in alphabetical order: another crate of the program may have serde_json keep them as they come.
+pub(crate) fn to_bytes(mut document: Value) -> Vec<u8> {
+    document.sort_all_objects();
     format!("{document:#}\n").into_bytes()
 }
 

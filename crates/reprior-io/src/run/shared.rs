@@ -55,7 +55,7 @@ impl Shared {
         progress.visible[group] = all;
         let shown = self.write_lengths(group, &progress).and_then(|()| {
             let root = metadata::root_document(&self.layout, &progress.visible);
-            self.files.write(ROOT, &to_bytes(&root))
+            self.files.write(ROOT, &to_bytes(root))
         });
         if shown.is_err() {
             progress.visible[group] = before;
@@ -70,7 +70,7 @@ impl Shared {
             if array.draw_axis().is_some() {
                 let document = metadata::array_document(array, progress.visible[group]);
                 self.files
-                    .write_changed(&array.document(&layout.name), &to_bytes(&document))?;
+                    .write_changed(&array.document(&layout.name), &to_bytes(document))?;
             }
         }
         Ok(())

@@ -42,7 +42,7 @@ impl DrawStore {
             for array in layout.variables.iter().chain(&layout.coordinates) {
                 files.create_folder(&array.folder(&group.name))?;
                 let document = metadata::array_document(array, 0);
-                files.write(&array.document(&group.name), &to_bytes(&document))?;
+                files.write(&array.document(&group.name), &to_bytes(document))?;
             }
             for array in &layout.coordinates {
                 let labels = match schema.coordinates.get(&array.name) {
@@ -52,11 +52,11 @@ impl DrawStore {
                 files.write(&array.chunk(&group.name, 0, 0), &labels)?;
             }
             let document = metadata::group_document(&layout.attributes);
-            files.write(&(folder + "/zarr.json"), &to_bytes(&document))?;
+            files.write(&(folder + "/zarr.json"), &to_bytes(document))?;
         }
         let visible = vec![0; layout.groups.len()];
         let root = metadata::root_document(&layout, &visible);
-        files.write(ROOT, &to_bytes(&root))?;
+        files.write(ROOT, &to_bytes(root))?;
         Ok(Self::new(files, layout, visible))
     }
 

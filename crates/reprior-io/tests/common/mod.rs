@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use flate2::{Compression, write::GzEncoder};
-use reprior::model::{Dataset, Split, Targets};
+use reprior::model::dataset::{Dataset, Split, Targets};
 use reprior_io::data::{DataError, Request, load};
 use tempfile::TempDir;
 

@@ -288,3 +288,21 @@ fn what_has_not_changed_is_not_written_again() {
     atomic::write_changed(&path, b"new").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
 }
+
+#[test]
+fn keys_are_in_alphabetical_order_whatever_json_keeps() {
+    // another crate of these tests has serde_json keep the order in which keys come
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create(temporary.path(), true).unwrap();
+    DrawStore::create(&folder, &schema(1, 1, 1)).unwrap();
+    let text = fs::read_to_string(temporary.path().join("draws.zarr/zarr.json")).unwrap();
+    assert!(text.starts_with("{\n  \"attributes\": {"), "{text}");
+    let places = [
+        "{\\\"chains\\\":1,\\\"groups\\\":[{\\\"coordinates\\\"",
+        "\\\"version\\\":2}",
+        "\"consolidated_metadata\"",
+        "\"node_type\": \"group\",\n  \"zarr_format\": 3\n}",
+    ];
+    let places = places.map(|part| text.rfind(part).unwrap());
+    assert!(places.is_sorted(), "{places:?}");
+}

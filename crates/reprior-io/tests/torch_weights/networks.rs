@@ -3,7 +3,8 @@
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use reprior::compute::{matrix, matrix_mut};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::matrix;
 use reprior::network::layer::{
     AveragePool, BatchNorm, Convolution, Dense, Layer, MaxPool, Padding, Shape, Window,
 };

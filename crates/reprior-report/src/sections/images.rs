@@ -63,7 +63,7 @@ impl Images {
         let values: Vec<f64> = (start..start + size)
             .map(|at| self.values.get(at))
             .collect();
-        let is_bytes = matches!(self.values, reprior::model::InputValues::Bytes(_));
+        let is_bytes = matches!(self.values, reprior::model::dataset::InputValues::Bytes(_));
         // numbers of no known range are stretched over the greys
         let [low, high] = match is_bytes {
             true => [0.0, 255.0],
@@ -103,7 +103,7 @@ impl Images {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reprior::model::InputValues;
+    use reprior::model::dataset::InputValues;
 
     #[test]
     fn pictures_have_the_pixels_that_were_given() {

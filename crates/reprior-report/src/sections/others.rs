@@ -1,6 +1,6 @@
 //! Other inputs than the test rows: is the network less sure of them?
 
-use reprior::metrics::Detection;
+use reprior::metrics::detection::Detection;
 
 use super::{Item, Section, missing, table};
 use crate::chart::{Axis, Chart, Mark};

@@ -3,7 +3,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reprior::chain::{ChainDriver, Control, Moments, Outcome, Progress, run};
+use reprior::chain::moments::WeightMoments;
+use reprior::chain::{ChainDriver, Control, Outcome, Progress, run};
 use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoint};
 
 use crate::failure::{Failure, name_of};
@@ -153,7 +154,7 @@ impl RunContext<'_> {
 ///
 /// # Errors
 /// A disk that refuses.
-pub(crate) fn write_moments(moments: &[Moments], store: &DrawStore) -> Result<(), Failure> {
+pub(crate) fn write_moments(moments: &[WeightMoments], store: &DrawStore) -> Result<(), Failure> {
     let write = |name, values: &[f32]| {
         store
             .write_static(MOMENTS, name, Values::F32(values))
@@ -161,6 +162,6 @@ pub(crate) fn write_moments(moments: &[Moments], store: &DrawStore) -> Result<()
     };
     let means = moments.iter().flat_map(|moments| &moments.mean);
     write("mean", &means.map(|&x| x as f32).collect::<Vec<_>>())?;
-    let variances = moments.iter().flat_map(Moments::variance);
+    let variances = moments.iter().flat_map(WeightMoments::variance);
     write("variance", &variances.map(|x| x as f32).collect::<Vec<_>>())
 }

@@ -4,9 +4,10 @@
 use std::time::Instant;
 
 use reprior::compute::{Matrix, matrix};
-use reprior::gaussian_process::{Covariance, GaussianProcess};
+use reprior::gaussian_process::GaussianProcess;
+use reprior::gaussian_process::evidence::Covariance;
 use reprior::model::Noise;
-use reprior::model::likelihood::LikelihoodName;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::infinite::{InfiniteNetwork, Kernels, Kinds};
 use reprior_io::run::{Draws, Schema, Values, checkpoint};
 use serde_json::json;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use reprior::model::{Dataset, InputKind, InputScaling, Standardisation, Targets};
+use reprior::model::dataset::{Dataset, InputKind, Targets};
+use reprior::model::standardisation::{InputScaling, Standardisation};
 use reprior_io::data::{ExpectedInputs, ExpectedTargets};
 use reprior_io::run::Files;
 use serde::{Deserialize, Serialize};

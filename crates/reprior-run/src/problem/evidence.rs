@@ -2,7 +2,8 @@
 //! wide network, written into the settings as numbers.
 
 use reprior::compute::matrix;
-use reprior::gaussian_process::{Covariance, fit_noise, fit_scales};
+use reprior::gaussian_process::evidence::{Covariance, fit_scales};
+use reprior::gaussian_process::noise::fit_noise;
 use reprior::network::Composition;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reprior::compute::Real;
-use reprior::gaussian_process::Covariance;
+use reprior::gaussian_process::evidence::Covariance;
+use reprior::model::Model;
+use reprior::model::dataset::{Dataset, InputKind, InputValues, Split, Targets};
 use reprior::model::likelihood::Likelihood;
-use reprior::model::{
-    Affine, Dataset, InputKind, InputValues, Model, PixelScaling, Split, Standardisation, Targets,
-};
+use reprior::model::standardisation::{Affine, PixelScaling, Standardisation};
 use reprior::network::Composition;
 use reprior_io::data::{BUILT_INS, load, target_columns};
 use reprior_io::run::{DrawStore, Files, Values};

@@ -1,6 +1,6 @@
 //! `predict --detect`: how well a score of uncertainty tells new inputs from the run's own test rows.
 
-use reprior::metrics::{Detection, UncertaintyScore};
+use reprior::metrics::detection::{Detection, UncertaintyScore};
 
 use super::recorded::Recorded;
 use crate::failure::Failure;

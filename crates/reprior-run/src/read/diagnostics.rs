@@ -1,8 +1,6 @@
 //! Diagnostics and metrics of what a run recorded, read block by block.
 
-use reprior::diagnostics::{
-    Convergence, Draws, Estimator, Summaries, Truncation, map_variables, rhat_squared_hron, spread,
-};
+use reprior::diagnostics::{Convergence, Draws, Estimator, Spread, Summaries, Truncation};
 use serde::Serialize;
 
 use super::fit::{TestRows, TestRowsCheck};
@@ -88,13 +86,14 @@ fn diagnose(
         (
             estimator.summary(of_variable),
             tfp,
-            rhat_squared_hron(of_variable),
+            of_variable.rhat_squared_hron(),
         )
     };
-    let all = map_variables(variables, chains, draws, read, of_variable).map_err(Failure::run)?;
+    let all = Estimator::map_variables(variables, chains, draws, read, of_variable)
+        .map_err(Failure::run)?;
     let tfp = all.iter().flat_map(|(_, tfp, _)| tfp).copied();
-    let tfp_per_draw = spread(tfp).mean / draws as f64;
-    let rhat_squared_max = spread(all.iter().map(|(_, _, squared)| *squared)).max;
+    let tfp_per_draw = Spread::of(tfp).mean / draws as f64;
+    let rhat_squared_max = Spread::of(all.iter().map(|(_, _, squared)| *squared)).max;
     let summaries = Summaries {
         variables: all.into_iter().map(|(summary, ..)| summary).collect(),
     };

@@ -6,8 +6,9 @@
 //! Likelihood: worse than the constant prediction - mean and spread, or class frequencies, of the training targets - by more than
 //! 2.6 standard errors of the paired differences over rows.
 
-use reprior::metrics::{Expectation, Family, Mixture, PredictiveCheck, mixture_nlls};
-use reprior::model::Targets;
+use reprior::metrics::predictive_check::{Expectation, PredictiveCheck};
+use reprior::metrics::{Family, Mixture};
+use reprior::model::dataset::Targets;
 use reprior::model::targets::class_log_probabilities;
 use serde::{Serialize, Serializer};
 
@@ -207,7 +208,9 @@ impl TestRows {
         let all = all
             .iter()
             .map(|(mean, variance)| (&mean[..], &variance[..]));
-        let nll = mixture_nlls(family, all, truth, outputs).map_err(Failure::run)?[0];
+        let nll = family
+            .mixture_nlls(all, truth, outputs)
+            .map_err(Failure::run)?[0];
         if let Constant::Real(means, variances) = &self.constant {
             let family = match family.is_discrete() {
                 true => family,

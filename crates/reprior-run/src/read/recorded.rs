@@ -3,7 +3,7 @@
 //! A damaged description of draws may claim any shape. What reads draws relies on shapes: here they are compared with the schema
 //! that follows from `config.toml` and `data.json` alone, before anything is read.
 
-use reprior::model::Targets;
+use reprior::model::dataset::Targets;
 use reprior_io::run::{DrawReader, Files, Schema, Selection};
 
 use crate::failure::{Failure, name_of};

@@ -1,6 +1,6 @@
 //! Diagnostics of the sampler's own numbers: ℓ, energy errors, learned noise scales.
 
-use reprior::diagnostics::{Draws, Estimator, rhat_disagrees};
+use reprior::diagnostics::{Convergence, Draws, Estimator};
 use serde::Serialize;
 
 use super::recorded::Recorded;
@@ -92,7 +92,8 @@ impl Recorded {
             drift,
             is_drifting,
             // one chain has no R-hat, and does not disagree
-            is_reached: !rhat_disagrees(chains, found.rhat, found.ess_within) && !is_drifting,
+            is_reached: !Convergence::rhat_disagrees(chains, found.rhat, found.ess_within)
+                && !is_drifting,
         }))
     }
 
@@ -159,7 +160,7 @@ impl Recorded {
                 q95: quantile(0.95),
                 rhat: found.rhat,
                 ess: found.ess_bulk,
-                disagrees: rhat_disagrees(all.chains(), found.rhat, found.ess_within),
+                disagrees: Convergence::rhat_disagrees(all.chains(), found.rhat, found.ess_within),
             });
         }
         Ok(scales)

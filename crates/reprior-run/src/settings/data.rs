@@ -1,7 +1,7 @@
 //! Settings of the data.
 
 use clap::Args;
-use reprior::model::PixelScaling;
+use reprior::model::standardisation::PixelScaling;
 use reprior_io::data::{Request, Task};
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use reprior::model::likelihood::LikelihoodName;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::posterior::Coordinates;
 use serde::Serialize;
 use serde_json::Value;

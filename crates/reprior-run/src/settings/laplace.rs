@@ -1,8 +1,9 @@
 //! Settings of Laplace approximations and diffusions.
 
 use clap::Args;
-use reprior::laplace::{Link, SubsetChoice};
-use reprior::model::likelihood::LikelihoodName;
+use reprior::laplace::Link;
+use reprior::laplace::subset::SubsetChoice;
+use reprior::model::likelihood::name::LikelihoodName;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;

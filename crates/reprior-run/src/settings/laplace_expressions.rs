@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use reprior::laplace::SubsetChoice;
+use reprior::laplace::subset::SubsetChoice;
 use serde::{Deserialize, Serialize};
 
 use super::expressions::written;

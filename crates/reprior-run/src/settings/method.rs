@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use reprior::gaussian_process::Covariance;
+use reprior::gaussian_process::evidence::Covariance;
 use reprior::sampler::Method;
 use serde::{Deserialize, Serialize};
 

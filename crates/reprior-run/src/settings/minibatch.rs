@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use reprior::compute::Real;
+use reprior::stochastic::average::Averaging;
 use reprior::stochastic::preconditioner::{
     Elementwise, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation,
 };
-use reprior::stochastic::{Averaging, Dynamics, Prior, StepSize};
+use reprior::stochastic::{Dynamics, Prior, StepSize};
 use serde::{Deserialize, Serialize};
 
 use super::expressions::{PriorChoice, StepSizeChoice, WrittenDecay};

@@ -3,10 +3,12 @@
 use std::ops::RangeInclusive;
 
 use clap::{ArgAction, Args};
-use reprior::model::likelihood::LikelihoodName;
-use reprior::model::{Noise, NoisePrior, Targets};
+use reprior::model::dataset::Targets;
+use reprior::model::likelihood::name::LikelihoodName;
+use reprior::model::{Noise, NoisePrior};
+use reprior::network::Activation;
 use reprior::network::layer::Layer;
-use reprior::network::{Activation, Named};
+use reprior::network::named::Named;
 use serde::{Deserialize, Serialize};
 
 use super::noise::{Learn, NoiseSetting};

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use reprior::compute::Real;
-use reprior::model::{InputKind, InputReduction};
+use reprior::model::InputReduction;
+use reprior::model::dataset::InputKind;
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::{Composition, LayerScale, Named};
+use reprior::network::named::Named;
+use reprior::network::{Composition, LayerScale};
 use reprior_io::regular;
 use serde::Deserialize;
 

@@ -6,8 +6,8 @@ use crate::predictive::Metrics;
 use crate::read::{Ess, TestRowsCheck};
 use crate::settings::Settings;
 use crate::words::number;
-use reprior::diagnostics::{ESS_NEEDED, ESS_RECOMMENDED_PER_CHAIN, RHAT_APART};
-use reprior::metrics::Expectation;
+use reprior::diagnostics::Convergence;
+use reprior::metrics::predictive_check::Expectation;
 
 /// Effective draws of every chain with which not even a mean is known.
 const HARDLY_ANY: f64 = 10.0;
@@ -54,10 +54,10 @@ impl Summary {
     /// R-hat and effective draws of one block of variables.
     fn of_block(&self, name: &str, ess: &Ess, settings: &Settings) -> Check {
         let least = ess.min.min(ess.tail_min);
-        let recommended = ESS_RECOMMENDED_PER_CHAIN * self.chains as f64;
+        let recommended = Convergence::ESS_RECOMMENDED_PER_CHAIN * self.chains as f64;
         let mut advice = remedy(settings);
         let (meaning, level) = if ess.disagreeing > 0 {
-            let level = match ess.rhat_max > RHAT_APART {
+            let level = match ess.rhat_max > Convergence::RHAT_APART {
                 true => Level::Bad,
                 false => Level::Caution,
             };
@@ -68,8 +68,10 @@ impl Summary {
                 false => Level::Caution,
             };
             let meaning = format!(
-                "fewer than {ESS_NEEDED} effective draws of {} of {}: means are rough, quantiles more so",
-                ess.too_short, ess.variables
+                "fewer than {} effective draws of {} of {}: means are rough, quantiles more so",
+                Convergence::ESS_NEEDED,
+                ess.too_short,
+                ess.variables
             );
             (meaning, level)
         } else if ess.unknown > 0 && self.chains == 1 && self.draws >= 4 {

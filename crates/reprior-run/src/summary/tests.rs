@@ -3,7 +3,7 @@
 use super::{Level, Summary};
 use crate::read::{Ess, EssSummary, Stationarity, TestRowsCheck};
 use crate::settings::Settings;
-use reprior::metrics::Expectation;
+use reprior::metrics::predictive_check::Expectation;
 
 fn ess(rhat: f64, least: f64) -> Ess {
     Ess {

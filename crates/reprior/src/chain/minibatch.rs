@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChainDriver, DriverError, Progress, ProgressDetails, Schedule};
 use crate::compute::{Purpose, Real, Stream};
-use crate::laplace::{LaplaceError, LaplaceFit};
-use crate::stochastic::{Langevin, Swag, Update, Validation, leave_units_out};
+use crate::laplace::LaplaceError;
+use crate::laplace::fit::LaplaceFit;
+use crate::stochastic::swag::Swag;
+use crate::stochastic::validation::Validation;
+use crate::stochastic::{Langevin, Update, leave_units_out};
 
 /// What draws are made of.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,29 +1,29 @@
 //! Many chains: warm-up, thinning, recording, checkpoints, cancellation, progress.
 //!
-//! A [`Chain`] is a target, a sampler and where they are; an [`Observer`] sees what a chain produces; a [`MinibatchChain`] and a
-//! [`MinibatchObserver`] are their like for minibatch methods; [`run`] drives any number of either on any number of
+//! A [`Chain`] is a target, a sampler and where they are; an [`Observer`] sees what a chain produces; a [`MinibatchChain`](minibatch::MinibatchChain) and a
+//! [`MinibatchObserver`](minibatch::MinibatchObserver) are their like for minibatch methods; [`run`] drives any number of either on any number of
 //! threads. Each transition has a random stream of its own, so results depend neither
 //! on the number of threads nor on interruptions.
 
-mod minibatch;
-mod moments;
 mod observer;
 mod progress;
 mod run;
 mod schedule;
 mod single;
-mod snapshot;
 mod statistics;
 
-pub use minibatch::{
-    Collection, Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, MinibatchPlan,
-    UpdateStatistics,
-};
-pub use moments::Moments;
+// What the program's runs need beyond chains of one's own: minibatch chains, checkpoints, running moments. It changes without notice.
+#[doc(hidden)]
+pub mod minibatch;
+#[doc(hidden)]
+pub mod moments;
+#[doc(hidden)]
+pub mod snapshot;
+
 pub use observer::{Collect, Observer};
 pub use progress::{Progress, ProgressDetails};
-pub use run::{ChainDriver, Control, Driven, DriverError, Outcome, run};
+pub use run::{ChainDriver, Control, DriverError, Outcome, run};
 pub use schedule::{Schedule, ScheduleError};
 pub use single::Chain;
-pub use snapshot::{Snapshot, StartError};
+pub use snapshot::StartError;
 pub use statistics::Statistics;

@@ -4,7 +4,7 @@ use crate::compute::Real;
 
 /// Mean and sum of squared deviations of a vector.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Moments {
+pub struct WeightMoments {
     /// Vectors taken in.
     pub count: u64,
     /// Their mean.
@@ -13,7 +13,7 @@ pub struct Moments {
     pub squares: Vec<f64>,
 }
 
-impl Moments {
+impl WeightMoments {
     /// No vectors yet; 16 bytes per dimension.
     pub fn new(dimension: usize) -> Self {
         Self {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn mean_and_variance() {
-        let mut moments = Moments::new(1);
+        let mut moments = WeightMoments::new(1);
         for value in [1e9 + 1.0, 1e9 + 2.0, 1e9 + 4.0_f64] {
             moments.add(&[value]);
         }

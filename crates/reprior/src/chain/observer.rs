@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 
-use super::{Snapshot, Statistics};
+use super::Statistics;
+use super::snapshot::Snapshot;
 use crate::posterior::Target;
 use crate::sampler::State;
 

@@ -1,8 +1,7 @@
 //! One chain: a target, a sampler, and where they are.
 
-use super::{
-    DriverError, Observer, Progress, ProgressDetails, Schedule, Snapshot, StartError, Statistics,
-};
+use super::snapshot::Snapshot;
+use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
 use crate::sampler::{Fatal, Found, Sampler, SamplerSettings};

@@ -4,7 +4,8 @@ use thiserror::Error;
 
 use super::Statistics;
 use crate::compute::Real;
-use crate::sampler::{DualAveraging, SamplerSettings, State};
+use crate::sampler::kernels::DualAveraging;
+use crate::sampler::{SamplerSettings, State};
 
 /// All that a chain needs to go on: its exact state.
 #[derive(Debug, Clone, PartialEq)]

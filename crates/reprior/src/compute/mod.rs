@@ -36,14 +36,13 @@ pub(crate) use cholesky::{Cholesky, NotPositiveDefinite};
 pub(crate) use cholesky_pull_back::Semiseparable;
 pub(crate) use correlate::{Correlation, Outer, correlate, outer_product};
 pub(crate) use determinant::log_determinant;
-pub(crate) use eigen::EigenFailed;
-pub use eigen::symmetric_eigen;
+pub(crate) use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{Columns, Gather, Run, gather_product};
 pub(crate) use gram::{gram_of_columns, gram_of_rows};
 pub(crate) use log_sum::LogSum;
 pub(crate) use lq::lower_trapezoidal_factor;
-pub use matrix::{Matrix, MatrixMut, matrix, matrix_mut, multiply};
-pub(crate) use matrix::{add_symmetric_product, mirror_lower};
+pub use matrix::{Matrix, matrix};
+pub(crate) use matrix::{MatrixMut, add_symmetric_product, matrix_mut, mirror_lower, multiply};
 pub(crate) use operations::Operations;
 pub(crate) use packed::{Packed, Shape, multiply_packed};
 pub use real::Real;
@@ -63,8 +62,10 @@ pub(crate) use vector::{
 pub mod kernels {
     pub use super::cholesky::Cholesky;
     pub use super::determinant::log_determinant;
+    pub use super::eigen::symmetric_eigen;
     pub use super::gram::{gram_of_columns, gram_of_rows};
     pub use super::log_sum::LogSum;
+    pub use super::matrix::{MatrixMut, matrix_mut, multiply};
     pub use super::operations::Operations;
     pub use super::packed::{Packed, Shape, multiply_packed};
     pub use super::vector::{autoregress, dot, norm_squared};

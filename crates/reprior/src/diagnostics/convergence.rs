@@ -2,7 +2,7 @@
 //!
 //! | finding | when |
 //! |---|---|
-//! | [`Convergence::Disagreeing`] | R̂ above 1.05, or above 1.01 and above [`rhat_by_chance`] |
+//! | [`Convergence::Disagreeing`] | R̂ above 1.05, or above 1.01 and above [`Convergence::rhat_by_chance`] |
 //! | [`Convergence::TooShort`] | fewer than 100 effective draws in all, in the bulk or in a tail |
 //! | [`Convergence::Short`] | fewer than 100 of every chain (Vehtari et al. 2021 recommend 400 for four chains) |
 //! | [`Convergence::Unknown`] | a NaN among the draws, one chain, or fewer than 4 draws a chain |
@@ -33,62 +33,63 @@ pub enum Convergence {
     Disagreeing,
 }
 
-/// R̂ from which on chains disagree, however few their effective draws.
-pub const RHAT_APART: f64 = 1.05;
-/// R̂ up to which chains agree, however many their effective draws.
-pub const RHAT_TOGETHER: f64 = 1.01;
-/// Effective draws of all chains below which there are too few.
-pub const ESS_NEEDED: f64 = 100.0;
-/// Effective draws of every chain that are recommended.
-pub const ESS_RECOMMENDED_PER_CHAIN: f64 = 100.0;
-
-/// Probability with which R̂ of stationary chains exceeds [`rhat_by_chance`]: one run of five hundred where a thousand variables have
+/// Probability with which R̂ of stationary chains exceeds [`Convergence::rhat_by_chance`]: one run of five hundred where a thousand variables have
 /// two R̂ each (bulk and folded). Estimated effective sizes that are too small by chance add about as much.
 const FALSE_ALARM: f64 = 1e-6;
 
 impl Convergence {
+    /// R̂ from which on chains disagree, however few their effective draws.
+    pub const RHAT_APART: f64 = 1.05;
+    /// R̂ up to which chains agree, however many their effective draws.
+    pub const RHAT_TOGETHER: f64 = 1.01;
+    /// Effective draws of all chains below which there are too few.
+    pub const ESS_NEEDED: f64 = 100.0;
+    /// Effective draws of every chain that are recommended.
+    pub const ESS_RECOMMENDED_PER_CHAIN: f64 = 100.0;
+
     /// Of a variable's draws by `chains` chains.
     pub fn of(summary: &VariableSummary, chains: usize) -> Self {
         let ess = summary.ess_bulk.min(summary.ess_tail);
         if summary.ess_bulk.is_nan() || summary.ess_tail.is_nan() {
             return Self::Unknown;
         }
-        if rhat_disagrees(chains, summary.rhat, summary.ess_within) {
+        if Self::rhat_disagrees(chains, summary.rhat, summary.ess_within) {
             return Self::Disagreeing;
         }
-        if ess < ESS_NEEDED {
+        if ess < Self::ESS_NEEDED {
             return Self::TooShort;
         }
         if chains < 2 {
             return Self::Unknown;
         }
-        if ess < ESS_RECOMMENDED_PER_CHAIN * chains as f64 {
+        if ess < Self::ESS_RECOMMENDED_PER_CHAIN * chains as f64 {
             return Self::Short;
         }
         Self::Converged
     }
-}
 
-/// Whether chains disagree: R̂ above 1.05, or above 1.01 and above what chance explains. A NaN (one chain, draws that are all
-/// the same) does not.
-pub fn rhat_disagrees(chains: usize, rhat: f64, ess_within: f64) -> bool {
-    rhat > RHAT_APART || rhat > RHAT_TOGETHER.max(rhat_by_chance(chains, ess_within))
-}
-
-/// A value that one R̂ exceeds by chance with probability 10⁻⁶, for stationary chains with `ess_within` effective draws
-/// in all, each chain's own added up ([`VariableSummary::ess_within`]): (R̂² − 1)·e + 1 with e the effective draws of a half chain is then
-/// about F-distributed with 2·`chains` − 1 and `ess_within` − 2·`chains` degrees of freedom. ∞ where there is less than one effective draw to
-/// compare with.
-pub fn rhat_by_chance(chains: usize, ess_within: f64) -> f64 {
-    let halves = 2.0 * chains as f64;
-    let (numerator, denominator) = (halves - 1.0, ess_within - halves);
-    if denominator.is_nan() || denominator < 1.0 {
-        return f64::INFINITY;
+    /// Whether chains disagree: R̂ above 1.05, or above 1.01 and above what chance explains. A NaN (one chain, draws that are all
+    /// the same) does not.
+    pub fn rhat_disagrees(chains: usize, rhat: f64, ess_within: f64) -> bool {
+        rhat > Self::RHAT_APART
+            || rhat > Self::RHAT_TOGETHER.max(Self::rhat_by_chance(chains, ess_within))
     }
-    // F = d₂ x / (d₁ (1 − x)) with x of the Beta distribution; 1 − x is the one that keeps its digits
-    let rest = beta::quantile(FALSE_ALARM, 0.5 * denominator, 0.5 * numerator);
-    let ratio = denominator * (1.0 - rest) / (numerator * rest);
-    (1.0 + (ratio - 1.0) * halves / ess_within).sqrt()
+
+    /// A value that one R̂ exceeds by chance with probability 10⁻⁶, for stationary chains with `ess_within` effective draws
+    /// in all, each chain's own added up ([`VariableSummary::ess_within`]): (R̂² − 1)·e + 1 with e the effective draws of a half chain is then
+    /// about F-distributed with 2·`chains` − 1 and `ess_within` − 2·`chains` degrees of freedom. ∞ where there is less than one effective draw to
+    /// compare with.
+    pub fn rhat_by_chance(chains: usize, ess_within: f64) -> f64 {
+        let halves = 2.0 * chains as f64;
+        let (numerator, denominator) = (halves - 1.0, ess_within - halves);
+        if denominator.is_nan() || denominator < 1.0 {
+            return f64::INFINITY;
+        }
+        // F = d₂ x / (d₁ (1 − x)) with x of the Beta distribution; 1 − x is the one that keeps its digits
+        let rest = beta::quantile(FALSE_ALARM, 0.5 * denominator, 0.5 * numerator);
+        let ratio = denominator * (1.0 - rest) / (numerator * rest);
+        (1.0 + (ratio - 1.0) * halves / ess_within).sqrt()
+    }
 }
 
 #[cfg(test)]
@@ -127,13 +128,13 @@ mod tests {
     /// F₇,₉₉₂ exceeds 5.894 with probability 1e-6 (SciPy's `f.isf(1e-6, 7, 992)`).
     #[test]
     fn bounds_fall_with_the_draws_within() {
-        let found = rhat_by_chance(4, 1000.0);
+        let found = Convergence::rhat_by_chance(4, 1000.0);
         let expected = (1.0 + (F_7_992 - 1.0) * 8.0 / 1000.0_f64).sqrt();
         assert!((found - expected).abs() < 1e-9, "{found} {expected}");
-        assert!(rhat_by_chance(4, 400.0) > found);
-        assert!(rhat_by_chance(4, 1e5) < 1.001);
-        assert_eq!(rhat_by_chance(4, 8.0), f64::INFINITY);
-        assert_eq!(rhat_by_chance(4, f64::NAN), f64::INFINITY);
+        assert!(Convergence::rhat_by_chance(4, 400.0) > found);
+        assert!(Convergence::rhat_by_chance(4, 1e5) < 1.001);
+        assert_eq!(Convergence::rhat_by_chance(4, 8.0), f64::INFINITY);
+        assert_eq!(Convergence::rhat_by_chance(4, f64::NAN), f64::INFINITY);
     }
     const F_7_992: f64 = 5.893_597_070_639_444;
 }

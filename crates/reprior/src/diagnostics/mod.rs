@@ -3,7 +3,7 @@
 //! | question | answer |
 //! |---|---|
 //! | how many independent draws are these worth? | [`Estimator::ess_bulk`], [`Estimator::ess_tail`], [`Estimator::ess_mean`], …, [`Estimator::ess_tfp`] |
-//! | do the chains agree with one another? | [`Estimator::rhat_rank`], [`rhat_split`], [`rhat_gelman_rubin`], [`rhat_squared_hron`], [`potential_scale_reduction`] |
+//! | do the chains agree with one another? | [`Estimator::rhat_rank`], [`Draws::rhat_split`], [`Draws::rhat_gelman_rubin`], [`Draws::rhat_squared_hron`], [`Draws::potential_scale_reduction`] |
 //! | how far off is this estimate? | [`Estimator::mcse_mean`], [`Estimator::mcse_sd`], [`Estimator::mcse_quantile`] |
 //! | can they be believed? | [`Convergence::of`], with known error rates |
 //! | do they still move one way? | [`Estimator::drift`] |
@@ -41,16 +41,9 @@ mod ranks;
 mod rhat;
 mod summary;
 
-pub use convergence::{
-    Convergence, ESS_NEEDED, ESS_RECOMMENDED_PER_CHAIN, RHAT_APART, RHAT_TOGETHER, rhat_by_chance,
-    rhat_disagrees,
-};
+pub use convergence::Convergence;
 pub use draws::{DiagnosticsError, Draws};
 pub use energy::bfmi;
 pub use ess::Truncation;
 pub use estimator::Estimator;
-pub use rhat::{
-    potential_scale_reduction, potential_scale_reduction_split, rhat_gelman_rubin, rhat_split,
-    rhat_squared_hron,
-};
-pub use summary::{Spread, Summaries, VariableSummary, map_variables, spread, summarise};
+pub use summary::{Spread, Summaries, VariableSummary, summarise};

@@ -43,6 +43,30 @@ pub struct Spread {
     pub undefined: usize,
 }
 
+impl Spread {
+    /// Mean, least and greatest of the values that are not NaN, and how many are.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let (mut count, mut undefined, mut total) = (0usize, 0, 0.0);
+        let (mut min, mut max) = (f64::NAN, f64::NAN);
+        for value in values {
+            if value.is_nan() {
+                undefined += 1;
+                continue;
+            }
+            count += 1;
+            total += value;
+            min = value.min(min);
+            max = value.max(max);
+        }
+        Self {
+            mean: total / count as f64,
+            min,
+            max,
+            undefined,
+        }
+    }
+}
+
 /// What [`summarise`] finds: one summary per variable, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summaries {
@@ -53,29 +77,7 @@ pub struct Summaries {
 impl Summaries {
     /// Spread of one statistic over the variables, such as `summaries.over(|s| s.rhat).max`.
     pub fn over(&self, statistic: impl Fn(&VariableSummary) -> f64) -> Spread {
-        spread(self.variables.iter().map(statistic))
-    }
-}
-
-/// Mean, least and greatest of the values that are not NaN, and how many are.
-pub fn spread(values: impl IntoIterator<Item = f64>) -> Spread {
-    let (mut count, mut undefined, mut total) = (0usize, 0, 0.0);
-    let (mut min, mut max) = (f64::NAN, f64::NAN);
-    for value in values {
-        if value.is_nan() {
-            undefined += 1;
-            continue;
-        }
-        count += 1;
-        total += value;
-        min = value.min(min);
-        max = value.max(max);
-    }
-    Spread {
-        mean: total / count as f64,
-        min,
-        max,
-        undefined,
+        Spread::of(self.variables.iter().map(statistic))
     }
 }
 
@@ -104,6 +106,33 @@ impl Estimator {
         }
         summary
     }
+
+    /// As [`summarise`], with any `statistic` of a variable: one result per variable, in order, the same on any number of threads.
+    ///
+    /// # Errors
+    /// No chains or no draws.
+    pub fn map_variables<T: Send>(
+        variables: usize,
+        chains: usize,
+        length: usize,
+        read: impl Fn(usize, &mut [f64]) + Sync,
+        statistic: impl Fn(&mut Self, Draws<'_>) -> T + Sync,
+    ) -> Result<Vec<T>, DiagnosticsError> {
+        Draws::new(&vec![0.0; chains * length], chains)?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let state = || (Self::new(), vec![0.0; chains * length]);
+        let mut found: Vec<Option<T>> = std::iter::repeat_with(|| None).take(variables).collect();
+        share(
+            std::iter::repeat_with(state).take(threads),
+            found.iter_mut().enumerate(),
+            |(estimator, buffer), (variable, found)| {
+                read(variable, buffer);
+                let draws = Draws::new(buffer, chains).ok();
+                *found = draws.map(|draws| statistic(estimator, draws));
+            },
+        );
+        Ok(found.into_iter().flatten().collect())
+    }
 }
 
 /// Statistics of `variables` variables, each of `chains` chains of `length` draws, on as many threads as the processor has.
@@ -118,33 +147,6 @@ pub fn summarise(
     length: usize,
     read: impl Fn(usize, &mut [f64]) + Sync,
 ) -> Result<Summaries, DiagnosticsError> {
-    let variables = map_variables(variables, chains, length, read, Estimator::summary)?;
+    let variables = Estimator::map_variables(variables, chains, length, read, Estimator::summary)?;
     Ok(Summaries { variables })
-}
-
-/// As [`summarise`], with any `statistic` of a variable: one result per variable, in order, the same on any number of threads.
-///
-/// # Errors
-/// No chains or no draws.
-pub fn map_variables<T: Send>(
-    variables: usize,
-    chains: usize,
-    length: usize,
-    read: impl Fn(usize, &mut [f64]) + Sync,
-    statistic: impl Fn(&mut Estimator, Draws<'_>) -> T + Sync,
-) -> Result<Vec<T>, DiagnosticsError> {
-    Draws::new(&vec![0.0; chains * length], chains)?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let state = || (Estimator::new(), vec![0.0; chains * length]);
-    let mut found: Vec<Option<T>> = std::iter::repeat_with(|| None).take(variables).collect();
-    share(
-        std::iter::repeat_with(state).take(threads),
-        found.iter_mut().enumerate(),
-        |(estimator, buffer), (variable, found)| {
-            read(variable, buffer);
-            let draws = Draws::new(buffer, chains).ok();
-            *found = draws.map(|draws| statistic(estimator, draws));
-        },
-    );
-    Ok(found.into_iter().flatten().collect())
 }

@@ -9,8 +9,9 @@ use super::prediction::ClassProbabilities;
 use super::problem::{HiddenLayers, Problem};
 use super::{Fit, FitError, SampleSettings};
 use crate::chain::{Control, Progress};
+use crate::model::Noise;
+use crate::model::dataset::Targets;
 use crate::model::likelihood::Categorical;
-use crate::model::{Noise, Targets};
 use crate::network::Activation;
 
 /// A classification: one label a row, its probabilities a softmax of the network's outputs.

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::FitError;
 use super::data::{Row, Table};
+use crate::model::dataset::{Dataset, InputKind, Targets};
 use crate::model::likelihood::Likelihood;
-use crate::model::{Dataset, InputKind, InputReduction, Model, Noise, Standardisation, Targets};
+use crate::model::standardisation::Standardisation;
+use crate::model::{InputReduction, Model, Noise};
 use crate::network::{Activation, Composition};
 
 /// Fully connected hidden layers.

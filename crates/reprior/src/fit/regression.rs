@@ -7,8 +7,9 @@ use super::prediction::Prediction;
 use super::problem::{HiddenLayers, Problem};
 use super::{Fit, FitError, SampleSettings};
 use crate::chain::{Control, Progress};
+use crate::model::dataset::Targets;
 use crate::model::likelihood::Gaussian;
-use crate::model::{Noise, NoisePrior, Targets, targets};
+use crate::model::{Noise, NoisePrior, targets};
 use crate::network::Activation;
 
 /// A regression: real targets, one or several a row, with Gaussian noise.

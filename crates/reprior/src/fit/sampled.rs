@@ -10,9 +10,8 @@ use std::time::Duration;
 use super::prediction::{Predicted, Predictive, Records};
 use super::problem::Problem;
 use super::{FitError, Row, SampleSettings};
-use crate::chain::{
-    Chain, Control, Observer, Outcome, Progress, Schedule, Snapshot, Statistics, run,
-};
+use crate::chain::snapshot::Snapshot;
+use crate::chain::{Chain, Control, Observer, Outcome, Progress, Schedule, Statistics, run};
 use crate::compute::{Purpose, Stream, share};
 use crate::diagnostics::{Convergence, summarise};
 use crate::posterior::{

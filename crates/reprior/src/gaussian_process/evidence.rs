@@ -3,8 +3,9 @@
 //! The network's own scales are the start: all σ_w of it are multiplied by one factor, all σ_b by another. Their maximum is
 //! found with the simplex method over (ln σ, ln factor, ln factor), some 100 to 200 kernels and factorisations.
 
+use super::noise::fit_noise;
 use super::simplex::minimise;
-use super::{GaussianProcess, GaussianProcessError, fit_noise};
+use super::{GaussianProcess, GaussianProcessError};
 use crate::compute::Matrix;
 use crate::network::infinite::{InfiniteNetwork, Kinds};
 

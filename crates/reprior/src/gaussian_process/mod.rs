@@ -15,17 +15,18 @@
 //!
 //! n³/3 operations once for all outputs, n² a test input and for each output; 16n² bytes.
 
-mod evidence;
-mod noise;
 mod simplex;
+
+// The search for noise and scales, for the program's runs; it changes without notice.
+#[doc(hidden)]
+pub mod evidence;
+#[doc(hidden)]
+pub mod noise;
 
 use thiserror::Error;
 
 use crate::compute::{Cholesky, NotPositiveDefinite, Stream, dot, matrix, matrix_mut, multiply};
 use crate::network::infinite::InfiniteError;
-
-pub use evidence::{Covariance, Evidence, evidence_gradient, fit_scales};
-pub use noise::{NoiseFit, fit_noise};
 
 /// Why there is no posterior.
 #[derive(Debug, Clone, PartialEq, Error)]

@@ -1,6 +1,8 @@
 //! The growing basis of block Lanczos, and Ritz pairs in it.
 
-use super::{Lanczos, Spectrum, SpectrumError, SymmetricOperator};
+use super::Lanczos;
+use super::curvature::SymmetricOperator;
+use super::spectrum::{Spectrum, SpectrumError};
 use crate::compute::{
     Matrix, Real, add_scaled, dot, matrix, matrix_mut, multiply, norm_squared, symmetric_eigen,
 };

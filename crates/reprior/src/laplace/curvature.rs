@@ -8,7 +8,8 @@ use crate::compute::{
     Matrix, MatrixMut, Purpose, Real, Stream, gram_of_rows, matrix, matrix_mut, mirror_lower,
     panel_rows,
 };
-use crate::network::{Executor, Factors};
+use crate::network::Executor;
+use crate::network::executor::Factors;
 
 use super::RowCurvature;
 

@@ -1,10 +1,11 @@
 //! The diagonal of the curvature, one number for each parameter: diag(g).
 
+use super::LaplaceError;
+use super::curvature::GaussNewton;
 use super::last_layer::Features;
 use super::structure::{
     Array, Arrays, Point, ReadoutStructure, Structure, finite, scale_by, scale_by_roots, variances,
 };
-use super::{GaussNewton, LaplaceError};
 use crate::compute::Real;
 
 /// diag(g) with a prior.

@@ -18,7 +18,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{GaussNewton, Lanczos, LaplaceError, RowCurvature, Spectrum};
+use super::curvature::GaussNewton;
+use super::spectrum::Spectrum;
+use super::{Lanczos, LaplaceError, RowCurvature};
 use crate::compute::{Matrix, Purpose, Real, Stream, add_scaled, all_finite};
 use crate::network::Executor;
 

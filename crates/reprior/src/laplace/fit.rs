@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use super::precision::curvature_of_priors;
+use super::ascent::{Ascent, LogPosterior, LogPrior};
+use super::diffusion::{Diffusion, DiffusionData, DiffusionPath};
+use super::precision::{PrecisionChoice, curvature_of_priors};
+use super::subset::SubsetChoice;
 use super::{
-    Ascent, Diffusion, DiffusionData, DiffusionPath, FisherInformation, HessianStructure, Laplace,
-    LaplaceData, LaplaceError, LogPosterior, LogPrior, PrecisionChoice, PriorPrecision, Subset,
-    SubsetChoice,
+    FisherInformation, HessianStructure, Laplace, LaplaceData, LaplaceError, PriorPrecision, Subset,
 };
 use crate::compute::{Matrix, Purpose, Real, Stream, matrix};
 use crate::model::likelihood::Curvature;

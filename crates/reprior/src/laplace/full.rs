@@ -1,8 +1,10 @@
 //! All of the curvature: every eigenpair that is not zero, of G itself (D × D) or through the inner products of its rows
 //! (n·C × n·C), whichever is smaller. It is then a [`LowRank`] that leaves nothing out.
 
+use super::LaplaceError;
+use super::curvature::GaussNewton;
 use super::low_rank::LowRank;
-use super::{GaussNewton, LaplaceError, Spectrum};
+use super::spectrum::Spectrum;
 use crate::compute::Real;
 
 /// Eigenvalues below this part of the largest one are rounding.

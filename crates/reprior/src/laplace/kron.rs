@@ -2,12 +2,13 @@
 //! eigendecompositions Q_A Λ_A Q_Aᵀ and Q_B Λ_B Q_Bᵀ of its factors. With one prior precision for each layer G + P is diagonal in
 //! the coordinates of Q_A ⊗ Q_B.
 
+use super::LaplaceError;
+use super::curvature::GaussNewton;
 use super::last_layer::Features;
 use super::structure::{
     Array, Arrays, DecompositionReport, Point, ReadoutStructure, Structure, double, finite,
     scale_by, scale_by_roots, variances,
 };
-use super::{GaussNewton, LaplaceError};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply, symmetric_eigen};
 use crate::network::ParameterLayout;
 

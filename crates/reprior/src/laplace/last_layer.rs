@@ -7,10 +7,11 @@
 use super::diag::Diagonal;
 use super::kron::Kronecker;
 use super::low_rank::LowRank;
+use super::spectrum::Spectrum;
 use super::structure::{
     Array, Arrays, DecompositionReport, Point, ReadoutStructure, Structure, double, finite, load,
 };
-use super::{HessianStructure, LaplaceData, LaplaceError, Spectrum};
+use super::{HessianStructure, LaplaceData, LaplaceError};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
 use crate::network::{Executor, ParameterLayout};
 

@@ -1,13 +1,15 @@
-//! Leading eigenpairs of the curvature, G ≈ UΛUᵀ; all that are not zero if the structure is [`full`](super::full).
+//! Leading eigenpairs of the curvature, G ≈ UΛUᵀ; all that are not zero if the structure is `full`.
 //!
 //! They are kept in the coordinates of the prior: P^(−1/2)·UΛ^(1/2) = Q·S·Rᵀ makes G + P = P^(1/2)(I + QS²Qᵀ)P^(1/2), with Q = U and
 //! S² = Λ/α where P = αI.
 
+use super::curvature::GaussNewton;
 use super::last_layer::Features;
+use super::spectrum::Spectrum;
 use super::structure::{
     Array, Arrays, DecompositionReport, Point, ReadoutStructure, Structure, scale_by,
 };
-use super::{GaussNewton, Lanczos, LaplaceError, Spectrum};
+use super::{Lanczos, LaplaceError};
 use crate::compute::{Real, Stream, add_scaled, gram_of_columns, matrix, matrix_mut, multiply};
 
 /// Outputs up to which a trace is exact, and products that it is estimated with beyond.

@@ -5,44 +5,48 @@
 //! of the weights all, the last layer or a subnetwork; predictions are sampled, or linearised with a link (mc, probit, bridge).
 //!
 //! * [`Laplace`]: fit, samples, prior precisions by marginal likelihood or a grid, linearised predictions, kept and loaded;
-//! * [`LaplaceFit`]: all of the way from the end of a training to draws;
-//! * [`LogPosterior`]: how far weights are from the mode, and the way there;
-//! * [`GaussNewton`]: G as an operator, its diagonal, Kronecker factors and parts, for the Fisher information of the outputs
+//! * [`LaplaceFit`](fit::LaplaceFit): all of the way from the end of a training to draws;
+//! * [`LogPosterior`](ascent::LogPosterior): how far weights are from the mode, and the way there;
+//! * [`GaussNewton`](curvature::GaussNewton): G as an operator, its diagonal, Kronecker factors and parts, for the Fisher information of the outputs
 //!   ([`FisherInformation`]) or the [`EmpiricalFisher`] matrix;
-//! * [`Spectrum`]: eigenpairs, exactly or by block Lanczos;
-//! * [`DiffusionPath`]: Laplace diffusions (Roy, Miani et al. 2024).
+//! * [`Spectrum`](spectrum::Spectrum): eigenpairs, exactly or by block Lanczos;
+//! * [`DiffusionPath`](diffusion::DiffusionPath): Laplace diffusions (Roy, Miani et al. 2024).
 
-mod ascent;
 mod basis;
-mod curvature;
 mod diag;
-mod diffusion;
-mod fit;
 mod full;
 mod kron;
 mod last_layer;
-mod link;
-mod low_rank;
 mod posterior;
-mod precision;
 mod predictive;
 mod row_curvature;
-mod spectrum;
-mod structure;
-mod subset;
 
-pub use ascent::{Ascent, LogPosterior, LogPrior};
-pub use curvature::{GaussNewton, SymmetricOperator};
-pub use diffusion::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
-};
-pub use fit::{LaplaceFit, LaplaceMethod};
-pub use link::{Link, log_probabilities};
-pub use low_rank::LeftOut;
-pub use posterior::{HessianStructure, KeptFit, Laplace, LaplaceData, LaplaceError};
-pub use precision::{PrecisionChoice, PrecisionPer, PriorPrecision, prior_precisions};
+// Operators, decompositions, diffusions and kept fits, for the program and the experiments; they change without notice.
+#[doc(hidden)]
+pub mod ascent;
+#[doc(hidden)]
+pub mod curvature;
+#[doc(hidden)]
+pub mod diffusion;
+#[doc(hidden)]
+pub mod fit;
+#[doc(hidden)]
+pub mod link;
+#[doc(hidden)]
+pub mod low_rank;
+#[doc(hidden)]
+pub mod precision;
+#[doc(hidden)]
+pub mod spectrum;
+#[doc(hidden)]
+pub mod structure;
+#[doc(hidden)]
+pub mod subset;
+
+pub use link::Link;
+pub use posterior::{HessianStructure, Laplace, LaplaceData, LaplaceError};
+pub use precision::{PrecisionPer, PriorPrecision};
 pub use predictive::Linearised;
 pub use row_curvature::{EmpiricalFisher, FisherInformation, RowCurvature};
-pub use spectrum::{Lanczos, Spectrum, SpectrumError};
-pub use structure::{Array, Arrays, DecompositionReport};
-pub use subset::{Subset, SubsetChoice};
+pub use spectrum::Lanczos;
+pub use subset::Subset;

@@ -3,18 +3,16 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::curvature::GaussNewton;
 use super::diag::Diagonal;
 use super::kron::Kronecker;
 use super::last_layer::LastLayer;
-use super::low_rank::LowRank;
-use super::structure::{Structure, load};
-use super::{
-    Array, Arrays, DecompositionReport, GaussNewton, Lanczos, LeftOut, PriorPrecision,
-    RowCurvature, SpectrumError, Subset, full,
-};
+use super::low_rank::{LeftOut, LowRank};
+use super::spectrum::SpectrumError;
+use super::structure::{Array, Arrays, DecompositionReport, KeptFit, Structure, load};
+use super::{Lanczos, PriorPrecision, RowCurvature, Subset, full};
 use crate::compute::{EigenFailed, Matrix, Real, Stream, dot, matrix_mut};
 use crate::model::likelihood::Likelihood;
 use crate::network::layer::ShapeError;
@@ -112,13 +110,6 @@ pub struct LaplaceData<'a, R> {
     pub curvature: &'a dyn RowCurvature<R>,
     /// N/n if the rows stand for N of them.
     pub scale: f64,
-}
-
-/// What a fit that is kept says of itself, besides its [`Arrays`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KeptFit {
-    structure: String,
-    subset: Subset,
 }
 
 /// A Gaussian around trained weights.

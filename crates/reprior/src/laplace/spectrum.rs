@@ -12,8 +12,8 @@
 
 use thiserror::Error;
 
-use super::SymmetricOperator;
 use super::basis::Basis;
+use super::curvature::SymmetricOperator;
 use crate::compute::{
     EigenFailed, Matrix, Real, Stream, add_scaled, all_finite, dot, gram_of_rows, matrix,
     matrix_mut, multiply, symmetric_eigen,

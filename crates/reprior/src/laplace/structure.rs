@@ -3,21 +3,23 @@
 //!
 //! | structure | G | memory |
 //! |---|---|---|
-//! | [`Diagonal`] | diag(g) | D |
-//! | [`Kronecker`] | A ⊗ B/n for each layer, as Q_A Λ_A Q_Aᵀ ⊗ Q_B Λ_B Q_Bᵀ | rows² + units² a layer |
-//! | [`LowRank`], and [`full`](super::full) with all that is not zero | UΛUᵀ | D·k |
-//! | [`LastLayer`](super::last_layer::LastLayer) | of the readout alone, in one of these | theirs |
+//! | `Diagonal` | diag(g) | D |
+//! | `Kronecker` | A ⊗ B/n for each layer, as Q_A Λ_A Q_Aᵀ ⊗ Q_B Λ_B Q_Bᵀ | rows² + units² a layer |
+//! | `LowRank`, and `full` with all that is not zero | UΛUᵀ | D·k |
+//! | `LastLayer` | of the readout alone, in one of these | theirs |
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use serde::{Deserialize, Serialize};
+
 use super::diag::Diagonal;
 use super::kron::Kronecker;
 use super::last_layer::Features;
-use super::low_rank::LowRank;
-use super::{LaplaceError, LeftOut, Subset};
+use super::low_rank::{LeftOut, LowRank};
+use super::{LaplaceError, Subset};
 use crate::compute::{Matrix, MatrixMut, Real, matrix};
-use crate::network::{Executor, ParameterLayout, Spread};
+use crate::network::{Executor, MatrixGaussian, ParameterLayout};
 
 /// A curvature with a prior: the precision of a Gaussian around weights.
 pub(super) trait Structure<R: Real>: Debug + Send + Sync {
@@ -74,6 +76,13 @@ pub struct DecompositionReport {
     pub products: u64,
     /// Layers without Kronecker factors, whose diagonal was taken.
     pub diagonal_layers: usize,
+}
+
+/// What a fit that is kept says of itself, besides its [`Arrays`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeptFit {
+    pub(super) structure: String,
+    pub(super) subset: Subset,
 }
 
 /// A view of numbers that are kept.
@@ -167,7 +176,7 @@ impl<R: Real> Point<'_, R> {
     ) -> Vec<f64> {
         let (rows, outputs) = (self.inputs.nrows(), self.executor.outputs_count());
         let spreads = variances.iter().enumerate();
-        let spreads = spreads.map(|(layer, variances)| Spread {
+        let spreads = spreads.map(|(layer, variances)| MatrixGaussian {
             rotations: rotations(layer),
             variances,
         });

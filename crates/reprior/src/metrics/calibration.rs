@@ -63,17 +63,19 @@ impl ClassPredictions<'_> {
     }
 }
 
-/// Expected calibration error of a reliability table, 0 to 1; NaN where the table has no rows.
-pub fn expected_calibration_error(table: &[ReliabilityBin]) -> f64 {
-    let rows: usize = table.iter().map(|bin| bin.count).sum();
-    let total: f64 = gaps(table).map(|(gap, count)| gap * count as f64).sum();
-    total / rows as f64
-}
+impl ReliabilityBin {
+    /// Expected calibration error of a reliability table, 0 to 1; NaN where the table has no rows.
+    pub fn expected_calibration_error(table: &[Self]) -> f64 {
+        let rows: usize = table.iter().map(|bin| bin.count).sum();
+        let total: f64 = gaps(table).map(|(gap, count)| gap * count as f64).sum();
+        total / rows as f64
+    }
 
-/// Maximum calibration error of a reliability table: the largest gap of a bin that is not empty, 0 to 1; NaN where the
-/// table has no rows.
-pub fn maximum_calibration_error(table: &[ReliabilityBin]) -> f64 {
-    gaps(table).map(|(gap, _)| gap).fold(f64::NAN, f64::max)
+    /// Maximum calibration error of a reliability table: the largest gap of a bin that is not empty, 0 to 1; NaN where the
+    /// table has no rows.
+    pub fn maximum_calibration_error(table: &[Self]) -> f64 {
+        gaps(table).map(|(gap, _)| gap).fold(f64::NAN, f64::max)
+    }
 }
 
 fn gaps(table: &[ReliabilityBin]) -> impl Iterator<Item = (f64, usize)> {

@@ -3,31 +3,32 @@
 //! | predictions | metrics |
 //! |---|---|
 //! | real outputs | [`rmse`] |
-//! | a member of a [`Family`] (Gaussian, Student-t, Poisson) per draw, mixed over draws | [`mixture_nll`]; of one output, [`Mixture`]'s distribution function and quantiles |
+//! | a member of a [`Family`] (Gaussian, Student-t, Poisson) per draw, mixed over draws | [`Family::mixture_nll`]; of one output, [`Mixture`]'s distribution function and quantiles |
 //! | class probabilities | [`ClassPredictions`]: accuracy, Brier score, negative log-likelihood, mean confidence, reliability |
-//! | uncertainties ([`UncertaintyScore`]) of inputs like the training data and of others | [`Detection`]: AUROC, average precision, FPR95 |
-//! | whether as many rows are hit as the model expects | [`PredictiveCheck`], with a known error rate |
-//! | reliability of class probabilities | [`expected_calibration_error`], [`maximum_calibration_error`] |
+//! | uncertainties ([`UncertaintyScore`](detection::UncertaintyScore)) of inputs like the training data and of others | [`Detection`](detection::Detection): AUROC, average precision, FPR95 |
+//! | whether as many rows are hit as the model expects | [`PredictiveCheck`](predictive_check::PredictiveCheck), with a known error rate |
+//! | reliability of class probabilities | [`ReliabilityBin::expected_calibration_error`], [`ReliabilityBin::maximum_calibration_error`] |
 //!
 //! Logarithms are natural; likelihoods are in nats. None of the metrics depends on the order of the rows, up to rounding.
 
 mod calibration;
 mod classification;
-mod detection;
 mod error;
 mod family;
 mod mixture;
 mod mixture_nll;
 pub(crate) mod poisson;
-mod predictive_check;
 mod regression;
 
-pub use calibration::{ReliabilityBin, expected_calibration_error, maximum_calibration_error};
+// Statistics that the program's summaries show; they change without notice.
+#[doc(hidden)]
+pub mod detection;
+#[doc(hidden)]
+pub mod predictive_check;
+
+pub use calibration::ReliabilityBin;
 pub use classification::ClassPredictions;
-pub use detection::{Detection, UncertaintyScore};
 pub use error::MetricsError;
 pub use family::{Family, Law};
 pub use mixture::Mixture;
-pub use mixture_nll::{mixture_nll, mixture_nlls};
-pub use predictive_check::{Expectation, PredictiveCheck};
 pub use regression::rmse;

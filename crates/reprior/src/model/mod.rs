@@ -1,14 +1,20 @@
 //! Data, prior and likelihood: what the posterior is a posterior of.
 //!
-//! [`Dataset`]s in their own units become a [`Model`]: standardised, with the inputs reduced to what the training
+//! [`Dataset`](dataset::Dataset)s in their own units become a [`Model`]: standardised, with the inputs reduced to what the training
 //! data can see ([`Design`]), and the targets coded as the [`likelihood`] wants them.
 
-mod dataset;
-mod design;
 pub mod likelihood;
 mod noise;
 mod rotation;
-mod standardisation;
+
+// How the program codes and scales what it reads from files; it changes without notice.
+#[doc(hidden)]
+pub mod dataset;
+#[doc(hidden)]
+pub mod design;
+#[doc(hidden)]
+pub mod standardisation;
+#[doc(hidden)]
 pub mod targets;
 
 use std::sync::Arc;
@@ -20,11 +26,10 @@ use crate::network::{Composition, NetworkError};
 
 use likelihood::{Gaussian, Likelihood};
 
-pub use dataset::{Dataset, InputKind, InputValues, Split, Targets};
+pub use design::InputReduction;
 pub(crate) use design::TestInputs;
-pub use design::{Design, InputReduction, TestDesign, whole_weights};
+use design::{Design, TestDesign};
 pub use noise::{Noise, NoisePrior};
-pub use standardisation::{Affine, InputScaling, PixelScaling, Standardisation};
 
 /// A network, its data and their likelihood: everything that defines the posterior.
 ///

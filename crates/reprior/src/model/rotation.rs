@@ -1,6 +1,6 @@
 //! Images turned about their centre, as tests of predictions on inputs that drift away from the training data (Ovadia et al. 2019).
 
-use super::InputValues;
+use super::dataset::InputValues;
 
 impl InputValues {
     /// Images of `height` × `width` pixels in so many planes, each turned counter-clockwise by `degrees`: the nearest pixel, and

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dataset, InputKind, InputValues, Targets};
+use super::dataset::{Dataset, InputKind, InputValues, Targets};
 use crate::compute::Real;
 
 /// How pixels are scaled.

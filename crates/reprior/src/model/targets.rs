@@ -4,7 +4,8 @@
 //! A prediction for a class is the posterior probability of its code, given that the target is one of the C codes:
 //! p(c) ∝ Σ_draws N(e_c − 1/C; m, v I), with m and v the mean and variance (noise included) of each draw.
 
-use super::{Standardisation, Targets};
+use super::dataset::Targets;
+use super::standardisation::Standardisation;
 use crate::compute::LogSum;
 
 /// Coded training targets, column-major rows × outputs.
@@ -35,7 +36,7 @@ pub fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
 }
 
 /// One entry of e_c − 1/C.
-pub fn class_code(is_label: bool, classes: usize) -> f64 {
+fn class_code(is_label: bool, classes: usize) -> f64 {
     f64::from(u8::from(is_label)) - 1.0 / classes as f64
 }
 
@@ -70,11 +71,11 @@ pub fn class_log_probabilities<'a>(draws: impl Iterator<Item = (&'a [f64], f64)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Affine;
+    use crate::model::standardisation::Affine;
 
     fn identity(outputs: usize) -> Standardisation {
         Standardisation {
-            inputs: crate::model::InputScaling::Columns(vec![]),
+            inputs: crate::model::standardisation::InputScaling::Columns(vec![]),
             targets: vec![
                 Affine {
                     mean: 1.0,

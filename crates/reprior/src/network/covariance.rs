@@ -1,6 +1,6 @@
 //! Covariances of functions of a layer's parameters: sums over parameters of products of gradients, sample by sample.
 
-use super::operation::{Cotangents, Operation, Point, Spread};
+use super::operation::{Cotangents, MatrixGaussian, Operation, Point};
 use crate::compute::{Real, matrix, matrix_mut, multiply, panel_rows, simd};
 
 /// [`Operation::covariance`] from gradients of single samples: (cotangents)·(parameters) rows of samples are held.
@@ -8,7 +8,7 @@ pub(crate) fn covariance_of_gradients<R: Real, O: Operation<R> + ?Sized>(
     operation: &O,
     at: Point<'_, R>,
     cotangents: Cotangents<'_, R>,
-    spread: Spread<'_, R>,
+    spread: MatrixGaussian<'_, R>,
     scratch: &mut Vec<R>,
     out: &mut [R],
 ) {

@@ -1,7 +1,7 @@
 //! Fully connected networks among the compositions: their constructor, and what their layers are.
 //!
 //! The first layer of such a network is one product of the inputs with one matrix of parameters, so that inputs may be reduced to
-//! what the data can see (see [`Design`](crate::model::Design)) before the network is evaluated.
+//! what the data can see (see [`Design`](crate::model::design::Design)) before the network is evaluated.
 
 use super::layer::{Dense, Layer, Shape};
 use super::{Activation, Composition, LayerScale, ParameterLayout};

@@ -21,7 +21,7 @@ use super::layer::{
 use super::{Activation, Composition, LayerScale};
 
 /// Names as the command line knows them.
-pub const NETWORKS: &str = "fcn:WIDTH,WIDTH,…, lenet, resnet:DEPTH,width=WIDTH[,scaling=uniform|progressive-one|progressive-depth], resnet-small";
+const NETWORKS: &str = "fcn:WIDTH,WIDTH,…, lenet, resnet:DEPTH,width=WIDTH[,scaling=uniform|progressive-one|progressive-depth], resnet-small";
 
 /// A network without its input and outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -84,7 +84,7 @@ impl<'a, R> Cotangents<'a, R> {
 
 /// The Gaussian of a layer's matrix of parameters W (rows × units): the entries of Q_AᵀWQ_B are independent.
 #[derive(Debug, Clone, Copy)]
-pub struct Spread<'a, R> {
+pub struct MatrixGaussian<'a, R> {
     /// Q_A (rows × rows) and Q_B (units × units), orthogonal, column-major; identities without them.
     pub rotations: Option<[&'a [R]; 2]>,
     /// Of each entry, column-major; or one number for all of them.
@@ -234,7 +234,7 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
         &self,
         _at: Point<'_, R>,
         _cotangents: Cotangents<'_, R>,
-        _spread: Spread<'_, R>,
+        _spread: MatrixGaussian<'_, R>,
         _scratch: &mut Vec<R>,
         _out: &mut [R],
     ) {

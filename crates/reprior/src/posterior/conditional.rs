@@ -2,7 +2,8 @@
 //!
 //! All of it uses the factorisations that the last [`Readout::log_ratio`] at the training features left.
 
-use super::{Readout, Space};
+use super::Space;
+use super::readout::Readout;
 use crate::compute::{Matrix, Real, Stream, dot, matrix, matrix_mut, multiply, norm_squared};
 
 /// Test rows that are predicted at a time, which bounds the work space.

@@ -20,7 +20,7 @@ pub enum Coordinates {
     /// The network's own weights: ℓ = log p(y | θ).
     Standard,
     /// All weights φ, θ = R(φ) of the network linearised at φ (after Hron et al. 2022, Appendix E.2), see
-    /// [`TangentMap`](super::TangentMap). Gaussian likelihood with known noise; no gradients.
+    /// [`TangentMap`](super::tangent::TangentMap). Gaussian likelihood with known noise; no gradients.
     Tangent,
 }
 

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::compute::{Matrix, MatrixMut, Real, blend, matrix, matrix_mut, one_minus_cos};
-use crate::model::{Design, Model, TestInputs};
+use crate::model::design::Design;
+use crate::model::{Model, TestInputs};
 use crate::network::{Composition, Features, Inputs};
 
 /// Features h̃ (n × p, the readout's constant column included) of a model's inputs.

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::features::FeatureMap;
 use super::output_likelihood::OutputLikelihood;
+use super::readout::Readout;
 use super::repriorised::Repriorised;
+use super::tangent::TangentMap;
 use super::{
-    Coordinates, Ellipse, EvaluationError, FeatureMap, Readout, Regulariser, Space,
-    TangentDeterminant, TangentMap, Target,
+    Coordinates, Ellipse, EvaluationError, Regulariser, Space, TangentDeterminant, Target,
 };
 use crate::compute::Real;
 use crate::model::Model;

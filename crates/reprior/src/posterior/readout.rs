@@ -10,7 +10,7 @@
 //! of the ridge regression (‖Y − Ψμ‖² + σ²‖μ‖²)/σ², which errors in μ change in second order only (the textbook form
 //! YᵀY − SᵀS cancels). Products run in the network's precision, factorisations in double precision.
 //!
-//! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a [`Group`].
+//! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a `Group`.
 //! Cost of ℓ with G groups: n²p + G·n³/3 or np² + G·p³/3 operations; the gradient adds 2n²p + G·2n³/3 or
 //! 2np² + G·2p³/3.
 

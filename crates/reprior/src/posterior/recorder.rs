@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use super::{Coordinates, EvaluationError, FeatureMap, Posterior, Projection};
+use super::features::FeatureMap;
+use super::{Coordinates, EvaluationError, Posterior, Projection};
 use crate::compute::{Real, Stream, matrix, matrix_mut, multiply};
 use crate::model::Model;
 

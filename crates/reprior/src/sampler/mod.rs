@@ -26,20 +26,25 @@ use thiserror::Error;
 use crate::compute::{Real, Stream, all_finite};
 use crate::posterior::{EvaluationError, Target};
 
-pub use adaptation::DualAveraging;
-pub use elliptical::Elliptical;
-pub use hmc::Hmc;
-pub use hmc_infinite::HmcInfinite;
-pub use langevin::Langevin;
-pub use mala::Mala;
 pub use method::Method;
-pub use nuts::Nuts;
-pub use pcn::Pcn;
-pub use pcnl::Pcnl;
-pub use rwm::Rwm;
 pub(crate) use search::Found;
 pub use settings::{SamplerSettings, SettingsError};
 pub(crate) use trajectory::DIVERGENCE;
+
+/// The kernels by themselves, which [`SamplerSettings::sampler`] makes from their names. For tests and experiments: they change without notice.
+#[doc(hidden)]
+pub mod kernels {
+    pub use super::adaptation::DualAveraging;
+    pub use super::elliptical::Elliptical;
+    pub use super::hmc::Hmc;
+    pub use super::hmc_infinite::HmcInfinite;
+    pub use super::langevin::Langevin;
+    pub use super::mala::Mala;
+    pub use super::nuts::Nuts;
+    pub use super::pcn::Pcn;
+    pub use super::pcnl::Pcnl;
+    pub use super::rwm::Rwm;
+}
 
 /// The smallest step that any method takes: below it, single precision would not notice one.
 const SMALLEST_STEP: f64 = 1e-6;

@@ -6,7 +6,8 @@
 //! here, whatever their length: a trial costs one evaluation, and the 17 halvings from 0.1 to the smallest step that any
 //! method takes cost less than one trajectory.
 
-use super::{Fatal, Hmc, HmcInfinite, Method, Sampler, SamplerSettings, State};
+use super::kernels::{Hmc, HmcInfinite};
+use super::{Fatal, Method, Sampler, SamplerSettings, State};
 use crate::compute::{Real, Stream};
 use crate::posterior::Target;
 

@@ -2,11 +2,11 @@
 
 use thiserror::Error;
 
-use super::trajectory::{MOST_STEPS, QUARTER_TURN};
-use super::{
-    DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Method, Nuts, Pcn, Pcnl, Rwm,
-    SMALLEST_STEP, Sampler,
+use super::kernels::{
+    DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Nuts, Pcn, Pcnl, Rwm,
 };
+use super::trajectory::{MOST_STEPS, QUARTER_TURN};
+use super::{Method, SMALLEST_STEP, Sampler};
 use crate::compute::Real;
 
 /// How to sample.

@@ -9,7 +9,8 @@ use super::preconditioner::{Batch, Block, Preconditioner, Scope};
 use super::prior::Pull;
 use super::{LangevinError, LangevinState};
 use crate::compute::{Purpose, Real, Stream, Team, all_finite, dot_in_lanes, norm_squared, simd};
-use crate::network::{Evaluation, GradientStatistics, ParameterLayout, UnitSums};
+use crate::network::executor::GradientStatistics;
+use crate::network::{Evaluation, ParameterLayout, UnitSums};
 
 /// Parameters of a group of units, about.
 const GROUP: usize = 1 << 15;

@@ -21,7 +21,8 @@ use super::{
     Batches, Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Objective, Update,
 };
 use crate::compute::{Purpose, Real, Stream, Team};
-use crate::network::{Dropout, GradientStatistics, ParameterLayout};
+use crate::network::executor::GradientStatistics;
+use crate::network::{Dropout, ParameterLayout};
 
 /// A chain of stochastic-gradient Langevin dynamics.
 #[derive(Debug)]

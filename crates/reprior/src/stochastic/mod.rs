@@ -9,11 +9,9 @@
 //! Weights are in the NTK parametrisation, where a prior N(0, 1) is on every one, or in the standard one
 //! ([`Composition::in_standard_parametrisation`](crate::network::Composition::in_standard_parametrisation)) with a [`Prior`].
 
-mod average;
 mod batches;
 mod data;
 mod dropout;
-mod ensemble;
 mod groups;
 mod langevin;
 mod objective;
@@ -21,20 +19,24 @@ pub mod preconditioner;
 mod prior;
 mod settings;
 mod step_size;
-mod swag;
-mod validation;
 
-pub use average::{Averaging, PosteriorMean};
-pub use batches::Batches;
+// What the program's runs do with the weights that updates leave; it changes without notice.
+#[doc(hidden)]
+pub mod average;
+#[doc(hidden)]
+pub mod ensemble;
+#[doc(hidden)]
+pub mod swag;
+#[doc(hidden)]
+pub mod validation;
+
+pub(crate) use batches::Batches;
 pub use data::MinibatchData;
 pub(crate) use data::row_loss;
-pub use dropout::leave_units_out;
-pub use ensemble::Ensemble;
+pub(crate) use dropout::leave_units_out;
 pub use langevin::Langevin;
 
 pub use objective::{Objective, ObjectiveError};
 pub use prior::Prior;
 pub use settings::{Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Update};
 pub use step_size::StepSize;
-pub use swag::Swag;
-pub use validation::Validation;

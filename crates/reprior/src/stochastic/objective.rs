@@ -5,10 +5,10 @@ use thiserror::Error;
 use super::MinibatchData;
 use super::data::{row_loss, simulate};
 use crate::compute::{Real, Stream, Team};
+use crate::network::executor::GradientStatistics;
 use crate::network::layer::ShapeError;
 use crate::network::{
-    Composition, Dropout, Evaluation, Executor, GradientStatistics, Gradients, Minibatch,
-    ParameterLayout,
+    Composition, Dropout, Evaluation, Executor, Gradients, Minibatch, ParameterLayout,
 };
 
 /// A network that minibatches are evaluated with.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reprior::posterior::{Coordinates, EvaluationError, FeatureMap, Posterior, Recorder, Target};
+use reprior::posterior::features::FeatureMap;
+use reprior::posterior::{Coordinates, EvaluationError, Posterior, Recorder, Target};
 
 use crate::experiment::log_determinant;
 use crate::inverse::theta;

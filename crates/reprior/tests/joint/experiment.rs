@@ -5,7 +5,8 @@ use std::sync::Arc;
 use reprior::compute::{Matrix, Purpose, Stream};
 use reprior::model::Model;
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{FeatureMap, Posterior, PosteriorSettings, Projection};
+use reprior::posterior::features::FeatureMap;
+use reprior::posterior::{Posterior, PosteriorSettings, Projection};
 
 use crate::case::Case;
 use crate::inverse::solve;

@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use reprior::chain::{Observer, Snapshot, Statistics};
+use reprior::chain::snapshot::Snapshot;
+use reprior::chain::{Observer, Statistics};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Model;
 use reprior::sampler::State;

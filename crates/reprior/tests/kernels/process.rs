@@ -1,9 +1,9 @@
 //! Gaussian processes against the formulas with explicit inverses, finite differences and grids.
 
 use reprior::compute::{Purpose, Stream, matrix};
-use reprior::gaussian_process::{
-    Covariance, GaussianProcess, evidence_gradient, fit_noise, fit_scales,
-};
+use reprior::gaussian_process::GaussianProcess;
+use reprior::gaussian_process::evidence::{Covariance, evidence_gradient, fit_scales};
+use reprior::gaussian_process::noise::fit_noise;
 use reprior::network::Activation;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 

@@ -1,6 +1,7 @@
 //! What every kernel has to satisfy, whatever its numbers are.
 
-use reprior::compute::{matrix, symmetric_eigen};
+use reprior::compute::kernels::symmetric_eigen;
+use reprior::compute::matrix;
 use reprior::network::Activation;
 use reprior::network::infinite::{InfiniteNetwork, Kernels, Kinds};
 use reprior::network::layer::{Layer, Padding};

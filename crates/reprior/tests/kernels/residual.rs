@@ -10,7 +10,8 @@ use std::f64::consts::TAU;
 use reprior::compute::matrix;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::layer::Shape;
-use reprior::network::{Activation, LayerScale, Named};
+use reprior::network::named::Named;
+use reprior::network::{Activation, LayerScale};
 
 use super::networks::noise;
 

@@ -1,10 +1,12 @@
 //! What is matrix-free against dense matrices.
 
-use reprior::compute::{matrix, matrix_mut};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::matrix;
+use reprior::laplace::curvature::{GaussNewton, SymmetricOperator};
+use reprior::laplace::structure::{Array, Arrays, KeptFit};
 use reprior::laplace::{
-    Array, Arrays, EmpiricalFisher, FisherInformation, GaussNewton, HessianStructure, KeptFit,
-    Lanczos, Laplace, LaplaceData, LaplaceError, PriorPrecision, RowCurvature, Subset,
-    SymmetricOperator,
+    EmpiricalFisher, FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData,
+    LaplaceError, PriorPrecision, RowCurvature, Subset,
 };
 use reprior::model::likelihood::{Categorical, Gaussian};
 use reprior::network::{Composition, Executor, ParameterLayout};
@@ -314,7 +316,8 @@ fn posteriors_are_the_dense_ones() {
                 let diagonal: Vec<f64> = (0..count).map(|i| covariance[i * (count + 1)]).collect();
                 close(&laplace.variances(), &diagonal, 1e-7);
                 // half the covariance is that of draws: noise and its image under the root
-                let (values, _) = reprior::compute::symmetric_eigen(&precision, count).unwrap();
+                let (values, _) =
+                    reprior::compute::kernels::symmetric_eigen(&precision, count).unwrap();
                 let log_determinant: f64 = values.iter().map(|v| v.ln()).sum();
                 let prior: f64 = places.iter().map(|&at| precisions[at].ln()).sum();
                 let ratio = laplace.log_determinant_ratio();

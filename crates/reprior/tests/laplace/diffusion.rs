@@ -1,10 +1,10 @@
 //! Laplace diffusions against the laws that they should have.
 
 use reprior::compute::{Purpose, Stream, matrix};
-use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, FisherInformation,
-    Integrator, Lanczos, RowCurvature,
+use reprior::laplace::diffusion::{
+    Decomposition, Diffusion, DiffusionData, DiffusionKind, DiffusionPath, Integrator,
 };
+use reprior::laplace::{FisherInformation, Lanczos, RowCurvature};
 use reprior::model::likelihood::Gaussian;
 use reprior::network::Executor;
 

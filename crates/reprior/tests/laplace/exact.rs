@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{matrix, symmetric_eigen};
+use reprior::compute::kernels::symmetric_eigen;
+use reprior::compute::matrix;
+use reprior::laplace::ascent::{LogPosterior, LogPrior};
 use reprior::laplace::{
-    FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData, Linearised, LogPosterior,
-    LogPrior, PrecisionPer, PriorPrecision, Subset,
+    FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData, Linearised, PrecisionPer,
+    PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Bernoulli, Gaussian, Likelihood};
 use reprior::network::{Composition, Executor, ParameterLayout};

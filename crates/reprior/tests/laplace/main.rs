@@ -6,7 +6,8 @@ mod dense;
 mod diffusion;
 mod exact;
 
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut, symmetric_eigen};
+use reprior::compute::kernels::{matrix_mut, symmetric_eigen};
+use reprior::compute::{Purpose, Stream, matrix};
 use reprior::laplace::RowCurvature;
 use reprior::network::layer::{BatchNorm, Convolution, Layer, MaxPool, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, Executor, LayerScale};

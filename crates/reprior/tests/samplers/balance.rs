@@ -8,7 +8,8 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, EvaluationError, Posterior, Target};
-use reprior::sampler::{Hmc, HmcInfinite, Info, Langevin, Mala, Pcn, Pcnl, Rwm, Sampler, State};
+use reprior::sampler::kernels::{Hmc, HmcInfinite, Langevin, Mala, Pcn, Pcnl, Rwm};
+use reprior::sampler::{Info, Sampler, State};
 
 /// A target that remembers where it was evaluated last: an accepted or rejected proposal.
 struct Spy {

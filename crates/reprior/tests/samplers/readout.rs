@@ -6,7 +6,8 @@
 //! I + AᵀΨᵀΨA/σ² with A = σU⁻¹, which is about 2 in the directions that the data determine.
 
 use reprior::chain::Schedule;
-use reprior::compute::{Purpose, Stream, symmetric_eigen};
+use reprior::compute::kernels::symmetric_eigen;
+use reprior::compute::{Purpose, Stream};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 

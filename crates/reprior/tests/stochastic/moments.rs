@@ -1,10 +1,12 @@
 //! Sums of products of single rows' gradients, against these gradients.
 
-use reprior::compute::{matrix, matrix_mut};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::matrix;
+use reprior::network::executor::GradientMoments;
 use reprior::network::layer::{
     Branch, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
 };
-use reprior::network::{Activation, Composition, Executor, LayerScale, Moments, ParameterLayout};
+use reprior::network::{Activation, Composition, Executor, LayerScale, ParameterLayout};
 
 use crate::normals;
 
@@ -86,7 +88,7 @@ fn squares_and_products_with_the_bias() {
             }
             0.0
         };
-        let moments = Moments {
+        let moments = GradientMoments {
             squares: &mut squares,
             cross: &mut cross,
             kronecker: &mut kronecker,
@@ -148,9 +150,9 @@ fn kronecker_factors_of_one_row() {
         out.copy_from_slice(&delta);
         0.0
     };
-    let moments = Moments {
+    let moments = GradientMoments {
         kronecker: &mut kronecker,
-        ..Moments::default()
+        ..GradientMoments::default()
     };
     let inputs = matrix(&x, 1, d);
     executor.gradient_with_moments(&weights, inputs, &loss, &mut gradient, moments);
@@ -195,9 +197,9 @@ fn kronecker_factors_of_a_convolution() {
         out[0] = 1.0 + row as f64;
         0.0
     };
-    let moments = Moments {
+    let moments = GradientMoments {
         kronecker: &mut kronecker,
-        ..Moments::default()
+        ..GradientMoments::default()
     };
     let inputs = matrix(&x, rows, d);
     executor.gradient_with_moments(&weights, inputs, &loss, &mut gradient, moments);

@@ -1,8 +1,8 @@
 //! The law that updates settle in, with preconditioners that have come to rest: closed form for linear regression, quadrature
 //! for logistic regression.
 
-use reprior::compute::kernels::{dot, log_determinant};
-use reprior::compute::{matrix, matrix_mut, multiply};
+use reprior::compute::kernels::{dot, log_determinant, matrix_mut, multiply};
+use reprior::compute::matrix;
 use reprior::model::likelihood::{Bernoulli, Gaussian};
 use reprior::stochastic::preconditioner::{Block, Decay, Preconditioner, Scope};
 use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, LangevinState, Objective};

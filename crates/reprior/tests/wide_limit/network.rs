@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Snapshot, Statistics, run};
+use reprior::chain::snapshot::Snapshot;
+use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Statistics, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};

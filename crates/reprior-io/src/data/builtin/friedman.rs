@@ -3,7 +3,7 @@
 //! Ten inputs, independent and uniform on [0, 1), of which the first five matter:
 //! y = 10 sin(π x₁x₂) + 20 (x₃ − ½)² + 10 x₄ + 5 x₅ + ε, ε ~ N(0, 1).
 
-use reprior::model::{Dataset, Targets};
+use reprior::model::dataset::{Dataset, Targets};
 
 use crate::data::random::Stream;
 

@@ -11,7 +11,7 @@ mod shapes;
 mod strokes;
 mod two_moons;
 
-use reprior::model::{Dataset, InputKind, Split, Targets};
+use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 
 use super::{DataError, Request, Task, split};
 

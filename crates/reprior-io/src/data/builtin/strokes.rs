@@ -4,7 +4,7 @@
 //! with one another, so that a linear model of the pixels does poorly, while a smooth kernel does well. Classes take turns (record i shows drawing i mod 10), so
 //! that any first 10 k records hold k of each. Pixels are whole numbers from 0 to 255, rows from the top, as in the common sets of digits.
 
-use reprior::model::{Dataset, InputKind, Targets};
+use reprior::model::dataset::{Dataset, InputKind, Targets};
 
 use super::shapes::{self, NAMES, Point};
 use crate::data::random::Stream;

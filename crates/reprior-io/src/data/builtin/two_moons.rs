@@ -2,7 +2,7 @@
 //!
 //! Class 0, `upper`: (cos t, sin t); class 1, `lower`: (1 − cos t, ½ − sin t); t uniform on [0, π), plus N(0, 0.15²) on both coordinates. The classes alternate.
 
-use reprior::model::{Dataset, Targets};
+use reprior::model::dataset::{Dataset, Targets};
 
 use crate::data::random::Stream;
 

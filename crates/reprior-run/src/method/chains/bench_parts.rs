@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use reprior::compute::kernels::{
-    Cholesky, Packed, Shape, gram_of_columns, gram_of_rows, multiply_packed,
+    Cholesky, Packed, Shape, gram_of_columns, gram_of_rows, matrix_mut, multiply, multiply_packed,
 };
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
+use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::Executor;
 use reprior::posterior::{Coordinates, Space};
 

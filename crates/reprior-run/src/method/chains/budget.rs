@@ -1,6 +1,8 @@
 //! Memory and operations that a run takes, from its sizes alone.
 
-use reprior::posterior::{Coordinates, FeatureMap, Readout, Space};
+use reprior::posterior::features::FeatureMap;
+use reprior::posterior::readout::Readout;
+use reprior::posterior::{Coordinates, Space};
 use reprior::sampler::Method;
 
 use super::sizes::ProblemSizes;

@@ -1,6 +1,6 @@
 //! What does not go together in the settings of chains on all data.
 
-use reprior::model::likelihood::LikelihoodName;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::posterior::{Coordinates, Regulariser};
 use reprior::sampler::Method;
 

@@ -1,6 +1,8 @@
 //! What of a chain goes into a checkpoint, and back.
 
-use reprior::chain::{Moments, Snapshot, Statistics};
+use reprior::chain::Statistics;
+use reprior::chain::moments::WeightMoments;
+use reprior::chain::snapshot::Snapshot;
 use reprior::sampler::State;
 use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use crate::stored::Stored;
 pub struct CheckpointDocument {
     transition: u64,
     step_size: Option<f64>,
-    adaptation: Option<reprior::sampler::DualAveraging>,
+    adaptation: Option<reprior::sampler::kernels::DualAveraging>,
     #[serde(default)]
     failures: u64,
     since_record: Statistics,
@@ -32,7 +34,7 @@ pub struct CheckpointDocument {
 pub fn save<R: Stored>(
     writer: &mut DrawWriter,
     snapshot: &Snapshot<R>,
-    moments: &Moments,
+    moments: &WeightMoments,
     seconds: f64,
 ) -> Result<(), RunError> {
     let document = CheckpointDocument {
@@ -105,7 +107,7 @@ pub fn restore<R: Stored>(
     checkpoint: &Checkpoint,
     dimension: usize,
     parameters: usize,
-) -> Result<(Snapshot<R>, Moments), RunError> {
+) -> Result<(Snapshot<R>, WeightMoments), RunError> {
     let document = read_document(checkpoint)?;
     let state = State {
         position: R::tensor(checkpoint, "position", &[dimension])?,
@@ -113,7 +115,7 @@ pub fn restore<R: Stored>(
         gradient: optional(checkpoint, "gradient", dimension)?,
         momentum: optional(checkpoint, "momentum", dimension)?,
     };
-    let moments = Moments {
+    let moments = WeightMoments {
         count: document.moments_count,
         mean: checkpoint.f64("moments_mean", &[parameters])?,
         squares: checkpoint.f64("moments_squares", &[parameters])?,

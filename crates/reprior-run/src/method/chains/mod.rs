@@ -15,7 +15,7 @@ mod summary;
 mod tangent;
 mod warnings;
 
-use reprior::model::likelihood::LikelihoodName;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings};
 

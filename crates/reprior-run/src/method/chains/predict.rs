@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
-use reprior::model::Affine;
 use reprior::model::likelihood::Likelihood;
+use reprior::model::standardisation::Affine;
 use reprior::posterior::{
     Coordinates, DrawRecord, Posterior, PosteriorSettings, Projection, Recorder,
 };

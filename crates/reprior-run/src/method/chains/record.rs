@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprior::chain::{Moments, Observer, Schedule, Snapshot, Statistics};
-use reprior::compute::{Purpose, Stream, matrix, matrix_mut};
+use reprior::chain::moments::WeightMoments;
+use reprior::chain::snapshot::Snapshot;
+use reprior::chain::{Observer, Schedule, Statistics};
+use reprior::compute::kernels::matrix_mut;
+use reprior::compute::{Purpose, Stream, matrix};
+use reprior::model::design::TestDesign;
 use reprior::model::likelihood::Likelihood;
-use reprior::model::{Affine, TestDesign};
+use reprior::model::standardisation::Affine;
 use reprior::network::Composition;
 use reprior::posterior::{Posterior, Recorder};
 use reprior::sampler::State;
@@ -53,7 +57,7 @@ pub struct ChainRecorder<R> {
     common: Common<R>,
     writer: DrawWriter,
     recorder: Recorder<R>,
-    pub moments: Moments,
+    pub moments: WeightMoments,
     mean: Vec<f64>,
     sd: Vec<f64>,
     noise: Vec<f64>,
@@ -67,7 +71,7 @@ impl<R: Stored> ChainRecorder<R> {
         common: Common<R>,
         writer: DrawWriter,
         recorder: Recorder<R>,
-        moments: Moments,
+        moments: WeightMoments,
     ) -> Self {
         Self {
             chain: chain as u64,

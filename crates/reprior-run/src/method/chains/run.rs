@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprior::chain::{Chain, Moments};
-use reprior::model::{Model, whole_weights};
+use reprior::chain::Chain;
+use reprior::chain::moments::WeightMoments;
+use reprior::model::Model;
+use reprior::model::design::whole_weights;
 use reprior::posterior::{Posterior, Projection, Recorder};
 use reprior::sampler::Method;
 use reprior_io::run::{Checkpoint, DrawStore};
@@ -92,7 +94,7 @@ fn make_chains<R: Stored>(
                 let chain =
                     Chain::start(index, schedule, &sampler, target).map_err(Failure::run)?;
                 let writer = store.writer(index as u64).map_err(Failure::run)?;
-                (chain, writer, Moments::new(parameters))
+                (chain, writer, WeightMoments::new(parameters))
             }
             Some(checkpoint) => {
                 let (snapshot, moments) =

@@ -1,6 +1,6 @@
 //! The sizes of a problem, which decide what a run takes.
 
-use reprior::model::likelihood::LikelihoodName;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
 use reprior::network::layer::Layer;
 use reprior::posterior::{Coordinates, Space, TangentDeterminant};

@@ -1,7 +1,7 @@
 //! The summary of chains on all data.
 
 use reprior::chain::Statistics;
-use reprior::diagnostics::spread;
+use reprior::diagnostics::Spread;
 use reprior::sampler::Method;
 use reprior_io::run::checkpoint;
 
@@ -67,7 +67,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         n_clamped: clamped.iter().sum::<f64>() as u64,
         energy_error: run.energy_errors()?,
         stationarity: run.stationarity()?,
-        rhat_max: spread(rhats).max,
+        rhat_max: Spread::of(rhats).max,
         noise,
         ess: EssSummary {
             prediction,

@@ -1,6 +1,6 @@
 //! `--coordinates tangent`: what it is not for, and what it takes.
 
-use reprior::model::likelihood::LikelihoodName;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
 use reprior::sampler::Method;
 

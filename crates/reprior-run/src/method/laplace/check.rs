@@ -1,7 +1,7 @@
 //! What does not go together in the settings of a Laplace approximation.
 
-use reprior::laplace::SubsetChoice;
-use reprior::model::likelihood::LikelihoodName;
+use reprior::laplace::subset::SubsetChoice;
+use reprior::model::likelihood::name::LikelihoodName;
 
 use crate::failure::Failure;
 use crate::settings::{

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream, matrix};
-use reprior::laplace::{Laplace, Link, log_probabilities};
+use reprior::laplace::link::log_probabilities;
+use reprior::laplace::{Laplace, Link};
 use reprior::metrics::Family;
-use reprior::model::Affine;
 use reprior::model::likelihood::Likelihood;
+use reprior::model::standardisation::Affine;
 use reprior::network::Executor;
 
 use crate::failure::Failure;

@@ -81,7 +81,7 @@ pub fn read(files: &Files) -> Vec<LaplaceFitSummary> {
 }
 
 fn fit<R: Stored>(
-    around: &mut laplace::LaplaceFit<R>,
+    around: &mut laplace::fit::LaplaceFit<R>,
     mode: &[R],
 ) -> Result<Option<LaplaceFitSummary>, Failure> {
     if around.fit(mode).map_err(Failure::run)?.is_none() {

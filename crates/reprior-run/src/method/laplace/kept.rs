@@ -1,6 +1,8 @@
 //! A chain's Laplace approximation in the run folder, and predictions for new inputs with it.
 
-use reprior::laplace::{Array, Arrays, KeptFit, Laplace, SubsetChoice};
+use reprior::laplace::Laplace;
+use reprior::laplace::structure::{Array, Arrays, KeptFit};
+use reprior::laplace::subset::SubsetChoice;
 use reprior::network::{ParameterLayout, ParameterMatrix};
 use reprior_io::run::{Files, Number, RunError, RunFolder, Tensor, laplace};
 

@@ -7,8 +7,8 @@ mod kept;
 mod parts;
 mod warnings;
 
-use reprior::chain::MinibatchChain;
-use reprior::laplace::LaplaceFit;
+use reprior::chain::minibatch::MinibatchChain;
+use reprior::laplace::fit::LaplaceFit;
 use reprior::network::ParameterLayout;
 use reprior_io::run::{DataType, DrawStore, Group, Number, Selection, Variable};
 

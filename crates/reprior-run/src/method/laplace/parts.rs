@@ -1,9 +1,10 @@
 //! What the library's parts of a Laplace approximation or a diffusion are, and what they cost.
 
-use reprior::laplace::{
-    Decomposition, Diffusion, DiffusionKind, HessianStructure, Integrator, Lanczos, LaplaceMethod,
-    PrecisionChoice, PrecisionPer, SubsetChoice, prior_precisions,
-};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::laplace::fit::LaplaceMethod;
+use reprior::laplace::precision::{PrecisionChoice, prior_precisions};
+use reprior::laplace::subset::SubsetChoice;
+use reprior::laplace::{HessianStructure, Lanczos, PrecisionPer};
 use reprior::network::ParameterLayout;
 use reprior::stochastic::Prior;
 

@@ -1,6 +1,6 @@
 //! What a run of a minibatch method takes: memory, disk, operations.
 
-use reprior::chain::Collection;
+use reprior::chain::minibatch::Collection;
 use reprior::network::{Composition, ParameterLayout};
 use reprior::stochastic::Dynamics;
 use reprior::stochastic::preconditioner::{Block, Preconditioner, Scope};

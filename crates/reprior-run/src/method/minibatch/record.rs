@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprior::chain::{
-    Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, Moments, UpdateStatistics,
+use reprior::chain::minibatch::{
+    Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, UpdateStatistics,
 };
+use reprior::chain::moments::WeightMoments;
 use reprior::compute::{Purpose, Stream};
-use reprior::model::Affine;
 use reprior::model::likelihood::Likelihood;
+use reprior::model::standardisation::Affine;
 use reprior::network::ParameterLayout;
 use reprior::posterior::Projection;
-use reprior::stochastic::{Averaging, Ensemble, LangevinState, PosteriorMean, Swag};
+use reprior::stochastic::LangevinState;
+use reprior::stochastic::average::{Averaging, PosteriorMean};
+use reprior::stochastic::ensemble::Ensemble;
+use reprior::stochastic::swag::Swag;
 use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +47,7 @@ pub struct MinibatchRecorder<R> {
     projection: Projection<R>,
     /// Where the network is linearised, once that is known; none of draws that are predicted with by the network itself.
     linearised_at: Option<Vec<R>>,
-    pub moments: Moments,
+    pub moments: WeightMoments,
     pub mean: PosteriorMean<R>,
 }
 
@@ -65,7 +69,7 @@ pub struct Document {
 pub struct Restored<R> {
     pub counters: MinibatchCounters,
     pub langevin: LangevinState<R>,
-    pub moments: Moments,
+    pub moments: WeightMoments,
     pub mean: PosteriorMean<R>,
     pub swag: Option<Swag<R>>,
 }
@@ -76,7 +80,7 @@ impl<R: Stored> MinibatchRecorder<R> {
         writer: DrawWriter,
         test: Option<Ensemble<R>>,
         projections: usize,
-        moments: Moments,
+        moments: WeightMoments,
         mean: PosteriorMean<R>,
     ) -> Self {
         let layers = common.layout.layers.iter();
@@ -312,7 +316,7 @@ pub fn restore<R: Stored>(
             thermostat: document.thermostat,
             preconditioner: of_any_length("preconditioner")?,
         },
-        moments: Moments {
+        moments: WeightMoments {
             count: document.moments_count,
             mean: checkpoint.f64("moments_mean", &[parameters])?,
             squares: checkpoint.f64("moments_squares", &[parameters])?,

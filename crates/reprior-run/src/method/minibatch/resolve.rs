@@ -1,6 +1,7 @@
 //! Settings of a minibatch method with every default in place, made into the library's.
 
-use reprior::chain::{Collection, MinibatchPlan, Schedule as Lengths};
+use reprior::chain::Schedule as Lengths;
+use reprior::chain::minibatch::{Collection, MinibatchPlan};
 use reprior::model::Noise;
 use reprior::network::ParameterLayout;
 use reprior::stochastic::preconditioner::Decay;

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use reprior::chain::{Collection, MinibatchChain, Moments};
+use reprior::chain::minibatch::{Collection, MinibatchChain};
+use reprior::chain::moments::WeightMoments;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Noise;
 use reprior::network::{Composition, ParameterLayout};
-use reprior::stochastic::{
-    Ensemble, Langevin, LangevinSettings, MinibatchData, Objective, PosteriorMean, Validation,
-};
+use reprior::stochastic::average::PosteriorMean;
+use reprior::stochastic::ensemble::Ensemble;
+use reprior::stochastic::validation::Validation;
+use reprior::stochastic::{Langevin, LangevinSettings, MinibatchData, Objective};
 use reprior_io::run::{Checkpoint, DrawStore, DrawWriter, Values};
 
 use super::record::{MinibatchRecorder, SharedByChains, read_document, restore};
@@ -274,7 +276,7 @@ struct OneChain<'a, R> {
 struct Begun<R> {
     chain: MinibatchChain<R>,
     writer: DrawWriter,
-    moments: Moments,
+    moments: WeightMoments,
     mean: PosteriorMean<R>,
 }
 
@@ -305,7 +307,7 @@ impl<R: Stored> OneChain<'_, R> {
         Ok(Begun {
             chain: MinibatchChain::start(self.resolved.plan, langevin, self.validation),
             writer: self.store.writer(self.index).map_err(Failure::run)?,
-            moments: Moments::new(parameters),
+            moments: WeightMoments::new(parameters),
             mean: PosteriorMean::new(own.averaging(), parameters),
         })
     }

@@ -1,6 +1,6 @@
 //! The summary of a run of a minibatch method.
 
-use reprior::diagnostics::spread;
+use reprior::diagnostics::Spread;
 use reprior_io::run::{Selection, checkpoint};
 
 use super::record::read_document;
@@ -39,7 +39,7 @@ pub fn summarise(
         ess.weights = run.projections(&rates)?;
         ess.prediction = found.ess;
         let rhats = [&ess.weights, &ess.prediction].into_iter().flatten();
-        rhat_max = spread(rhats.map(|ess| ess.rhat_max)).max;
+        rhat_max = Spread::of(rhats.map(|ess| ess.rhat_max)).max;
     }
     let step_sizes = run.read("sample_stats", "step_size")?;
     let of_chains = step_sizes.chunks(draws.max(1) as usize);

@@ -8,7 +8,9 @@ use super::curvature::exponentials;
 use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, Named};
 use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::{LogSum, Stream};
-use crate::model::{Standardisation, Targets, targets};
+use crate::model::dataset::Targets;
+use crate::model::standardisation::Standardisation;
+use crate::model::targets;
 
 /// The softmax likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

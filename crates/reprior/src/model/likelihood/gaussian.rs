@@ -6,7 +6,7 @@ use super::name::{LikelihoodError, Named};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 use crate::metrics::Family;
-use crate::model::Targets;
+use crate::model::dataset::Targets;
 
 /// The Gaussian likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -20,9 +20,12 @@ mod bernoulli;
 mod categorical;
 mod curvature;
 mod gaussian;
-mod name;
 mod poisson;
 mod student_t;
+
+// Names of likelihoods in the program's settings; they change without notice.
+#[doc(hidden)]
+pub mod name;
 
 use std::fmt;
 
@@ -33,7 +36,6 @@ pub use bernoulli::Bernoulli;
 pub use categorical::Categorical;
 pub use curvature::Curvature;
 pub use gaussian::Gaussian;
-pub use name::{LikelihoodError, LikelihoodName};
 pub use poisson::Poisson;
 pub use student_t::StudentT;
 

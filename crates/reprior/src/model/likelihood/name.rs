@@ -1,5 +1,5 @@
 //! Likelihoods by name, for the data at hand: whether they fit, how targets are coded, how many outputs a network needs. What is
-//! said of each is in its own file ([`Named`]).
+//! said of each is in its own file (`Named`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,9 @@ use thiserror::Error;
 
 use super::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
 use crate::metrics::Family;
-use crate::model::{Standardisation, Targets, targets};
+use crate::model::dataset::Targets;
+use crate::model::standardisation::Standardisation;
+use crate::model::targets;
 
 /// What a likelihood of the library's says of itself for data, or before there are any.
 pub(super) trait Named: Likelihood + Sized + 'static {
@@ -263,7 +265,7 @@ mod tests {
             names: vec!["a".into(), "b".into()],
         };
         let standardisation = Standardisation {
-            inputs: crate::model::InputScaling::Columns(vec![]),
+            inputs: crate::model::standardisation::InputScaling::Columns(vec![]),
             targets: vec![],
             constant_columns: vec![],
             constant_targets: vec![],

@@ -10,7 +10,9 @@ use super::name::{LikelihoodError, LikelihoodName, Named, column_major};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 use crate::metrics::{Family, Law, poisson};
-use crate::model::{Standardisation, Targets, targets};
+use crate::model::dataset::Targets;
+use crate::model::standardisation::Standardisation;
+use crate::model::targets;
 
 /// The Poisson likelihood with a logarithmic link.
 #[derive(Debug, Clone, PartialEq)]

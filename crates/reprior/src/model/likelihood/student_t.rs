@@ -11,7 +11,7 @@ use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 use crate::diagnostics::beta;
 use crate::metrics::{Family, Law};
-use crate::model::Targets;
+use crate::model::dataset::Targets;
 
 /// The Student-t likelihood.
 #[derive(Debug, Clone, Copy, PartialEq)]

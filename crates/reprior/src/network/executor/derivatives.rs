@@ -2,7 +2,7 @@
 
 use super::pass::{Pass, Reverse};
 use super::workspace::{Along, Order, Sums, Weights};
-use super::{Curvature, Executor, Loss, Moments};
+use super::{Executor, GradientMoments, Loss, OutputCurvature};
 use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut};
 
 impl<R: Real> Executor<R> {
@@ -112,7 +112,7 @@ impl<R: Real> Executor<R> {
         loss: &Loss<'_, R>,
         gradient: &mut [R],
     ) -> f64 {
-        self.gradient_with_moments(weights, inputs, loss, gradient, Moments::default())
+        self.gradient_with_moments(weights, inputs, loss, gradient, GradientMoments::default())
     }
 
     /// As [`gradient`](Self::gradient), and `moments` ← sums over samples of products of their gradients.
@@ -125,7 +125,7 @@ impl<R: Real> Executor<R> {
         inputs: Matrix<'_, R>,
         loss: &Loss<'_, R>,
         gradient: &mut [R],
-        moments: Moments<'_, R>,
+        moments: GradientMoments<'_, R>,
     ) -> f64 {
         let parameters = self.parameters();
         assert_eq!(gradient.len(), parameters);
@@ -171,7 +171,7 @@ impl<R: Real> Executor<R> {
         &mut self,
         weights: &[R],
         inputs: Matrix<'_, R>,
-        curvature: &Curvature<'_, R>,
+        curvature: &OutputCurvature<'_, R>,
         direction: &[R],
         out: &mut [R],
     ) {

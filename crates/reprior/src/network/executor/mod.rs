@@ -45,14 +45,14 @@ pub use several::{Factor, Factors};
 const MOST_PANELS: usize = 8;
 
 /// Multiplies a tangent of one sample's outputs by a symmetric matrix, in place: (sample, outputs, tangent).
-pub type Curvature<'a, R> = dyn Fn(usize, &[R], &mut [R]) + Sync + 'a;
+pub type OutputCurvature<'a, R> = dyn Fn(usize, &[R], &mut [R]) + Sync + 'a;
 
 /// The value of one sample's loss, whose derivative in the outputs is to be written: (sample, outputs, derivative).
 pub type Loss<'a, R> = dyn Fn(usize, &[R], &mut [R]) -> f64 + Sync + 'a;
 
 /// Where sums over samples of products of their gradients go. Each may be empty: it is not wanted then.
 #[derive(Debug, Default)]
-pub struct Moments<'a, R> {
+pub struct GradientMoments<'a, R> {
     /// Of each parameter's gradient with itself.
     pub squares: &'a mut [R],
     /// Of each parameter's with that of its unit's bias, 0 where there is none. Only together with the squares.
@@ -113,7 +113,7 @@ impl<R: Real> Executor<R> {
         self.program.parameters
     }
 
-    /// Numbers of [`Moments::kronecker`].
+    /// Numbers of [`GradientMoments::kronecker`].
     pub fn kronecker_len(&self) -> usize {
         self.program.kronecker
     }

@@ -6,9 +6,9 @@
 
 use super::pass::{Pass, Reverse};
 use super::workspace::{Order, Sums};
-use super::{Curvature, Executor};
+use super::{Executor, OutputCurvature};
 use crate::compute::{Matrix, MatrixMut, Real};
-use crate::network::operation::Spread;
+use crate::network::operation::MatrixGaussian;
 
 /// Writes one of a sample's s_c: (sample, outputs, c, s_c).
 pub type Factor<'a, R> = dyn Fn(usize, &[R], usize, &mut [R]) + Sync + 'a;
@@ -54,7 +54,7 @@ impl<R: Real> Executor<R> {
         &mut self,
         weights: &[R],
         inputs: Matrix<'_, R>,
-        curvature: &Curvature<'_, R>,
+        curvature: &OutputCurvature<'_, R>,
         directions: Matrix<'_, R>,
         mut out: MatrixMut<'_, R>,
     ) {
@@ -90,7 +90,7 @@ impl<R: Real> Executor<R> {
     }
 
     /// Sums over samples and their `factors`: `squares` (parameters) ← the diagonal of Σ JᵀHJ, and `kronecker` ← matrices of its
-    /// Kronecker factors, as in [`Moments`](super::Moments) but for outer products of inputs, which are added up once for each
+    /// Kronecker factors, as in [`GradientMoments`](super::GradientMoments) but for outer products of inputs, which are added up once for each
     /// sample. Either may be empty.
     pub fn curvature_moments(
         &mut self,
@@ -142,7 +142,7 @@ impl<R: Real> Executor<R> {
         &mut self,
         weights: &[R],
         inputs: Matrix<'_, R>,
-        spreads: &[Spread<'_, R>],
+        spreads: &[MatrixGaussian<'_, R>],
         out: MatrixMut<'_, R>,
     ) {
         let outputs = self.outputs_count();

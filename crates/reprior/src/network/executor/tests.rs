@@ -632,7 +632,7 @@ fn gauss_newton_products_are_those_of_the_dense_matrix() {
             }
             let mut out = vec![f64::NAN; expected.len()];
             let (gaussian, categorical) = (gaussian_curvature(0.3), categorical_curvature());
-            let curvature: &Curvature<'_, f64> = if is_categorical {
+            let curvature: &OutputCurvature<'_, f64> = if is_categorical {
                 &categorical
             } else {
                 &gaussian

@@ -11,7 +11,8 @@ use super::Shape;
 use crate::compute::{Real, panel_rows, simd};
 use crate::network::covariance::covariance_of_gradients;
 use crate::network::operation::{
-    Cotangent, Cotangents, Direction, Keeps, MomentSums, Operation, Point, Spread, no_tangent,
+    Cotangent, Cotangents, Direction, Keeps, MatrixGaussian, MomentSums, Operation, Point,
+    no_tangent,
 };
 
 /// Frozen statistics of each channel.
@@ -207,7 +208,7 @@ impl<R: Real> Operation<R> for Normalise<R> {
         &self,
         at: Point<'_, R>,
         cotangents: Cotangents<'_, R>,
-        spread: Spread<'_, R>,
+        spread: MatrixGaussian<'_, R>,
         scratch: &mut Vec<R>,
         out: &mut [R],
     ) {

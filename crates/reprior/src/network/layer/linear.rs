@@ -12,8 +12,8 @@ use crate::compute::{
 use crate::network::LayerScale;
 use crate::network::covariance::{add_products, covariance_of_gradients};
 use crate::network::operation::{
-    Cotangent, Cotangents, Direction, Keeps, MomentSums, Operation, Point, Spread, no_tangent,
-    squares_one_by_one,
+    Cotangent, Cotangents, Direction, Keeps, MatrixGaussian, MomentSums, Operation, Point,
+    no_tangent, squares_one_by_one,
 };
 
 /// Positions whose inputs are gathered for one product.
@@ -423,7 +423,7 @@ impl<R: Real> Operation<R> for Linear<R> {
         &self,
         at: Point<'_, R>,
         cotangents: Cotangents<'_, R>,
-        spread: Spread<'_, R>,
+        spread: MatrixGaussian<'_, R>,
         scratch: &mut Vec<R>,
         out: &mut [R],
     ) {

@@ -7,7 +7,7 @@
 //! * ℓ(φ) = log p(y | R(φ)) − ½‖R(φ)‖² + ½‖φ‖² + log det dR/dφ.
 //!
 //! For a network linear in its parameters R is the map T of data space with the symmetric root, and ℓ is constant. In general
-//! dR = Σ^{1/2} + the terms with the derivative of J; with A = dJ[u], dK = AJᵀ + JAᵀ,
+//! dR = Σ^{1/2} + the terms with the derivative of J; with A = dJ\[u], dK = AJᵀ + JAᵀ,
 //! * (dR − Σ^{1/2})u = Aᵀv + Jᵀ(−K⁻¹·dK·K⁻¹(y − f + b) + (K⁻¹ − F)Aφ − dF·b),
 //! * dF = Q(Δ∘QᵀdKQ)Qᵀ with the divided differences Δ_ij = −(1 + 1/(√x_i + √x_j))f(x_i)f(x_j) (Daleckii & Krein 1965).
 //!

@@ -7,7 +7,7 @@
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, simd};
-use crate::network::GradientStatistics;
+use crate::network::executor::GradientStatistics;
 
 /// What is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

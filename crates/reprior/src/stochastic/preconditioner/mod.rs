@@ -25,7 +25,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{NotPositiveDefinite, Real};
-use crate::network::GradientStatistics;
+use crate::network::executor::GradientStatistics;
 
 pub use elementwise::Elementwise;
 pub use full::Full;

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::{GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
 use crate::compute::{Matrix, Real, Team, matrix, matrix_mut, multiply, panel_rows};
-use crate::network::{Executor, Loss, Moments};
+use crate::network::Executor;
+use crate::network::executor::{GradientMoments, Loss};
 
 #[derive(Debug)]
 pub(super) struct Layers<R> {
@@ -37,10 +38,10 @@ impl<R: Real> OwnedMoments<R> {
     }
 
     /// Those that an executor finds.
-    fn wanted(&mut self, statistics: GradientStatistics) -> Moments<'_, R> {
+    fn wanted(&mut self, statistics: GradientStatistics) -> GradientMoments<'_, R> {
         match statistics {
-            GradientStatistics::None => Moments::default(),
-            _ => Moments {
+            GradientStatistics::None => GradientMoments::default(),
+            _ => GradientMoments {
                 squares: &mut self.squares,
                 cross: &mut self.cross,
                 kronecker: match statistics {

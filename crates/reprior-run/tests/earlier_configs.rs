@@ -1,0 +1,37 @@
+//! Settings that runs of version 0.1 wrote are read, and written again byte for byte.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on may as well stop here"
+)]
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use reprior_run::{Options, Settings, Watcher, sample_in_memory};
+
+struct Silent;
+impl Watcher for Silent {}
+
+#[test]
+fn the_configuration_of_earlier_runs_is_that_of_a_run_made_from_it() {
+    let stop = AtomicBool::new(false);
+    let options = Options {
+        threads: Some(1),
+        checkpoint_every: Duration::MAX,
+        stop: &stop,
+        watcher: &Silent,
+    };
+    let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/configs");
+    let mut count = 0;
+    for entry in configs.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        let settings = Settings::from_file(&path).unwrap();
+        let (run, _) = sample_in_memory(settings, &options).unwrap();
+        let written = run.files().read("config.toml").unwrap().unwrap();
+        let expected = std::fs::read(&path).unwrap();
+        assert_eq!(*written, expected, "{}", path.display());
+        count += 1;
+    }
+    assert_eq!(count, 5);
+}

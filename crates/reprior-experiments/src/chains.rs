@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reprior::chain::snapshot::Snapshot;
-use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Statistics, run};
+use reprior::chain::{Chain, Control, Observer, RunOutcome, Schedule, Statistics, run};
 use reprior::compute::kernels::{dot, symmetric_eigen};
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::diagnostics::{Draws, Estimator, Spread, Truncation};
 use reprior::model::Model;
-use reprior::posterior::{
-    Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Regulariser,
-};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Recorder, Regulariser};
 use reprior::sampler::{SamplerSettings, State};
 
 use crate::{Bench, Failure};
@@ -240,7 +239,7 @@ pub fn sample<R: Real>(
     let (walks, outcome) = run(walks, control, &|progress| {
         (bench.progress)(progress.transition as f64 / total);
     });
-    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
+    if outcome.map_err(Failure::failed)? == RunOutcome::Stopped {
         return Err(Failure::Stopped);
     }
     let mut sampled = Sampled {

@@ -6,7 +6,7 @@ use reprior::metrics::{ClassPredictions, ReliabilityBin};
 use reprior::model::dataset::{Dataset, InputKind};
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::Shape;
-use reprior::stochastic::MinibatchData;
+use reprior::stochastic::data::MinibatchData;
 
 use crate::data::labels;
 use crate::{Bench, Failure, Row};

@@ -18,11 +18,13 @@ use reprior::laplace::{
     FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
-use reprior::network::{Activation, Composition, Executor, ParameterLayout};
-use reprior::stochastic::preconditioner::Identity;
-use reprior::stochastic::{
-    Dynamics, Labels, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
-};
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Activation, Composition, Executor};
+use reprior::stochastic::data::MinibatchData;
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::preconditioner::identity::Identity;
+use reprior::stochastic::update::StochasticGradient;
+use reprior::stochastic::{CurvatureLabels, Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 use crate::Failure;
 
@@ -130,7 +132,7 @@ impl Toy {
         };
         let objective = Objective::new(&self.network, data, 1).map_err(Failure::failed)?;
         let variance = 1.0 / self.precision;
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             step_size: 0.01,
             schedule: StepSize::Cyclical {
                 length: updates,
@@ -139,7 +141,7 @@ impl Toy {
             batch: usize::MAX,
             dynamics: Dynamics::ADAM,
             decay: Default::default(),
-            labels: Labels::Data,
+            labels: CurvatureLabels::Data,
             priors: vec![Prior::Gaussian {
                 weights: variance,
                 biases: variance,
@@ -151,7 +153,7 @@ impl Toy {
         };
         let mut stream = Stream::new(seed, 0, Purpose::Initial, 0);
         let start = objective.layout().draw_by_fan_in(1.0, &mut stream);
-        let mut chain = Langevin::new(objective, Box::new(Identity), settings, start)
+        let mut chain = StochasticGradient::new(objective, Box::new(Identity), settings, start)
             .map_err(Failure::failed)?;
         for _ in 0..updates {
             chain.update().map_err(Failure::failed)?;

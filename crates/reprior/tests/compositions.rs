@@ -9,10 +9,11 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::named::Named;
+use reprior::network::named::NamedNetwork;
 use reprior::network::{Activation, Composition, LayerScale};
+use reprior::posterior::projection::Projection;
 use reprior::posterior::{
-    Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Regulariser, Space, Target,
+    Coordinates, Posterior, PosteriorSettings, Recorder, Regulariser, Space, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -95,7 +96,7 @@ fn a_fully_connected_network_is_the_same_as_one_of_any_layers() {
 }
 
 fn named(name: &str, input: [usize; 3], outputs: usize) -> Composition {
-    let network: Named = name.parse().unwrap();
+    let network: NamedNetwork = name.parse().unwrap();
     let (activation, scale) = (Activation::Gelu, LayerScale::HIDDEN);
     let network = network.network(Shape::from(input), outputs, activation, scale);
     network.unwrap()

@@ -10,9 +10,10 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::target::Ellipse;
 use reprior::posterior::{
-    Coordinates, Ellipse, Posterior, PosteriorError, PosteriorSettings, Projection, Recorder,
-    Regulariser, Space, Target,
+    Coordinates, Posterior, PosteriorError, PosteriorSettings, Recorder, Regulariser, Space, Target,
 };
 
 const SPACES: [Space; 3] = [Space::Feature, Space::Data, Space::DataSymmetric];

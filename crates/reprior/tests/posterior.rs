@@ -8,9 +8,8 @@ use reprior::compute::kernels::Cholesky;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{
-    Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Space, Target,
-};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Recorder, Space, Target};
 
 const NOISE: f64 = 0.3;
 

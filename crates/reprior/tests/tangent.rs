@@ -11,10 +11,11 @@ use reprior::model::likelihood::Categorical;
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::layer::Layer;
 use reprior::network::{Activation, Composition, LayerScale};
+use reprior::posterior::projection::Projection;
 use reprior::posterior::tangent::TangentMap;
 use reprior::posterior::{
-    Coordinates, EvaluationError, Posterior, PosteriorError, PosteriorSettings, Projection,
-    Recorder, TangentDeterminant, Target,
+    Coordinates, EvaluationError, Posterior, PosteriorError, PosteriorSettings, Recorder,
+    TangentDeterminant, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use reprior::chain::snapshot::Snapshot;
-use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Statistics, run};
+use reprior::chain::{Chain, Control, Observer, RunOutcome, Schedule, Statistics, run};
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::gaussian_process::GaussianProcess;
 use reprior::model::{InputReduction, Model};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, Posterior, Recorder};
 use reprior::sampler::{SamplerSettings, State};
 
 use super::NOISE;
@@ -242,7 +243,7 @@ fn posterior(
     let (walks, outcome) = run(walks, control, &|progress| {
         (bench.progress)(progress.transition as f64 / total);
     });
-    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
+    if outcome.map_err(Failure::failed)? == RunOutcome::Stopped {
         return Err(Failure::Stopped);
     }
     let (mut count, mut mean, mut square) = (0.0, vec![0.0; grid.len()], vec![0.0; grid.len()]);

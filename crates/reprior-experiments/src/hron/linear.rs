@@ -10,7 +10,8 @@ use reprior::compute::kernels::symmetric_eigen;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, Posterior, Recorder};
 
 use super::{COORDINATES, NOISE, coordinates, langevin};
 use crate::chains::sample;

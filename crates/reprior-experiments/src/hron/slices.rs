@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::chain::{Chain, Collect, Control, RunOutcome, Schedule, run};
 use reprior::compute::kernels::norm_squared;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, Posterior, Projection, Recorder, Target};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, Posterior, Recorder, Target};
 use reprior::sampler::SamplerSettings;
 
 use super::{COORDINATES, NOISE, coordinates};
@@ -207,7 +208,7 @@ fn stationary(model: &Arc<Model<f64>>, bench: &Bench<'_>) -> Result<(Vec<f64>, V
         stop: bench.stop,
     };
     let (mut walks, outcome) = run(walks, control, &|_| {});
-    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
+    if outcome.map_err(Failure::failed)? == RunOutcome::Stopped {
         return Err(Failure::Stopped);
     }
     let mut phi = walks.swap_remove(0).1.positions.swap_remove(0);

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::chain::{Chain, Collect, Control, RunOutcome, Schedule, run};
 use reprior::compute::kernels::matrix_mut;
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::model::design::{TestDesign, whole_weights};
@@ -203,7 +203,7 @@ fn stationary(
     };
     let walks = (0..2).map(start).collect::<Result<Vec<_>, Failure>>()?;
     let (chains, outcome) = run(walks, control, &|_| {});
-    if outcome.map_err(Failure::failed)? == Outcome::Stopped {
+    if outcome.map_err(Failure::failed)? == RunOutcome::Stopped {
         return Err(Failure::Stopped);
     }
     let readout = model.architecture.readout_parameters();

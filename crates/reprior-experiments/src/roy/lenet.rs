@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::dataset::Dataset;
 use reprior::network::layer::Shape;
-use reprior::network::named::Named;
-use reprior::network::{Activation, Composition, LayerScale, ParameterLayout};
-use reprior::stochastic::preconditioner::Identity;
+use reprior::network::named::NamedNetwork;
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Activation, Composition, LayerScale};
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::preconditioner::identity::Identity;
 use reprior::stochastic::swag::Swag;
-use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize};
+use reprior::stochastic::update::StochasticGradient;
+use reprior::stochastic::{Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 use crate::pictures::{Pictures, shape};
 use crate::{Bench, Cell, Failure, Row, Size};
@@ -34,7 +37,7 @@ pub struct Trained {
     /// All test records as they came.
     pub test: Dataset,
     /// As for the mode.
-    settings: LangevinSettings,
+    settings: StochasticGradientSettings,
 }
 
 /// The settings of a network and its approximations, to begin cells with: of `rank` eigenpairs of the curvature of `curvature rows`
@@ -86,7 +89,7 @@ fn train(cell: &Cell, bench: &Bench<'_>) -> Result<Trained, Failure> {
     let rows = split.train.rows.min(cell.count("train"));
     let (shape, classes) = (shape(&split.train), split.train.targets.outputs());
     let train = Pictures::new(&split.train).first(rows);
-    let named: Named = "lenet".parse().map_err(Failure::Failed)?;
+    let named: NamedNetwork = "lenet".parse().map_err(Failure::Failed)?;
     let network = named
         .network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)
         .and_then(|network| network.in_standard_parametrisation())
@@ -126,10 +129,10 @@ pub struct Fit {
 }
 
 impl Fit {
-    fn settings(&self, rows: usize) -> LangevinSettings {
+    fn settings(&self, rows: usize) -> StochasticGradientSettings {
         let batch = self.batch.min(rows).max(1);
         let variance = 1.0 / self.precision;
-        LangevinSettings {
+        StochasticGradientSettings {
             step_size: self.step_size,
             schedule: StepSize::Cyclical {
                 length: (self.epochs * rows.div_ceil(batch)) as u64,
@@ -168,7 +171,7 @@ impl Fit {
         let objective = Objective::new(network, data, threads).map_err(Failure::failed)?;
         let mut stream = Stream::new(self.seed, 0, Purpose::Initial, 0);
         let start = ParameterLayout::new(network).draw_by_fan_in::<f32>(1.0, &mut stream);
-        let mut chain = Langevin::new(objective, Box::new(Identity), settings, start)
+        let mut chain = StochasticGradient::new(objective, Box::new(Identity), settings, start)
             .map_err(Failure::failed)?;
         for update in 0..updates {
             chain.update().map_err(Failure::failed)?;
@@ -187,7 +190,7 @@ impl Trained {
     /// # Errors
     /// A descent that leaves the range of numbers.
     pub fn swag(&self, positions: u64, bench: &Bench<'_>) -> Result<Swag<f32>, Failure> {
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             step_size: 0.01,
             schedule: StepSize::Constant,
             dynamics: Dynamics::Hamiltonian { friction: 0.1 },
@@ -196,8 +199,9 @@ impl Trained {
         let data = self.train.minibatches(self.classes);
         let threads = self.train.threads(bench);
         let objective = Objective::new(&self.network, data, threads).map_err(Failure::failed)?;
-        let mut chain = Langevin::new(objective, Box::new(Identity), settings, self.mode.clone())
-            .map_err(Failure::failed)?;
+        let mut chain =
+            StochasticGradient::new(objective, Box::new(Identity), settings, self.mode.clone())
+                .map_err(Failure::failed)?;
         let mut swag = Swag::new(self.mode.len(), positions as usize);
         let epoch = chain.updates_per_epoch();
         for update in 1..=positions * epoch {

@@ -12,7 +12,8 @@ use reprior::laplace::{
     FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::Categorical;
-use reprior::network::{Executor, ParameterLayout};
+use reprior::network::Executor;
+use reprior::network::parameters::ParameterLayout;
 
 use super::lenet::Trained;
 use crate::pictures::Pictures;

@@ -15,7 +15,8 @@ use reprior::laplace::{
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::{Convolution, Layer, MaxPool, Padding, Shape, Window};
-use reprior::network::{Activation, Composition, Executor, LayerScale, ParameterLayout};
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Activation, Composition, Executor, LayerScale};
 
 use super::lenet::Fit;
 use crate::pictures::{Pictures, Scores, shape};

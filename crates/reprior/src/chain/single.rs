@@ -4,7 +4,7 @@ use super::snapshot::Snapshot;
 use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
-use crate::sampler::{Fatal, Found, Sampler, SamplerSettings};
+use crate::sampler::{Fatal, FoundStepSize, Sampler, SamplerSettings};
 
 /// A chain of draws from a target.
 ///
@@ -230,10 +230,10 @@ impl<T: Target> Chain<T> {
 
     /// Before the first transition of an adaptation, finds the step size that it begins with. The search belongs to that
     /// transition: a chain that is interrupted in between makes both again.
-    fn search(&mut self, transition: u64) -> Result<Found, Fatal> {
+    fn search(&mut self, transition: u64) -> Result<FoundStepSize, Fatal> {
         let before = transition - 1;
         if before != 0 && before != self.arrival || self.snapshot.adaptation.is_none() {
-            return Ok(Found::default());
+            return Ok(FoundStepSize::default());
         }
         let settings = in_use(&self.settings, self.schedule, before);
         let (seed, chain) = (self.schedule.seed, self.index as u64);

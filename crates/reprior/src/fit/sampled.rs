@@ -7,16 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::prediction::{Predicted, Predictive, Records};
-use super::problem::Problem;
-use super::{FitError, Row, SampleSettings};
+use super::prediction::{DrawRecords, Predicted, Predictive};
+use super::problem::FitProblem;
+use super::{AsRow, FitError, SampleSettings};
 use crate::chain::snapshot::Snapshot;
-use crate::chain::{Chain, Control, Observer, Outcome, Progress, Schedule, Statistics, run};
+use crate::chain::{Chain, Control, Observer, Progress, RunOutcome, Schedule, Statistics, run};
 use crate::compute::{Purpose, Stream, share};
 use crate::diagnostics::{Convergence, summarise};
-use crate::posterior::{
-    Coordinates, EvaluationError, Posterior, PosteriorSettings, Projection, Recorder,
-};
+use crate::posterior::projection::Projection;
+use crate::posterior::{Coordinates, EvaluationError, Posterior, PosteriorSettings, Recorder};
 use crate::sampler::State;
 
 /// Training rows at which the function is watched for the summary.
@@ -26,7 +25,7 @@ const WATCHED: usize = 50;
 ///
 /// `P` is what it predicts: [`Prediction`](super::Prediction) or [`ClassProbabilities`](super::ClassProbabilities).
 pub struct Fit<P> {
-    problem: Problem,
+    problem: FitProblem,
     coordinates: PosteriorSettings,
     seed: u64,
     threads: usize,
@@ -137,7 +136,7 @@ impl Observer<Posterior<f64>> for Keep {
 
 impl<P: Predicted> Fit<P> {
     pub(super) fn sample(
-        problem: Problem,
+        problem: FitProblem,
         settings: &SampleSettings,
         driven: Option<(Control<'_>, &(dyn Fn(Progress) + Sync))>,
     ) -> Result<Self, FitError> {
@@ -177,7 +176,7 @@ impl<P: Predicted> Fit<P> {
             &|_| {},
         ));
         let (chains, outcome) = run(chains, control, progress);
-        if outcome.map_err(|error| FitError::Run(error.to_string()))? == Outcome::Stopped {
+        if outcome.map_err(|error| FitError::Run(error.to_string()))? == RunOutcome::Stopped {
             return Err(FitError::Stopped);
         }
         let mut statistics = Statistics::default();
@@ -216,7 +215,7 @@ impl<P: Predicted> Fit<P> {
     ///
     /// # Errors
     /// Inputs that do not fit, or that are not finite.
-    pub fn predict<X: Row>(&self, inputs: &[X]) -> Result<P, FitError> {
+    pub fn predict<X: AsRow>(&self, inputs: &[X]) -> Result<P, FitError> {
         let (rows, inputs) = self.problem.standardised(inputs)?;
         let model = self.problem.model(&inputs)?;
         let positions = || {
@@ -247,7 +246,7 @@ impl<P: Predicted> Fit<P> {
         });
         let draws = draws.into_iter().collect::<Result<_, _>>()?;
         let problem = &self.problem;
-        P::of(Records {
+        P::of(DrawRecords {
             problem,
             rows,
             draws,

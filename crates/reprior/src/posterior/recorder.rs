@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use super::features::FeatureMap;
-use super::{Coordinates, EvaluationError, Posterior, Projection};
+use super::projection::Projection;
+use super::{Coordinates, EvaluationError, Posterior};
 use crate::compute::{Real, Stream, matrix, matrix_mut, multiply};
 use crate::model::Model;
 

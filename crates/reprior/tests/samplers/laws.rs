@@ -6,8 +6,9 @@ use reprior::chain::{Collect, Schedule};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
+use reprior::posterior::projection::Projection;
 use reprior::posterior::{
-    Coordinates, EvaluationError, Posterior, PosteriorSettings, Projection, Recorder, Space, Target,
+    Coordinates, EvaluationError, Posterior, PosteriorSettings, Recorder, Space, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reprior::chain::snapshot::Snapshot;
-use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Statistics, run};
+use reprior::chain::{Chain, Control, Observer, RunOutcome, Schedule, Statistics, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, EvaluationError, Posterior, Projection, Recorder};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, EvaluationError, Posterior, Recorder};
 use reprior::sampler::{Method, SamplerSettings, State};
 
 use super::{INPUTS, Kinds, NOISE, OUTPUTS, Problem, Quantity, TEST, TRAIN};
@@ -115,7 +116,7 @@ pub fn sampled(
         stop: &stop,
     };
     let (chains, outcome) = run((0..schedule.chains).map(start).collect(), control, &|_| {});
-    assert_eq!(outcome.unwrap(), Outcome::Complete);
+    assert_eq!(outcome.unwrap(), RunOutcome::Complete);
     let estimate = |value: &dyn Fn(&Kept) -> f64| {
         let values: Vec<f64> = chains
             .iter()

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reprior::compute::kernels::{
-    Cholesky, Packed, Shape, gram_of_columns, gram_of_rows, matrix_mut, multiply, multiply_packed,
+    Cholesky, Packed, PackedShape, gram_of_columns, gram_of_rows, matrix_mut, multiply,
+    multiply_packed,
 };
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::Executor;
@@ -117,7 +118,7 @@ fn peak<R: Stored>(budget: Duration) -> f64 {
         noise::<R>(n * columns),
         noise::<R>(n * columns),
     );
-    let packed = Packed::new(matrix(&a, n, n), Shape::Full);
+    let packed = Packed::new(matrix(&a, n, n), PackedShape::Full);
     let seconds = shortest(budget, || {
         let out = matrix_mut(&mut out, n, columns);
         multiply_packed(out, false, &packed, matrix(&b, n, columns));
@@ -147,9 +148,9 @@ fn parts<R: Stored>(sizes: &Sizes, dim: usize, budget: Duration) -> Vec<Part> {
     if let Some(&units) = widths.first() {
         let is_triangular = r <= n && sizes.is_reduced();
         let shape = if is_triangular {
-            Shape::Lower
+            PackedShape::Lower
         } else {
-            Shape::Full
+            PackedShape::Full
         };
         let packed = Packed::new(matrix(&noise::<R>(n * r), n, r), shape);
         let (v, mut out) = (noise::<R>(r * units), noise::<R>(n * units));

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
-use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Projection, Recorder};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Recorder};
 use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;

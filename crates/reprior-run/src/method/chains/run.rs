@@ -7,7 +7,8 @@ use reprior::chain::Chain;
 use reprior::chain::moments::WeightMoments;
 use reprior::model::Model;
 use reprior::model::design::whole_weights;
-use reprior::posterior::{Posterior, Projection, Recorder};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Posterior, Recorder};
 use reprior::sampler::Method;
 use reprior_io::run::{Checkpoint, DrawStore};
 

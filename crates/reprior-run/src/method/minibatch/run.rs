@@ -7,11 +7,14 @@ use reprior::chain::minibatch::{Collection, MinibatchChain};
 use reprior::chain::moments::WeightMoments;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Noise;
-use reprior::network::{Composition, ParameterLayout};
+use reprior::network::Composition;
+use reprior::network::parameters::ParameterLayout;
 use reprior::stochastic::average::PosteriorMean;
+use reprior::stochastic::data::MinibatchData;
 use reprior::stochastic::ensemble::Ensemble;
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::validation::Validation;
-use reprior::stochastic::{Langevin, MinibatchData, Objective};
 use reprior_io::run::{Checkpoint, DrawStore, Values};
 
 use super::record::{Common, MinibatchRecorder, read_document, restore};
@@ -230,7 +233,7 @@ fn make_chains<R: Stored>(
                     }
                     start
                 });
-                let langevin = Langevin::new(objective, preconditioner, own, start)
+                let langevin = StochasticGradient::new(objective, preconditioner, own, start)
                     .map_err(Failure::request)?;
                 let writer = store.writer(index as u64).map_err(Failure::run)?;
                 (
@@ -243,8 +246,9 @@ fn make_chains<R: Stored>(
             Some(checkpoint) => {
                 let kept =
                     restore(checkpoint, parameters, averaging, rank).map_err(Failure::run)?;
-                let langevin = Langevin::resume(objective, preconditioner, own, kept.langevin)
-                    .map_err(Failure::run)?;
+                let langevin =
+                    StochasticGradient::resume(objective, preconditioner, own, kept.langevin)
+                        .map_err(Failure::run)?;
                 let cursor = checkpoint.cursor();
                 let writer = store
                     .writer_at(index as u64, cursor)

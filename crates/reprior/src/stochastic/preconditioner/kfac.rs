@@ -10,7 +10,7 @@
 use super::full::{inverse_factor, mean_diagonal};
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
-use crate::network::executor::GradientStatistics;
+use crate::network::GradientStatistics;
 
 /// Kronecker factors of each dense and convolutional layer; I for batch normalisation. The state is A, G, L⁻¹, K⁻¹.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -14,24 +14,24 @@
 //! moves, the law has a bias besides that of the step size (the term ∇·C is left out, as by Marceau-Caron & Ollivier 2017); with
 //! γ_t → 0 it goes away.
 
-mod elementwise;
-mod full;
-mod identity;
-mod kfac;
-mod quasi_diagonal;
+// The library's own preconditioners, which the program makes from its settings; they change without notice.
+#[doc(hidden)]
+pub mod elementwise;
+#[doc(hidden)]
+pub mod full;
+#[doc(hidden)]
+pub mod identity;
+#[doc(hidden)]
+pub mod kfac;
+#[doc(hidden)]
+pub mod quasi_diagonal;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{NotPositiveDefinite, Real};
-use crate::network::executor::GradientStatistics;
-
-pub use elementwise::Elementwise;
-pub use full::Full;
-pub use identity::Identity;
-pub use kfac::Kfac;
-pub use quasi_diagonal::QuasiDiagonal;
+use crate::network::GradientStatistics;
 
 /// What part of the parameters a preconditioner does not mix with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! For one layer, with the batch's inputs A (n × fan-in, activations of the layer below), z = f·A·W + σ_b·b and cotangents δ
 //! (n × units), the gradient of a unit's weights is f·Aᵀδ_j and that of its bias σ_b·Σδ_j; sums of squares over rows are
 //! f²·(A∘A)ᵀ(δ_j∘δ_j), products with the bias' gradient f·σ_b·Aᵀ(δ_j∘δ_j): two more products, and no gradient of a single row.
-//! Gradients are not kept: [`Plan::scaled_sums`] makes those of a few units at a time, for whoever uses them while they are in
+//! Gradients are not kept: [`GradientPlan::scaled_sums`] makes those of a few units at a time, for whoever uses them while they are in
 //! the cache.
 //!
 //! Chunks of units do not depend on the number of threads, and so no bit of a result does. 2n(3·parameters − the first
@@ -11,9 +11,10 @@
 
 use std::ops::Range;
 
-use super::{Dropout, GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
+use super::{Dropout, GradientPlan, GradientStatistics, Minibatch, UnitSums, to_cotangents};
 use crate::compute::{Matrix, Real, SparseColumns, Team, matrix, matrix_mut, multiply, simd};
-use crate::network::{Activation, Composition, ParameterLayout, ParameterMatrix, scale_by};
+use crate::network::parameters::{ParameterLayout, ParameterMatrix};
+use crate::network::{Activation, Composition, scale_by};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
@@ -25,7 +26,7 @@ const GATHER: usize = 25;
 
 /// A fully connected network with what a minibatch leaves in it.
 #[derive(Debug)]
-pub(super) struct Dense<R> {
+pub(super) struct DenseMinibatch<R> {
     layers: Vec<DenseLayer<R>>,
     /// Rows of the batch.
     rows: usize,
@@ -52,7 +53,7 @@ struct DenseLayer<R> {
     cotangent_squares: Vec<R>,
 }
 
-impl<R: Real> Dense<R> {
+impl<R: Real> DenseMinibatch<R> {
     /// If `network` is fully connected.
     pub fn new(network: &Composition) -> Option<Self> {
         let hidden = network.as_fully_connected()?;
@@ -179,7 +180,7 @@ impl<R: Real> Dense<R> {
     }
 }
 
-impl<R: Real> Plan<R> for Dense<R> {
+impl<R: Real> GradientPlan<R> for DenseMinibatch<R> {
     fn evaluate(
         &mut self,
         team: &mut Team,
@@ -215,7 +216,7 @@ impl<R: Real> Plan<R> for Dense<R> {
         total
     }
 
-    /// The products that make gradients of cotangents; sums of squares and products are of what [`Dense::square`] left.
+    /// The products that make gradients of cotangents; sums of squares and products are of what [`DenseMinibatch::square`] left.
     fn scaled_sums(
         &self,
         scale: f64,

@@ -11,7 +11,6 @@ use reprior::compute::kernels::{dot, symmetric_eigen};
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::diagnostics::{Draws, Estimator, Spread, Truncation};
 use reprior::model::Model;
-use reprior::posterior::projection::Projection;
 use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Recorder, Regulariser};
 use reprior::sampler::{SamplerSettings, State};
 
@@ -143,7 +142,7 @@ impl<R: Real> Watch<R> {
             values
         };
         Self {
-            recorder: Recorder::new(Arc::clone(model), Projection::new(model, 0, 0)),
+            recorder: Recorder::new(Arc::clone(model)),
             weight_directions: Directions::new(model),
             directions: (0..DIRECTIONS).map(direction).collect(),
             seed,

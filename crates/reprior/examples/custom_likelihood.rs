@@ -21,7 +21,6 @@ use reprior::metrics::{Mixture, PredictiveFamily, PredictiveLaw};
 use reprior::model::likelihood::{Approximation, Curvature, Derivatives, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::projection::Projection;
 use reprior::posterior::{Coordinates, Posterior, Recorder};
 use reprior::sampler::SamplerSettings;
 
@@ -179,7 +178,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // from positions to outputs at the test inputs, draw by draw
     let mut posterior = target()?;
-    let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+    let mut recorder = Recorder::new(Arc::clone(&model));
     let mut outputs = vec![Vec::new(); test.len()];
     for z in chains
         .iter()

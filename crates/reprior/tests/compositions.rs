@@ -76,7 +76,7 @@ fn a_fully_connected_network_is_the_same_as_one_of_any_layers() {
                 let same = target.log_ratio_and_gradient(&z, &mut gradient).unwrap();
                 assert!((value - same).abs() < 1e-10);
                 let projection = Projection::new(model, 3, 1);
-                let mut recorder = Recorder::new(Arc::clone(model), projection);
+                let mut recorder = Recorder::new(Arc::clone(model)).with_projection(projection);
                 let mut stream = Stream::new(1, 0, Purpose::Recording, 0);
                 let record = recorder.record(&mut target, &z, &mut stream).unwrap();
                 let rest = [&record.mean, &record.variance, &record.projections];

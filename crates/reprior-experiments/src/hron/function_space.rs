@@ -9,7 +9,6 @@ use reprior::gaussian_process::GaussianProcess;
 use reprior::model::{InputReduction, Model};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::projection::Projection;
 use reprior::posterior::{Coordinates, Posterior, Recorder};
 use reprior::sampler::{SamplerSettings, State};
 
@@ -224,7 +223,7 @@ fn posterior(
             Posterior::new(Arc::clone(&model), Coordinates::Marginal).map_err(Failure::failed)?;
         let chain = Chain::start(index, schedule, &SamplerSettings::default(), target);
         let sums = Sums {
-            recorder: Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0)),
+            recorder: Recorder::new(Arc::clone(&model)),
             seed: index as u64,
             count: 0.0,
             mean: vec![0.0; grid.len()],

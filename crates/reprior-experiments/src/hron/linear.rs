@@ -10,7 +10,6 @@ use reprior::compute::kernels::symmetric_eigen;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::projection::Projection;
 use reprior::posterior::{Coordinates, Posterior, Recorder};
 
 use super::{COORDINATES, NOISE, coordinates, langevin};
@@ -52,7 +51,7 @@ impl Experiment for Map {
         let model = Arc::new(model.map_err(Failure::failed)?);
         let mut posterior = Posterior::new(Arc::clone(&model), Coordinates::Repriorised)
             .map_err(Failure::failed)?;
-        let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+        let mut recorder = Recorder::new(Arc::clone(&model));
         let (mut phis, mut thetas) = (Vec::new(), Vec::new());
         for draw in 0..cell.count("draws") {
             let mut stream = Stream::new(2, 0, Purpose::Transition, draw as u64);

@@ -11,7 +11,6 @@ use reprior::compute::kernels::norm_squared;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::projection::Projection;
 use reprior::posterior::{Coordinates, Posterior, Recorder, Target};
 use reprior::sampler::SamplerSettings;
 
@@ -218,7 +217,7 @@ fn stationary(model: &Arc<Model<f64>>, bench: &Bench<'_>) -> Result<(Vec<f64>, V
     stream.fill_normal(&mut phi[inner..]);
     let mut posterior =
         Posterior::new(Arc::clone(model), Coordinates::Repriorised).map_err(Failure::failed)?;
-    let mut recorder = Recorder::new(Arc::clone(model), Projection::new(model, 0, 0));
+    let mut recorder = Recorder::new(Arc::clone(model));
     let record = recorder.record(&mut posterior, &phi, &mut stream);
     let theta = record.map_err(Failure::failed)?.weights.clone();
     Ok((phi, theta))

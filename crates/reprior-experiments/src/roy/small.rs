@@ -14,7 +14,7 @@ use reprior::laplace::{
     FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::Categorical;
-use reprior::network::layer::{Convolution, Layer, MaxPool, Padding, Shape, Window};
+use reprior::network::layer::{Convolution, Layer, Padding, Shape, Window};
 use reprior::network::parameters::ParameterLayout;
 use reprior::network::{Activation, Composition, Executor, LayerScale};
 
@@ -53,9 +53,7 @@ fn network(input: Shape, classes: usize) -> Result<Composition, Failure> {
         layers.push(Layer::Activation {
             function: Activation::Tanh,
         });
-        layers.push(Layer::MaxPool(MaxPool {
-            window: halve(2, Padding::Valid),
-        }));
+        layers.push(Layer::MaxPool(halve(2, Padding::Valid)));
     }
     layers.push(Layer::Flatten);
     let network = Composition {

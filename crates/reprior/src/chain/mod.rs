@@ -24,7 +24,7 @@ pub mod snapshot;
 pub use driver::{Control, DriverError, RunOutcome, run};
 pub use observer::{Collect, Observer};
 pub use progress::{Progress, ProgressDetails};
-pub use schedule::{Schedule, ScheduleError};
+pub use schedule::Schedule;
 pub use single::Chain;
 pub use snapshot::StartError;
 pub use statistics::Statistics;

@@ -13,8 +13,7 @@ use super::{AsRow, FitError, SampleSettings};
 use crate::chain::snapshot::Snapshot;
 use crate::chain::{Chain, Control, Observer, Progress, RunOutcome, Schedule, Statistics, run};
 use crate::compute::{Purpose, Stream, share};
-use crate::diagnostics::{Convergence, summarise};
-use crate::posterior::projection::Projection;
+use crate::diagnostics::{Convergence, Estimator, Spread};
 use crate::posterior::{Coordinates, EvaluationError, Posterior, PosteriorSettings, Recorder};
 use crate::sampler::State;
 
@@ -156,7 +155,7 @@ impl<P: Predicted> Fit<P> {
             let target = Posterior::new(Arc::clone(&model), coordinates)?;
             let chain = Chain::start(index, schedule, &settings.sampler, target)?;
             let keep = Keep {
-                recorder: Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0)),
+                recorder: Recorder::new(Arc::clone(&model)),
                 schedule,
                 keep: settings.keep,
                 chain: index as u64,
@@ -224,7 +223,7 @@ impl<P: Predicted> Fit<P> {
         };
         let states: Result<Vec<_>, FitError> = (0..self.threads.max(1))
             .map(|_| {
-                let recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+                let recorder = Recorder::new(Arc::clone(&model));
                 Ok((
                     Posterior::new(Arc::clone(&model), self.coordinates)?,
                     recorder,
@@ -270,16 +269,16 @@ fn summary(
                 .for_each(|(out, value)| *out = *value);
         }
     };
-    let summaries = summarise(variables, chains, draws, read)
+    let summaries = Estimator::summarise(variables, chains, draws, read)
         .map_err(|error| FitError::Run(error.to_string()))?;
-    let found = summaries.variables.iter();
+    let found = summaries.iter();
     let convergence = found.map(|one| Convergence::of(one, chains)).max();
     Ok(FitSummary {
         chains,
         draws: schedule.draws,
         convergence: convergence.unwrap_or(Convergence::Unknown),
-        rhat: summaries.over(|one| one.rhat).max,
-        ess: summaries.over(|one| one.ess_bulk.min(one.ess_tail)).min,
+        rhat: Spread::over(&summaries, |one| one.rhat).max,
+        ess: Spread::over(&summaries, |one| one.ess_bulk.min(one.ess_tail)).min,
         acceptance_rate: statistics.acceptance_rate(),
         divergences: statistics.divergences,
     })

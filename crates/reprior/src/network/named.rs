@@ -15,7 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::layer::{
-    BatchNorm, Branch, Combination, Convolution, Dense, Layer, MaxPool, Padding, Parallel, Shape,
+    BatchNorm, Branch, Combination, Convolution, Dense, Layer, Padding, Parallel, Shape,
     ShapeError, Window,
 };
 use super::{Activation, Composition, LayerScale};
@@ -245,12 +245,10 @@ fn sum(branches: [(f64, Vec<Layer>); 2]) -> Layer {
 }
 
 fn lenet(scale: LayerScale) -> Vec<Layer> {
-    let halve = Layer::MaxPool(MaxPool {
-        window: Window {
-            size: [2; 2],
-            stride: [2; 2],
-            padding: Padding::Valid,
-        },
+    let halve = Layer::MaxPool(Window {
+        size: [2; 2],
+        stride: [2; 2],
+        padding: Padding::Valid,
     });
     let mut layers = Vec::new();
     for channels in [6, 16] {

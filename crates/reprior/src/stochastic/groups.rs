@@ -5,10 +5,10 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::StochasticGradientError;
+use super::Dynamics;
 use super::preconditioner::{Batch, Block, Preconditioner, Scope};
 use super::prior::Pull;
-use super::update::StochasticGradientState;
+use super::update::{StochasticGradientError, StochasticGradientState};
 use crate::compute::{Purpose, Real, Stream, Team, all_finite, dot_in_lanes, norm_squared, simd};
 use crate::network::parameters::ParameterLayout;
 use crate::network::{Evaluation, GradientStatistics, UnitSums};
@@ -55,8 +55,22 @@ pub(super) enum UpdateStep {
 }
 
 impl UpdateStep {
+    /// Update number `update` of these dynamics, and the share of its noise that is injected.
+    pub fn of(dynamics: Dynamics, thermostat: f64, update: u64) -> (Self, f64) {
+        match dynamics {
+            Dynamics::Langevin => (Self::Plain, 1.0),
+            Dynamics::Hamiltonian { friction } => (Self::Momentum(1.0 - friction), friction),
+            Dynamics::NoseHoover { friction } => (Self::Momentum(1.0 - thermostat), friction),
+            Dynamics::Adam {
+                first,
+                second,
+                epsilon,
+            } => (Self::adam(first, second, epsilon, update + 1), 0.0),
+        }
+    }
+
     /// Adam's `count`-th update.
-    pub fn adam(first: f64, second: f64, epsilon: f64, count: u64) -> Self {
+    fn adam(first: f64, second: f64, epsilon: f64, count: u64) -> Self {
         let rates = [first, second];
         Self::Adam {
             rates,

@@ -38,7 +38,5 @@ pub(crate) use data::row_loss;
 pub(crate) use dropout::leave_units_out;
 
 pub use prior::Prior;
-pub use settings::{
-    CurvatureLabels, Dynamics, StochasticGradientError, StochasticGradientSettings,
-};
+pub use settings::{CurvatureLabels, Dynamics, StochasticGradientSettings};
 pub use step_size::StepSize;

@@ -1,11 +1,11 @@
-//! What a Langevin chain is told, what it keeps, what it says of an update, and what goes wrong.
+//! What updates by minibatches are told.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::preconditioner::{Block, Decay, Preconditioner, Scope};
+use super::update::StochasticGradientError;
 use super::{Prior, StepSize};
-use crate::compute::{NotPositiveDefinite, Real};
+use crate::compute::Real;
 use crate::network::parameters::ParameterLayout;
 
 /// What the matrices of a preconditioner may take: those of 7,000 parameters together in single precision.
@@ -93,69 +93,6 @@ pub struct StochasticGradientSettings {
     pub temperature: f64,
     /// Probability in [0, 1) that an activation is left out of an update: for fully connected networks, 0 for the posterior.
     pub dropout: f64,
-}
-
-/// An update that cannot be made.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum StochasticGradientError {
-    /// A setting that is out of range, in words.
-    #[error("{0}")]
-    Setting(String),
-    /// A state of another network or preconditioner.
-    #[error("the state has {found} numbers of {what}, not {expected}")]
-    State {
-        /// Which numbers.
-        what: &'static str,
-        /// How many there are.
-        found: usize,
-        /// How many there should be.
-        expected: usize,
-    },
-    /// The loss is not finite any more.
-    #[error(
-        "the loss is {loss} at update {update}, with a step size of {step_size}: lower --step-size"
-    )]
-    Loss {
-        /// The loss.
-        loss: f64,
-        /// The number of the update, from 0.
-        update: u64,
-        /// η_t.
-        step_size: f64,
-    },
-    /// Weights are not finite any more.
-    #[error(
-        "update {update} took weights of layer {layer} out of range, with a step size of {step_size}: lower --step-size"
-    )]
-    Position {
-        /// The layer's name.
-        layer: String,
-        /// The number of the update, from 0.
-        update: u64,
-        /// η_t.
-        step_size: f64,
-    },
-    /// A temperature is not finite any more: weights are, but not for long.
-    #[error(
-        "the temperature is not finite at update {update}, with a step size of {step_size}: lower --step-size"
-    )]
-    Temperature {
-        /// The number of the update, from 0.
-        update: u64,
-        /// η_t.
-        step_size: f64,
-    },
-    /// No threads.
-    #[error("threads cannot be started: {0}")]
-    Threads(String),
-    /// The preconditioner's matrix is singular.
-    #[error("the preconditioner failed at update {update}: {reason}; raise its epsilon")]
-    Preconditioner {
-        /// The number of the update, from 0.
-        update: u64,
-        /// Why.
-        reason: NotPositiveDefinite,
-    },
 }
 
 impl StochasticGradientSettings {

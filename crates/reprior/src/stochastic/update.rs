@@ -15,13 +15,13 @@
 //! as h → 0: v is what an update leaves, half of which has lost the momentum's part a. Hence the factor 1 − z/2, without which θ
 //! would be too cold by it.
 
-use super::groups::{ParameterGroup, UpdateContext, UpdateStep, groups, update_groups};
+use super::groups::{GroupSums, ParameterGroup, UpdateContext, UpdateStep, groups, update_groups};
 use super::objective::Objective;
 use super::preconditioner::Preconditioner;
-use super::{
-    Batches, CurvatureLabels, Dynamics, StochasticGradientError, StochasticGradientSettings,
-};
-use crate::compute::{Purpose, Real, Stream, Team};
+use super::{Batches, CurvatureLabels, Dynamics, StochasticGradientSettings};
+use thiserror::Error;
+
+use crate::compute::{NotPositiveDefinite, Purpose, Real, Stream, Team};
 use crate::network::parameters::ParameterLayout;
 use crate::network::{Dropout, GradientStatistics};
 
@@ -69,6 +69,69 @@ pub struct Update {
     /// (1 − a/2)·|v|²/(h·D), with z for a where there is a thermostat: 1 in the mean as h → 0. None without momentum or with a
     /// preconditioner.
     pub kinetic_temperature: Option<f64>,
+}
+
+/// An update that cannot be made.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum StochasticGradientError {
+    /// A setting that is out of range, in words.
+    #[error("{0}")]
+    Setting(String),
+    /// A state of another network or preconditioner.
+    #[error("the state has {found} numbers of {what}, not {expected}")]
+    State {
+        /// Which numbers.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// The loss is not finite any more.
+    #[error(
+        "the loss is {loss} at update {update}, with a step size of {step_size}: lower --step-size"
+    )]
+    Loss {
+        /// The loss.
+        loss: f64,
+        /// The number of the update, from 0.
+        update: u64,
+        /// η_t.
+        step_size: f64,
+    },
+    /// Weights are not finite any more.
+    #[error(
+        "update {update} took weights of layer {layer} out of range, with a step size of {step_size}: lower --step-size"
+    )]
+    Position {
+        /// The layer's name.
+        layer: String,
+        /// The number of the update, from 0.
+        update: u64,
+        /// η_t.
+        step_size: f64,
+    },
+    /// A temperature is not finite any more: weights are, but not for long.
+    #[error(
+        "the temperature is not finite at update {update}, with a step size of {step_size}: lower --step-size"
+    )]
+    Temperature {
+        /// The number of the update, from 0.
+        update: u64,
+        /// η_t.
+        step_size: f64,
+    },
+    /// No threads.
+    #[error("threads cannot be started: {0}")]
+    Threads(String),
+    /// The preconditioner's matrix is singular.
+    #[error("the preconditioner failed at update {update}: {reason}; raise its epsilon")]
+    Preconditioner {
+        /// The number of the update, from 0.
+        update: u64,
+        /// Why.
+        reason: NotPositiveDefinite,
+    },
 }
 
 impl<R: Real> StochasticGradient<R> {
@@ -232,18 +295,7 @@ impl<R: Real> StochasticGradient<R> {
         }
         let time = step_size / rows as f64;
         let is_noisy = settings.schedule.is_sampling(update);
-        let (step, injected) = match settings.dynamics {
-            Dynamics::Langevin => (UpdateStep::Plain, 1.0),
-            Dynamics::Hamiltonian { friction } => (UpdateStep::Momentum(1.0 - friction), friction),
-            Dynamics::NoseHoover { friction } => {
-                (UpdateStep::Momentum(1.0 - self.state.thermostat), friction)
-            }
-            Dynamics::Adam {
-                first,
-                second,
-                epsilon,
-            } => (UpdateStep::adam(first, second, epsilon, update + 1), 0.0),
-        };
+        let (step, injected) = UpdateStep::of(settings.dynamics, self.state.thermostat, update);
         let shared = UpdateContext {
             pulls,
             evaluation,
@@ -263,15 +315,29 @@ impl<R: Real> StochasticGradient<R> {
             chain,
             update,
         };
-        let noise = shared.noise;
-        let state = &mut self.state;
+        let is_noisy = shared.noise > 0.0;
         let found = update_groups(
             &self.groups,
-            state,
+            &mut self.state,
             &mut self.scratch,
             &mut self.team,
             &shared,
         )?;
+        self.measure(step_size, loss, step, is_noisy, found)
+    }
+
+    /// What an update did, from what its groups found; moves the thermostat and counts the update.
+    fn measure(
+        &mut self,
+        step_size: f64,
+        loss: f64,
+        step: UpdateStep,
+        is_noisy: bool,
+        found: GroupSums,
+    ) -> Result<Update, StochasticGradientError> {
+        let (state, rows) = (&mut self.state, self.objective.rows());
+        let (settings, update) = (&self.settings, state.update);
+        let time = step_size / rows as f64;
         let dim = state.position.len() as f64;
         let keeps = match step {
             UpdateStep::Momentum(keeps) => Some(keeps),
@@ -279,7 +345,7 @@ impl<R: Real> StochasticGradient<R> {
         };
         let kinetic = 0.5 * (1.0 + keeps.unwrap_or(0.0)) * found.kinetic / dim;
         // where there is no noise there is no temperature to keep
-        if let (Dynamics::NoseHoover { .. }, true) = (settings.dynamics, noise > 0.0) {
+        if let (Dynamics::NoseHoover { .. }, true) = (settings.dynamics, is_noisy) {
             state.thermostat += kinetic - settings.temperature * time;
         }
         let is_finite = |value: f64| value.is_finite();

@@ -6,10 +6,8 @@ use reprior::network::layer::{Convolution, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, LayerScale};
 use reprior::stochastic::preconditioner::Preconditioner;
 use reprior::stochastic::preconditioner::quasi_diagonal::QuasiDiagonal;
-use reprior::stochastic::update::StochasticGradient;
-use reprior::stochastic::{
-    CurvatureLabels, Dynamics, Prior, StepSize, StochasticGradientError, StochasticGradientSettings,
-};
+use reprior::stochastic::update::{StochasticGradient, StochasticGradientError};
+use reprior::stochastic::{CurvatureLabels, Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 use crate::{network, normals, objective, preconditioners, settings};
 

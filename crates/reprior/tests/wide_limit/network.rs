@@ -99,7 +99,8 @@ pub fn sampled(
     };
     let start = |index| {
         let target = Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
-        let recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
+        let recorder =
+            Recorder::new(Arc::clone(&model)).with_projection(Projection::new(&model, 1, 0));
         let chain = Chain::start(index, schedule, &settings, target).unwrap();
         (
             chain,

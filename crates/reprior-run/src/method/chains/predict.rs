@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
-use reprior::posterior::projection::Projection;
 use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Recorder};
 use reprior_io::run::{Number, Selection};
 
@@ -52,7 +51,7 @@ fn predict<R: Stored + Number>(
         ..settings.posterior()
     };
     let mut posterior = Posterior::new(Arc::clone(&model), chosen).map_err(Failure::request)?;
-    let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+    let mut recorder = Recorder::new(Arc::clone(&model));
     let maps = problem.output_maps();
     let rows = inputs.len() / problem.description.columns;
     let mut block = PredictiveDraws {

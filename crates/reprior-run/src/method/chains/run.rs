@@ -89,7 +89,7 @@ fn make_chains<R: Stored>(
         let target =
             Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
         let projection = Projection::new(model, settings.record.projections, schedule.seed);
-        let recorder = Recorder::new(Arc::clone(model), projection);
+        let recorder = Recorder::new(Arc::clone(model)).with_projection(projection);
         let (chain, writer, moments) = match checkpoint {
             None => {
                 let chain =

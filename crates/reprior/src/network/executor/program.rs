@@ -139,8 +139,8 @@ impl<R: Real> Builder<R> {
             Layer::Activation { function } => {
                 self.step(ElementwiseActivation(*function), input, output)
             }
-            Layer::AveragePool(layer) => self.step(Mean::new(&layer.window, shape), input, output),
-            Layer::MaxPool(layer) => self.step(Largest::new(&layer.window, shape), input, output),
+            Layer::AveragePool(window) => self.step(Mean::new(window, shape), input, output),
+            Layer::MaxPool(window) => self.step(Largest::new(window, shape), input, output),
             Layer::GlobalAveragePool => self.step(Mean::global(shape), input, output),
             Layer::BatchNorm(layer) => {
                 self.step(Normalise::new(layer, shape.channels), input, output);

@@ -5,7 +5,7 @@
 //! sums of covariances if the branches are uncorrelated: of any two, one has weights of its own in its path, and one has
 //! mean 0.
 
-use super::super::layer::{BatchNorm, Combination, Layer, MaxPool, Parallel, Shape, output_shape};
+use super::super::layer::{BatchNorm, Combination, Layer, Parallel, Shape, output_shape, pooling};
 use super::InfiniteError;
 
 /// What is known of a channel between two layers.
@@ -68,7 +68,7 @@ pub(super) fn law_above(
                 is_gaussian: law.is_gaussian && shape.pixels() == 1,
                 ..law
             },
-            Layer::MaxPool(_) => return refuse(MaxPool::NO_KERNEL),
+            Layer::MaxPool(_) => return refuse(pooling::NO_KERNEL),
             Layer::BatchNorm(_) => return refuse(BatchNorm::NO_KERNEL),
             Layer::Parallel(parallel) => match law_of_branches(parallel, shape, law, &at)? {
                 Ok(law) => law,

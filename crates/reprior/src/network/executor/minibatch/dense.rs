@@ -224,6 +224,9 @@ impl<R: Real> GradientPlan<R> for DenseMinibatch<R> {
         _: Range<usize>,
         sums: UnitSums<'_, R>,
     ) {
+        if index == 0 && self.is_sparse {
+            return self.scaled_sums_of_sparse(scale, units, sums);
+        }
         let (layer, n) = (&self.layers[index], self.rows);
         let (rows, count) = (layer.parameters.rows, units.len());
         let fan_in = layer.parameters.fan_in();
@@ -236,32 +239,6 @@ impl<R: Real> GradientPlan<R> for DenseMinibatch<R> {
         };
         let own = n * units.start..n * units.end;
         let (factor, bias) = (scale * own_factor, scale * own_bias);
-        if index == 0 && self.is_sparse {
-            let right = [&layer.cotangent, &layer.cotangent_squares];
-            let right = right.map(|right| right.get(own.clone()).unwrap_or(&[]));
-            let factors = [factor, factor * own_factor, factor * own_bias];
-            let UnitSums {
-                gradient,
-                squares,
-                cross,
-            } = sums;
-            if layer.parameters.has_bias {
-                let biases = [bias, bias * own_bias, bias * own_bias];
-                let outs = [&mut *gradient, &mut *squares, &mut *cross];
-                for ((out, right), bias) in outs
-                    .into_iter()
-                    .zip([0, 1, 1].map(|k| right[k]))
-                    .zip(biases)
-                {
-                    write_biases(out, rows, n, right, bias);
-                }
-            } else {
-                cross.fill(R::ZERO);
-            }
-            self.sparse
-                .products(count, right, factors, [gradient, squares, cross], rows);
-            return;
-        }
         let add = |out: &mut [R], factor: f64, bias: f64, a: Matrix<'_, R>, delta: &[R]| {
             if out.is_empty() {
                 return;
@@ -301,6 +278,34 @@ impl<R: Real> GradientPlan<R> for DenseMinibatch<R> {
 
     fn outer(&self) -> &[R] {
         &[]
+    }
+}
+
+impl<R: Real> DenseMinibatch<R> {
+    /// [`scaled_sums`](GradientPlan::scaled_sums) of the first layer's units where the inputs are sparse.
+    fn scaled_sums_of_sparse(&self, scale: f64, units: Range<usize>, sums: UnitSums<'_, R>) {
+        let (layer, n) = (&self.layers[0], self.rows);
+        let (rows, count) = (layer.parameters.rows, units.len());
+        let [own_factor, own_bias] = layer.parameters.factors;
+        let (factor, bias) = (scale * own_factor, scale * own_bias);
+        let own = n * units.start..n * units.end;
+        let right = [&layer.cotangent, &layer.cotangent_squares];
+        let right = right.map(|right| right.get(own.clone()).unwrap_or(&[]));
+        let factors = [factor, factor * own_factor, factor * own_bias];
+        let UnitSums {
+            gradient,
+            squares,
+            cross,
+        } = sums;
+        if layer.parameters.has_bias {
+            write_biases(gradient, rows, n, right[0], bias);
+            write_biases(squares, rows, n, right[1], bias * own_bias);
+            write_biases(cross, rows, n, right[1], bias * own_bias);
+        } else {
+            cross.fill(R::ZERO);
+        }
+        self.sparse
+            .products(count, right, factors, [gradient, squares, cross], rows);
     }
 }
 

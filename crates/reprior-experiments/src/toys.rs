@@ -14,7 +14,7 @@ use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integ
 use reprior::laplace::{HessianStructure, Subset};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::network::{Activation, Composition};
-use reprior::stochastic::MinibatchData;
+use reprior::stochastic::data::MinibatchData;
 
 use crate::Failure;
 use crate::trained::{CurvatureRows, TrainedNetwork};

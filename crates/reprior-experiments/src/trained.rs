@@ -11,7 +11,8 @@ use reprior::laplace::{
     FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::model::likelihood::Likelihood;
-use reprior::network::{Composition, Executor, ParameterLayout};
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Composition, Executor};
 
 use crate::Failure;
 

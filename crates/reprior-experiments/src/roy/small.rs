@@ -9,7 +9,7 @@ use reprior::compute::matrix;
 use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::laplace::{HessianStructure, Subset};
 use reprior::model::likelihood::Categorical;
-use reprior::network::layer::{Convolution, Layer, MaxPool, Padding, Shape, Window};
+use reprior::network::layer::{Convolution, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, LayerScale};
 
 use crate::data::{labels, one_hot, shape};
@@ -63,9 +63,7 @@ fn network(input: Shape, classes: usize) -> Result<Composition, Failure> {
         layers.push(Layer::Activation {
             function: Activation::Tanh,
         });
-        layers.push(Layer::MaxPool(MaxPool {
-            window: halve(2, Padding::Valid),
-        }));
+        layers.push(Layer::MaxPool(halve(2, Padding::Valid)));
     }
     layers.push(Layer::Flatten);
     let network = Composition {

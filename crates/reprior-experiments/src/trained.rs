@@ -1,44 +1,32 @@
 //! Trained networks, draws of approximations of their posteriors around the trained weights, and what the draws predict.
 
-use std::sync::Arc;
-
 use reprior::compute::kernels::MatrixMut;
-use reprior::compute::{Matrix, Purpose, Real, Stream};
+use reprior::compute::{Matrix, Purpose, Real, Stream, matrix};
 use reprior::laplace::curvature::GaussNewton;
 use reprior::laplace::diffusion::{Diffusion, DiffusionData, DiffusionPath};
 use reprior::laplace::spectrum::Spectrum;
 use reprior::laplace::{
     FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
 };
-use reprior::model::likelihood::Likelihood;
 use reprior::network::parameters::ParameterLayout;
 use reprior::network::{Composition, Executor};
+use reprior::stochastic::data::MinibatchData;
 
 use crate::Failure;
 
-/// A network with its trained weights.
+/// A network with its trained weights, and the rows that its curvature is of.
 #[derive(Debug)]
 pub struct TrainedNetwork<R> {
     executor: Executor<R>,
     layout: ParameterLayout,
     /// ŵ.
     pub mode: Vec<R>,
-    likelihood: Arc<dyn Likelihood>,
-    /// Of the outputs' noise.
-    scales: Vec<f64>,
-    /// α, of the prior that approximations have.
-    pub precision: f64,
-}
-
-/// Rows that a curvature is of.
-#[derive(Clone, Copy)]
-pub struct CurvatureRows<'a, R> {
-    /// n × d₀.
-    pub inputs: Matrix<'a, R>,
-    /// n × C, column-major.
-    pub targets: &'a [f64],
+    /// The rows, row-major.
+    pub data: MinibatchData<R>,
     /// How many rows each of them stands for.
     pub scale: f64,
+    /// α, of the prior that approximations have.
+    pub precision: f64,
 }
 
 impl<R: Real> TrainedNetwork<R> {
@@ -49,16 +37,15 @@ impl<R: Real> TrainedNetwork<R> {
     pub fn new(
         network: &Composition,
         mode: Vec<R>,
-        likelihood: Arc<dyn Likelihood>,
-        scales: Vec<f64>,
+        data: MinibatchData<R>,
         precision: f64,
     ) -> Result<Self, Failure> {
         Ok(Self {
             executor: Executor::new(network)?,
             layout: ParameterLayout::new(network),
             mode,
-            likelihood,
-            scales,
+            data,
+            scale: 1.0,
             precision,
         })
     }
@@ -70,14 +57,14 @@ impl<R: Real> TrainedNetwork<R> {
         self
     }
 
-    /// Numbers of an input.
-    pub fn inputs(&self) -> usize {
-        self.executor.inputs_count()
-    }
-
     /// Outputs C.
     pub fn outputs(&self) -> usize {
         self.executor.outputs_count()
+    }
+
+    /// The mode as a draw of its own.
+    pub fn at_mode(&self) -> Vec<Vec<R>> {
+        vec![self.mode.clone()]
     }
 
     /// Draws of the Laplace approximation.
@@ -86,23 +73,21 @@ impl<R: Real> TrainedNetwork<R> {
     /// A curvature that is not finite, too large or not available.
     pub fn laplace_draws(
         &mut self,
-        rows: CurvatureRows<'_, R>,
         structure: HessianStructure,
         subset: Subset,
         seed: u64,
         draws: u64,
     ) -> Result<Vec<Vec<R>>, Failure> {
-        let likelihood = &*self.likelihood;
+        let outputs = self.outputs();
+        let by_column = |c: usize| self.data.targets.iter().skip(c).step_by(outputs);
+        let targets: Vec<f64> = (0..outputs).flat_map(by_column).copied().collect();
         let data = LaplaceData {
-            inputs: rows.inputs,
-            targets: rows.targets,
-            likelihood,
-            scales: &self.scales,
-            curvature: &FisherInformation {
-                likelihood,
-                scales: &self.scales,
-            },
-            scale: rows.scale,
+            inputs: rows(&self.data.inputs, self.executor.inputs_count()),
+            targets: &targets,
+            likelihood: &*self.data.likelihood,
+            scales: &self.data.scales,
+            curvature: &curvature(&self.data),
+            scale: self.scale,
         };
         let laplace = Laplace::fit(
             &mut self.executor,
@@ -131,19 +116,15 @@ impl<R: Real> TrainedNetwork<R> {
     /// A curvature that is not finite; what `advance` says.
     pub fn diffusions(
         &mut self,
-        rows: CurvatureRows<'_, R>,
         settings: Diffusion,
         seed: u64,
         paths: u64,
         mut advance: impl FnMut(f64) -> Result<(), Failure>,
     ) -> Result<Vec<DiffusionPath<R>>, Failure> {
         let data = DiffusionData {
-            inputs: rows.inputs,
-            curvature: &FisherInformation {
-                likelihood: &*self.likelihood,
-                scales: &self.scales,
-            },
-            scale: rows.scale,
+            inputs: rows(&self.data.inputs, self.executor.inputs_count()),
+            curvature: &curvature(&self.data),
+            scale: self.scale,
         };
         let mut ends = Vec::new();
         for chain in 0..paths {
@@ -158,21 +139,19 @@ impl<R: Real> TrainedNetwork<R> {
         Ok(ends)
     }
 
-    /// All eigenvalues of the curvature of rows with these inputs, the largest first.
+    /// All eigenvalues of the curvature, the largest first.
     ///
     /// # Errors
     /// A curvature that is not finite.
-    pub fn eigenvalues(&mut self, inputs: Matrix<'_, R>) -> Result<Vec<f64>, Failure> {
+    pub fn eigenvalues(&mut self) -> Result<Vec<f64>, Failure> {
         let size = self.mode.len();
+        let inputs = rows(&self.data.inputs, self.executor.inputs_count());
         let mut operator = GaussNewton {
             executor: &mut self.executor,
             weights: &self.mode,
             inputs,
-            curvature: &FisherInformation {
-                likelihood: &*self.likelihood,
-                scales: &self.scales,
-            },
-            scale: 1.0,
+            curvature: &curvature(&self.data),
+            scale: self.scale,
         };
         let dense = operator.dense(&(0..size).collect::<Vec<_>>());
         let mut values = Spectrum::<R>::of_dense(&dense, size, 0.0)?.values;
@@ -180,7 +159,7 @@ impl<R: Real> TrainedNetwork<R> {
         Ok(values)
     }
 
-    /// Outputs for `inputs` (m × d₀) of the network at each draw, or of that linearised at the mode: `take` is given m × C numbers,
+    /// Outputs for `inputs` (m × d₀, row-major) of the network at each draw, or of that linearised at the mode: `take` is given m × C numbers,
     /// row after row.
     ///
     /// # Errors
@@ -189,9 +168,10 @@ impl<R: Real> TrainedNetwork<R> {
         &mut self,
         draws: &[Vec<R>],
         is_linearised: bool,
-        inputs: Matrix<'_, R>,
+        inputs: &[R],
         mut take: impl FnMut(&[R]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let inputs = rows(inputs, self.executor.inputs_count());
         let (rows, outputs) = (inputs.nrows(), self.outputs());
         let mut f = vec![R::ZERO; rows * outputs];
         let mut at_mode = f.clone();
@@ -223,11 +203,12 @@ impl<R: Real> TrainedNetwork<R> {
         &mut self,
         draws: &[Vec<R>],
         is_linearised: bool,
-        inputs: Matrix<'_, R>,
+        inputs: &[R],
         look: impl Fn() -> Result<(), Failure>,
     ) -> Result<Vec<f64>, Failure> {
         let classes = self.outputs();
-        let mut mean = vec![0.0; inputs.nrows() * classes];
+        let rows = inputs.len() / self.executor.inputs_count();
+        let mut mean = vec![0.0; rows * classes];
         self.predict(draws, is_linearised, inputs, |f| {
             for (mean, f) in mean.chunks_exact_mut(classes).zip(f.chunks_exact(classes)) {
                 let logits = f.iter().map(|f| f.to_f64());
@@ -240,5 +221,18 @@ impl<R: Real> TrainedNetwork<R> {
             look()
         })?;
         Ok(mean)
+    }
+}
+
+/// Row-major values as n × `columns`.
+fn rows<R: Real>(values: &[R], columns: usize) -> Matrix<'_, R> {
+    matrix(values, columns, values.len() / columns).transpose()
+}
+
+/// Of the outputs, at each row.
+fn curvature<R>(data: &MinibatchData<R>) -> FisherInformation<'_> {
+    FisherInformation {
+        likelihood: &*data.likelihood,
+        scales: &data.scales,
     }
 }

@@ -2,32 +2,56 @@
 //! and diffusions do not; it underfits less the more of its directions have curvature.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use reprior::laplace::diffusion::{DiffusionKind, Integrator};
-use reprior::laplace::{HessianStructure, Lanczos};
-use reprior_experiments::Failure;
-use reprior_experiments::toys::{Draws, Toy};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
+use reprior::laplace::{HessianStructure, Lanczos, Subset};
+use reprior_experiments::toys::{self, TrainedNetwork};
+
+type Toy = TrainedNetwork<f64>;
+/// Weights, draw by draw.
+type Draws = Vec<Vec<f64>>;
 
 const FULL: HessianStructure = HessianStructure::Full(1 << 30);
 
 const SEED: u64 = 3;
 
+fn laplace(toy: &mut Toy, structure: HessianStructure, draws: u64) -> Draws {
+    let draws = toy.laplace_draws(structure, Subset::All, SEED, draws);
+    draws.unwrap()
+}
+
 fn diffusions(toy: &mut Toy, kind: DiffusionKind, steps: u64, draws: u64) -> Draws {
-    let advance = |_| Ok::<(), Failure>(());
-    let key = [SEED, draws];
-    toy.diffusions(kind, steps, Integrator::Euler, key, advance)
-        .unwrap()
+    let settings = Diffusion {
+        kind,
+        steps,
+        precision: toy.precision,
+        integrator: Integrator::Euler,
+        decomposition: Decomposition::Exact(1e-7),
+    };
+    let paths = toy.diffusions(settings, SEED, draws, |_| Ok(())).unwrap();
+    paths.iter().map(|path| path.position().to_vec()).collect()
+}
+
+/// Outputs of the network, or of that linearised at the mode, at each draw.
+fn outputs(toy: &mut Toy, draws: &Draws, is_linearised: bool, inputs: &[f64]) -> Draws {
+    let mut all = Vec::new();
+    let take = |f: &[f64]| {
+        all.push(f.to_vec());
+        Ok(())
+    };
+    toy.predict(draws, is_linearised, inputs, take).unwrap();
+    all
 }
 
 /// Mean squared error of single draws on the training points, and the spread of draws far from them.
 fn sine(toy: &mut Toy, draws: &Draws, is_linearised: bool) -> [f64; 2] {
-    let mut x = toy.inputs.clone();
+    let mut x = toy.data.inputs.to_vec();
     let rows = x.len();
     x.extend((0..20).map(|i| -1.0 + 0.04 * f64::from(i)));
-    let all = toy.outputs(draws, is_linearised, &x).unwrap();
+    let all = outputs(toy, draws, is_linearised, &x);
     let error: f64 = all
         .iter()
         .map(|f| {
-            let pairs = f[..rows].iter().zip(&toy.targets);
+            let pairs = f[..rows].iter().zip(&*toy.data.targets);
             pairs.map(|(f, y)| (f - y).powi(2)).sum::<f64>() / rows as f64
         })
         .sum();
@@ -43,12 +67,12 @@ fn sine(toy: &mut Toy, draws: &Draws, is_linearised: bool) -> [f64; 2] {
 
 #[test]
 fn the_sine() {
-    let mut toy = Toy::sine(0, 10_000).unwrap();
-    let mode = toy.mode();
+    let mut toy = toys::sine(0, 10_000).unwrap();
+    let mode = toy.at_mode();
     let map = sine(&mut toy, &mode, false)[0];
-    let laplace = toy.laplace(FULL, SEED, 30).unwrap();
-    let sampled = sine(&mut toy, &laplace, false);
-    let linearised = sine(&mut toy, &laplace, true);
+    let draws = laplace(&mut toy, FULL, 30);
+    let sampled = sine(&mut toy, &draws, false);
+    let linearised = sine(&mut toy, &draws, true);
     let ends = diffusions(&mut toy, DiffusionKind::NonKernel, 50, 10);
     let non_kernel = sine(&mut toy, &ends, false);
     let ends = diffusions(&mut toy, DiffusionKind::Kernel, 50, 10);
@@ -72,9 +96,9 @@ fn the_sine() {
 
 /// Accuracy on the training points and mean −log of the mean probability.
 fn mixture(toy: &mut Toy, draws: &Draws, is_linearised: bool) -> [f64; 2] {
-    let inputs = toy.inputs.clone();
-    let all = toy.outputs(draws, is_linearised, &inputs).unwrap();
-    let rows = toy.inputs.len() / 2;
+    let inputs = toy.data.inputs.to_vec();
+    let all = outputs(toy, draws, is_linearised, &inputs);
+    let rows = inputs.len() / 2;
     let (mut right, mut nll) = (0.0, 0.0);
     for row in 0..rows {
         let of = |f: &Vec<f64>| 1.0 / (1.0 + (f[2 * row] - f[2 * row + 1]).exp());
@@ -88,12 +112,12 @@ fn mixture(toy: &mut Toy, draws: &Draws, is_linearised: bool) -> [f64; 2] {
 
 #[test]
 fn the_mixture() {
-    let mut toy = Toy::mixture(0, 100, 2000).unwrap();
-    let mode = toy.mode();
+    let mut toy = toys::mixture(0, 100, 2000).unwrap();
+    let mode = toy.at_mode();
     let map = mixture(&mut toy, &mode, false);
-    let laplace = toy.laplace(FULL, SEED, 100).unwrap();
-    let sampled = mixture(&mut toy, &laplace, false);
-    let linearised = mixture(&mut toy, &laplace, true);
+    let draws = laplace(&mut toy, FULL, 100);
+    let sampled = mixture(&mut toy, &draws, false);
+    let linearised = mixture(&mut toy, &draws, true);
     let ends = diffusions(&mut toy, DiffusionKind::NonKernel, 20, 20);
     let diffusion = mixture(&mut toy, &ends, false);
     let found = format!("{map:?} {sampled:?} {linearised:?} {diffusion:?}");
@@ -108,7 +132,7 @@ fn the_mixture() {
 /// Figure 4: the fewer directions are left to the prior alone, the less draws underfit.
 #[test]
 fn sampled_draws_underfit_less_with_more_curvature() {
-    let mut toy = Toy::sine(1, 3000).unwrap();
+    let mut toy = toys::sine(1, 3000).unwrap();
     let errors = [1, 4, 50].map(|rank| {
         let lanczos = Lanczos {
             block: 4,
@@ -116,8 +140,8 @@ fn sampled_draws_underfit_less_with_more_curvature() {
             ..Lanczos::of_rank(rank)
         };
         let structure = HessianStructure::LowRank(lanczos);
-        let laplace = toy.laplace(structure, SEED, 200).unwrap();
-        sine(&mut toy, &laplace, false)[0]
+        let draws = laplace(&mut toy, structure, 200);
+        sine(&mut toy, &draws, false)[0]
     });
     // what four pairs leave over is hardly curved
     assert!(

@@ -48,7 +48,7 @@ impl Experiment for Slices {
         let width = cell.count("width");
         let model = images.model::<f64>(&[width], &[], InputReduction::Auto)?;
         let (phi, theta) = stationary(&model, bench)?;
-        let mut rows = Vec::new();
+        let (mut rows, mut slices) = (Vec::new(), Vec::new());
         for name in COORDINATES {
             let mut target = Posterior::new(Arc::clone(&model), coordinates(name))?;
             let centre = if name == "standard" { &theta } else { &phi };
@@ -58,55 +58,40 @@ impl Experiment for Slices {
                 let mut direction = vec![0.0; centre.len()];
                 Stream::new(5, line, Purpose::Projection, 0).fill_normal(&mut direction);
                 let scale = norm_squared(&direction).sqrt().recip();
-                let mut ratios = Vec::new();
+                let (mut ratios, mut densities) = (Vec::new(), Vec::new());
                 for point in 0..POINTS {
                     let t = -3.0 + 6.0 * point as f64 / (POINTS - 1) as f64;
                     let pairs = centre.iter().zip(&direction);
                     let z: Vec<f64> = pairs.map(|(z, v)| z + t * scale * v).collect();
                     let ratio = target.log_ratio(&z)?;
                     ratios.push(ratio);
-                    if line < 3 {
-                        rows.push(
-                            Row::of("slices")
-                                .with("coordinates", name)
-                                .with("width", width)
-                                .with("line", line)
-                                .with("t", t)
-                                .with("log density", ratio - 0.5 * norm_squared(&z)),
-                        );
-                    }
+                    densities.push((t, ratio - 0.5 * norm_squared(&z)));
                     bench.advance(line as f64 / lines as f64)?;
+                }
+                // centred at the middle of each line, so that lines can be laid over one another
+                let (_, middle) = densities[POINTS / 2];
+                for (t, density) in densities.into_iter().filter(|_| line < 3) {
+                    slices.push(
+                        Row::of("slices")
+                            .with("coordinates", name)
+                            .with("width", width)
+                            .with("line", line)
+                            .with("t", t)
+                            .with("log density", density)
+                            .with("centred", density - middle),
+                    );
                 }
                 spreads.push(mean_and_sd(&ratios).1);
             }
-            rows.insert(
-                0,
+            rows.push(
                 Row::new()
                     .with("width", width)
                     .with("coordinates", name)
                     .with("departure from the prior", mean(&spreads)),
             );
         }
-        // centred at the middle of each line, so that lines can be laid over one another
-        let middles: Vec<(String, f64, f64)> = rows
-            .iter()
-            .filter(|row| row.table == "slices" && row.number("t").abs() < 1e-9)
-            .map(|row| {
-                (
-                    row.text("coordinates").to_owned(),
-                    row.number("line"),
-                    row.number("log density"),
-                )
-            })
-            .collect();
-        for row in rows.iter_mut().filter(|row| row.table == "slices") {
-            let (name, line) = (row.text("coordinates").to_owned(), row.number("line"));
-            let middle = middles
-                .iter()
-                .find(|middle| middle.0 == name && middle.1 == line);
-            let centred = row.number("log density") - middle.map_or(0.0, |middle| middle.2);
-            row.values.push(("centred".to_owned(), centred.into()));
-        }
+        rows.reverse();
+        rows.extend(slices);
         Ok(rows)
     }
 

@@ -1,4 +1,4 @@
-//! Figures 2 to 6: effective draws against width, R-hat against steps, traces of the first two principal components.
+//! Figure 2: effective draws against width; and what Figures 2 to 6 have in common: their cells and chains.
 
 use reprior::chain::Schedule;
 use reprior::model::InputReduction;
@@ -6,15 +6,15 @@ use reprior::posterior::Coordinates;
 
 use super::{METHODS, images, settings};
 use crate::chains::ChainPlan;
-use crate::findings::{ends, listed, results, rises};
-use crate::sampled::{Sampled, principal_components};
+use crate::findings::{listed, results, rises};
+use crate::sampled::Sampled;
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Transitions between draws, as published.
-const THIN: u64 = 25;
+pub(super) const THIN: u64 = 25;
 
 /// A cell of every method, width and β.
-fn cells(widths: &[usize], betas: &[f64], length: [u64; 2]) -> Vec<Cell> {
+pub(super) fn cells(widths: &[usize], betas: &[f64], length: [u64; 2]) -> Vec<Cell> {
     let cells = Cell::new().each("width", widths).into_iter();
     cells
         .flat_map(|cell| cell.each("beta", betas))
@@ -24,7 +24,12 @@ fn cells(widths: &[usize], betas: &[f64], length: [u64; 2]) -> Vec<Cell> {
 }
 
 /// Runs a cell's chains: from a draw of the prior, or after `arrival` transitions of hmc-infinite.
-fn chains(cell: &Cell, bench: &Bench<'_>, chains: usize, arrival: u64) -> Result<Sampled, Failure> {
+pub(super) fn chains(
+    cell: &Cell,
+    bench: &Bench<'_>,
+    chains: usize,
+    arrival: u64,
+) -> Result<Sampled, Failure> {
     let images = images(bench)?;
     let (hidden, test) = ([cell.count("width")], images.midpoints(20));
     let model = images.model::<f32>(&hidden, &test, InputReduction::Off)?;
@@ -41,7 +46,7 @@ fn chains(cell: &Cell, bench: &Bench<'_>, chains: usize, arrival: u64) -> Result
 }
 
 /// A cell's choices that rows begin with.
-const CHOICES: &[&str] = &["method", "beta", "width"];
+pub(super) const CHOICES: &[&str] = &["method", "beta", "width"];
 
 /// Figure 2.
 pub(super) struct EffectiveSamples;
@@ -168,181 +173,5 @@ impl Experiment for EffectiveSamples {
                 "Effective draws of predictions",
             ),
         ]
-    }
-}
-
-/// Figure 3.
-pub(super) struct ShrinkFactors;
-
-impl Experiment for ShrinkFactors {
-    fn about(&self) -> About {
-        About {
-            name: "pezzetti2024-fig3",
-            paper: Paper::Pezzetti,
-            figure: "Figure 3",
-            what: "R-hat of predictions (potential scale reduction of 3 chains from the prior, no warm-up) against steps at β = 0.1",
-            data: Some("cifar10"),
-            cost: ["15 s", "25 min", "5 h"],
-        }
-    }
-
-    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        match size {
-            Size::Quick => cells(&[32, 256], &[0.1], [0, 2500]),
-            Size::Default => cells(&[128, 512], &[0.1], [0, 8000]),
-            Size::Full => cells(&[512, 1024, 2096, 4192], &[0.1], [0, 20_000]),
-        }
-    }
-
-    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let sampled = chains(cell, bench, 3, 0)?;
-        let length = sampled.length();
-        let parts = 8;
-        let row = |part: usize| {
-            let end = length * part / parts;
-            // the second half of what was drawn: the first holds the way from the prior
-            let rhat = sampled.over(&sampled.predictions, end / 2..end, |draws| {
-                draws.potential_scale_reduction()
-            });
-            cell.choices(CHOICES)
-                .with("steps", end as u64 * THIN)
-                .with("R-hat", rhat.mean)
-                .with("largest", rhat.max)
-        };
-        Ok((1..=parts).map(row).collect())
-    }
-
-    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
-        let table = results(tables);
-        let last = |method: &str, width: &crate::Value| {
-            table.last(
-                "R-hat",
-                &[("method", method.into()), ("width", width.clone())],
-            )
-        };
-        let widths = table.distinct("width");
-        let (Some(narrow), Some(wide)) = (widths.first(), widths.last()) else {
-            return Vec::new();
-        };
-        let [pcn, pcnl, langevin] =
-            METHODS.map(|method| [last(method, narrow), last(method, wide)]);
-        vec![
-            Finding::new(
-                "pCN's chains agree better the wider the network",
-                pcn[1] < pcn[0],
-                format!("last R-hat at widths {narrow} and {wide}: {}", listed(&pcn)),
-            ),
-            Finding::new(
-                "chains of pCN and pCNL agree at the largest width (R-hat below 1.2)",
-                pcn[1] < 1.2 && pcnl[1] < 1.2,
-                format!(
-                    "pcn {:.3}, pcnl {:.3}, langevin {:.3}",
-                    pcn[1], pcnl[1], langevin[1]
-                ),
-            ),
-        ]
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        vec![
-            Figure::lines(
-                "rhat",
-                "R-hat against steps",
-                "1 means that chains cannot be told apart; below 1.2 was the paper's bar.",
-                ("steps", "steps of each chain"),
-                ("R-hat", "R-hat, mean over predictions"),
-                &["method"],
-            )
-            .panels("width"),
-        ]
-    }
-}
-
-/// Figures 4 to 6.
-pub(super) struct Traces;
-
-impl Experiment for Traces {
-    fn about(&self) -> About {
-        About {
-            name: "pezzetti2024-fig4",
-            paper: Paper::Pezzetti,
-            figure: "Figures 4-6",
-            what: "traces of the first two principal components of the weights' projections, three chains of each method at β = 0.1 (quick: 0.2)",
-            data: Some("cifar10"),
-            cost: ["10 s", "15 min", "5 h"],
-        }
-    }
-
-    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        match size {
-            Size::Quick => cells(&[64, 256], &[0.2], [0, 4000]),
-            Size::Default => cells(&[128, 512], &[0.1], [0, 5000]),
-            Size::Full => cells(&[512, 4096], &[0.1], [0, 20_000]),
-        }
-    }
-
-    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let sampled = chains(cell, bench, 3, 0)?;
-        let (length, mut rows) = (sampled.length(), Vec::new());
-        let components = principal_components(&sampled.weights, 2);
-        // how far chains are apart, and how much each moves, in the second half
-        let [first, second] = [0, 1].map(|index| {
-            sampled
-                .over(&components[index..=index], length / 2..length, |draws| {
-                    draws.potential_scale_reduction()
-                })
-                .mean
-        });
-        rows.push(
-            cell.choices(CHOICES)
-                .with("acceptance", sampled.acceptance)
-                .with("R-hat of 1st", first)
-                .with("R-hat of 2nd", second),
-        );
-        for chain in 0..sampled.chains {
-            for draw in 0..length {
-                let index = chain * length + draw;
-                rows.push(
-                    cell.choices(CHOICES)
-                        .in_table("traces")
-                        .with(
-                            "panel",
-                            format!("{} {}", cell.text("method"), cell.count("width")),
-                        )
-                        .with("chain", chain)
-                        .with("step", (draw as u64 + 1) * THIN)
-                        .with("1st component", components[0][index])
-                        .with("2nd component", components[1][index]),
-                );
-            }
-        }
-        Ok(rows)
-    }
-
-    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
-        let table = results(tables);
-        let rhat = |method: &str| table.numbers("R-hat of 1st", &[("method", method.into())]);
-        let [pcn, pcnl, langevin] = METHODS.map(rhat);
-        vec![Finding::new(
-            "chains of pCN share one range the sooner the wider the network",
-            ends(&pcn, |first, last| last < 1.5 && last < first),
-            format!(
-                "R-hat of the first component by width: pcn {}; pcnl {}; langevin {}",
-                listed(&pcn),
-                listed(&pcnl),
-                listed(&langevin)
-            ),
-        )]
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        vec![Figure::lines(
-                "trace",
-                "First principal component",
-                "Chains that mix cross one another again and again; lines that keep apart have not found the posterior.",
-                ("step", "step"),
-                ("1st component", "first principal component"),
-                &["chain"],
-            ).of("traces").panels("panel")]
     }
 }

@@ -9,6 +9,8 @@ mod acceptance;
 mod marginal;
 mod mixing;
 mod published;
+mod shrink_factors;
+mod traces;
 
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -17,8 +19,8 @@ use crate::{Bench, Experiment, Failure, Images};
 pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &acceptance::Acceptance,
     &mixing::EffectiveSamples,
-    &mixing::ShrinkFactors,
-    &mixing::Traces,
+    &shrink_factors::ShrinkFactors,
+    &traces::Traces,
     &marginal::Marginal,
 ];
 

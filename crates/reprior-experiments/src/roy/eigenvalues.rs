@@ -28,7 +28,7 @@ impl Experiment for Eigenvalues {
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let mut small = Small::new(cell, bench)?;
-        let values = small.eigenvalues()?;
+        let values = small.network.eigenvalues()?;
         let total: f64 = values.iter().sum();
         let count = values.len();
         let largest = values[0];

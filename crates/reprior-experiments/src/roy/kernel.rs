@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
-use reprior::compute::{Purpose, Stream, matrix};
+use reprior::compute::{Purpose, Stream};
 use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::model::likelihood::Gaussian;
 use reprior::network::{Activation, Composition};
+use reprior::stochastic::data::MinibatchData;
 
 use crate::findings::results;
-use crate::trained::{CurvatureRows, TrainedNetwork};
+use crate::trained::TrainedNetwork;
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
 };
@@ -62,15 +63,19 @@ impl Experiment for Kernel {
         };
         let network = Composition::fully_connected(2, &[WIDTH], 1, Activation::Tanh);
         let weights = normals(network.parameters(), 1);
-        let likelihood = Arc::new(Gaussian);
-        let mut network = TrainedNetwork::new(&network, weights, likelihood, vec![0.4], PRECISION)?;
-        let [train, new] = [2, 3].map(|index| normals(2 * ROWS, index));
-        let [train, new] = [&train, &new].map(|x| matrix(x, ROWS, 2));
-        let rows = CurvatureRows {
-            inputs: train,
-            targets: &[],
-            scale: 1.0,
+        // two normals of each row, all first ones before all second ones
+        let [train, new] = [2, 3].map(|index| {
+            let values = normals(2 * ROWS, index);
+            let row = |at: usize| [values[at], values[ROWS + at]];
+            (0..ROWS).flat_map(row).collect::<Vec<f64>>()
+        });
+        let data = MinibatchData {
+            inputs: Arc::new(train.clone()),
+            targets: Arc::default(),
+            likelihood: Arc::new(Gaussian),
+            scales: vec![0.4],
         };
+        let mut network = TrainedNetwork::new(&network, weights, data, PRECISION)?;
         let settings = Diffusion {
             kind: DiffusionKind::Kernel,
             steps: cell.long("steps"),
@@ -83,11 +88,11 @@ impl Experiment for Kernel {
         };
         let (paths, seed) = (cell.long("paths"), cell.long("seed"));
         let advance = |done| bench.advance(done);
-        let paths = network.diffusions(rows, settings, seed, paths, advance)?;
-        let mut draws = vec![network.mode.clone()];
+        let paths = network.diffusions(settings, seed, paths, advance)?;
+        let mut draws = network.at_mode();
         draws.extend(paths.iter().map(|path| path.position().to_vec()));
         let mut found = Vec::new();
-        for (name, x) in [("training inputs", train), ("others", new)] {
+        for (name, x) in [("training inputs", &train), ("others", &new)] {
             let mut all: Vec<Vec<f64>> = Vec::new();
             network.predict(&draws, false, x, |f| {
                 all.push(f.to_vec());

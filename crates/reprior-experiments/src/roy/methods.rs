@@ -3,17 +3,13 @@
 //! `sampled` and `linearised` are the low-rank Laplace approximation that their code draws from; `kron, …` and `diag, linearised` are
 //! not in their table. Probabilities are averaged, not logits.
 
-use std::sync::Arc;
-
-use reprior::compute::{Matrix, Purpose, Stream, matrix};
+use reprior::compute::{Purpose, Stream};
 use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::laplace::{HessianStructure, Lanczos, Subset};
-use reprior::model::likelihood::Categorical;
 
 use super::lenet::LeNet;
-use crate::data::one_hot;
 use crate::pictures::Pictures;
-use crate::trained::{CurvatureRows, TrainedNetwork};
+use crate::trained::TrainedNetwork;
 use crate::{Bench, Cell, Failure};
 
 /// Every method.
@@ -39,30 +35,28 @@ pub struct Fitted {
     pub least_rank: Option<usize>,
 }
 
-fn inputs(pictures: &Pictures) -> Matrix<'_, f32> {
-    matrix(&pictures.pixels, pictures.columns(), pictures.rows).transpose()
-}
-
 impl Fitted {
     /// The approximation that a cell names.
     ///
     /// # Errors
     /// A curvature that is not finite, too large or not available; being stopped.
     pub fn new(lenet: &LeNet, cell: &Cell, bench: &Bench<'_>) -> Result<Self, Failure> {
-        let classes = lenet.network.outputs;
-        let network = TrainedNetwork::new(
-            &lenet.network,
-            lenet.mode.clone(),
-            Arc::new(Categorical),
-            vec![1.0; classes],
-            cell.number("alpha"),
-        )?;
+        let train = &lenet.train;
+        let rows = match cell.text("method") {
+            "sampled" | "linearised" | "diffusion" => "curvature rows",
+            _ => "fitted rows",
+        };
+        let part = train.first(cell.count(rows));
+        let data = part.minibatches(lenet.network.outputs);
+        let mode = lenet.mode.clone();
+        let network = TrainedNetwork::new(&lenet.network, mode, data, cell.number("alpha"))?;
         let mut own = Self {
-            network: network.with_threads(lenet.train.threads(bench)),
-            draws: vec![lenet.mode.clone()],
+            draws: network.at_mode(),
+            network: network.with_threads(train.threads(bench)),
             is_linearised: cell.text("method").ends_with("linearised"),
             least_rank: None,
         };
+        own.network.scale = train.rows as f64 / part.rows as f64;
         let lanczos = Lanczos::of_rank(cell.count("rank"));
         let (structure, subset) = match cell.text("method") {
             "map" => return Ok(own),
@@ -83,37 +77,23 @@ impl Fitted {
             }
             other => return Err(Failure::Request(format!("unknown method `{other}`"))),
         };
-        let rows = match structure {
-            HessianStructure::LowRank(_) => "curvature rows",
-            _ => "fitted rows",
-        };
-        let part = lenet.train.first(cell.count(rows));
-        let rows = CurvatureRows {
-            inputs: inputs(&part),
-            targets: &one_hot(&part.labels, classes),
-            scale: lenet.train.rows as f64 / part.rows as f64,
-        };
         let seed = cell.long("seed");
         if cell.text("method") == "diffusion" {
             let settings = Diffusion {
                 kind: DiffusionKind::NonKernel,
                 steps: cell.long("steps"),
-                precision: cell.number("alpha"),
+                precision: own.network.precision,
                 integrator: Integrator::Euler,
                 decomposition: Decomposition::Lanczos(lanczos),
             };
             let paths = cell.long("paths");
             let advance = |done| bench.advance(0.9 * done);
-            let paths = own
-                .network
-                .diffusions(rows, settings, seed, paths, advance)?;
+            let paths = own.network.diffusions(settings, seed, paths, advance)?;
             own.least_rank = paths.iter().map(|path| path.least_rank).min();
             own.draws = paths.iter().map(|path| path.position().to_vec()).collect();
         } else {
             let draws = cell.long("draws");
-            own.draws = own
-                .network
-                .laplace_draws(rows, structure, subset, seed, draws)?;
+            own.draws = own.network.laplace_draws(structure, subset, seed, draws)?;
         }
         Ok(own)
     }
@@ -123,7 +103,7 @@ impl Fitted {
     /// # Errors
     /// Being stopped.
     pub fn predict(&mut self, pictures: &Pictures, bench: &Bench<'_>) -> Result<Vec<f64>, Failure> {
-        let (draws, x) = (&self.draws, inputs(pictures));
+        let (draws, x) = (&self.draws, &pictures.pixels);
         self.network
             .mean_probabilities(draws, self.is_linearised, x, || bench.advance(0.9))
     }

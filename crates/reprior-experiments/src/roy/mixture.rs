@@ -6,7 +6,7 @@
 
 use super::toy::{cells, of, outputs};
 use crate::findings::{mean, mean_and_sd, named, results};
-use crate::toys::Toy;
+use crate::toys;
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Figure 7.
@@ -41,19 +41,16 @@ impl Experiment for Mixture {
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let [per_class, updates] = ["per class", "updates"].map(|name| cell.count(name));
-        let mut toy = Toy::mixture(cell.long("seed"), per_class, updates)?;
+        let mut toy = toys::mixture(cell.long("seed"), per_class, updates)?;
         bench.advance(0.0)?;
-        let (own, side) = (toy.inputs.len() / 2, cell.count("grid"));
+        let (own, side) = (toy.data.inputs.len() / 2, cell.count("grid"));
         let place = |at: usize| -HALF + 2.0 * HALF * at as f64 / (side - 1) as f64;
-        let mut places: Vec<[f64; 2]> = (0..own)
-            .map(|row| [toy.inputs[row], toy.inputs[own + row]])
-            .collect();
+        let (data, _) = toy.data.inputs.as_chunks::<2>();
+        let mut places = data.to_vec();
         places.extend((0..side * side).map(|at| [place(at % side), place(at / side)]));
         // through the middle of both classes
         places.extend((0..side).map(|at| [place(at), -place(at)]));
-        let mut points: Vec<f64> = places.iter().map(|place| place[0]).collect();
-        points.extend(places.iter().map(|place| place[1]));
-        let all = outputs(&mut toy, cell, &points, bench)?;
+        let all = outputs(&mut toy, cell, places.as_flattened(), bench)?;
         let second = |f: &Vec<f64>, at: usize| 1.0 / (1.0 + (f[2 * at] - f[2 * at + 1]).exp());
         let at = |point: usize| {
             let values: Vec<f64> = all[1..].iter().map(|f| second(f, point)).collect();

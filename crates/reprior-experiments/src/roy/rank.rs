@@ -31,13 +31,13 @@ impl Experiment for Rank {
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let mut small = Small::new(cell, bench)?;
-        let values = small.eigenvalues()?;
+        let values = small.network.eigenvalues()?;
         let largest = values.first().copied().unwrap_or(0.0);
         let above = |least: f64| values.iter().filter(|&&v| v > least).count();
         let (rank, not_zero) = (above(cell.number("alpha")), above(THRESHOLD * largest));
         let laplace = small.laplace(cell)?;
         let ends = small.diffusion(cell, bench)?;
-        let mode = small.mode();
+        let mode = small.network.at_mode();
         let methods = [
             ("map", small.scores(&mode, false)?),
             ("sampled", small.scores(&laplace, false)?),

@@ -4,9 +4,11 @@
 //! y = sin(5x + 1) + N(0, 0.01²), 50 points x ~ U(0, 1), 1-10-10-1 with tanh, α = 10. Their code leaves the noise's precision out of the
 //! curvature; here it is in.
 
+use std::sync::Arc;
+
 use super::toy::{cells, of, outputs};
 use crate::findings::{mean, mean_and_sd, named, results};
-use crate::toys::Toy;
+use crate::toys;
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Figure 2.
@@ -40,15 +42,16 @@ impl Experiment for Sine {
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let mut toy = Toy::sine(cell.long("seed"), cell.count("updates"))?;
+        let mut toy = toys::sine(cell.long("seed"), cell.count("updates"))?;
         bench.advance(0.0)?;
-        let rows = toy.inputs.len();
+        let targets = Arc::clone(&toy.data.targets);
+        let rows = targets.len();
         let grid = (0..GRID).map(|at| -1.0 + 3.0 * at as f64 / (GRID - 1) as f64);
-        let mut points = toy.inputs.clone();
+        let mut points = toy.data.inputs.to_vec();
         points.extend(grid);
         let all = outputs(&mut toy, cell, &points, bench)?;
         let error = |f: &Vec<f64>| {
-            let pairs = f.iter().zip(&toy.targets);
+            let pairs = f.iter().zip(&*targets);
             pairs.map(|(f, y)| (f - y).powi(2)).sum::<f64>() / rows as f64
         };
         let (mode, draws) = (&all[0], &all[1..]);

@@ -5,46 +5,26 @@
 
 use std::sync::Arc;
 
-use reprior::compute::matrix;
 use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::laplace::{HessianStructure, Subset};
-use reprior::model::likelihood::Categorical;
 use reprior::network::layer::{Convolution, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, LayerScale};
+use reprior::stochastic::data::MinibatchData;
 
-use crate::data::{labels, one_hot, shape};
+use crate::data::{labels, shape};
 use crate::pictures::{Pictures, Scores};
-use crate::trained::{CurvatureRows, TrainedNetwork};
+use crate::trained::TrainedNetwork;
 use crate::training::Training;
 use crate::{Bench, Cell, Failure, Row, Size};
 
 /// An eigenvalue is not zero if it is above this part of the largest: their network is in single precision.
 pub const THRESHOLD: f64 = 1e-6;
 
-/// A trained network and its curvature.
+/// A trained network with the classes of its images.
 pub struct Small {
-    network: TrainedNetwork<f64>,
-    data: Data,
-}
-
-struct Data {
+    /// Trained.
+    pub network: TrainedNetwork<f64>,
     labels: Vec<u32>,
-    /// Row-major.
-    pixels: Vec<f64>,
-    /// n × C, column-major.
-    targets: Vec<f64>,
-}
-
-impl Data {
-    fn rows(&self) -> CurvatureRows<'_, f64> {
-        let rows = self.labels.len();
-        let pixels = matrix(&self.pixels, self.pixels.len() / rows, rows);
-        CurvatureRows {
-            inputs: pixels.transpose(),
-            targets: &self.targets,
-            scale: 1.0,
-        }
-    }
 }
 
 fn network(input: Shape, classes: usize) -> Result<Composition, Failure> {
@@ -101,37 +81,29 @@ impl Small {
             precision: cell.number("alpha"),
         };
         let (data, threads) = (pictures.minibatches(classes), pictures.threads(bench));
-        let mode = training.mode(&network, data, threads, |done| bench.advance(0.8 * done))?;
-        let mode = mode.iter().map(|&w| f64::from(w)).collect();
-        let (likelihood, scales) = (Arc::new(Categorical), vec![1.0; classes]);
-        let precision = training.precision;
+        let advance = |done| bench.advance(0.8 * done);
+        let mode = training.mode(&network, data.clone(), threads, advance)?;
+        let [mode, pixels] = [&mode, &*pictures.pixels]
+            .map(|values| values.iter().map(|&value| f64::from(value)).collect());
+        let data = MinibatchData {
+            inputs: Arc::new(pixels),
+            targets: data.targets,
+            likelihood: data.likelihood,
+            scales: data.scales,
+        };
         Ok(Self {
-            network: TrainedNetwork::new(&network, mode, likelihood, scales, precision)?,
-            data: Data {
-                pixels: pictures.pixels.iter().map(|&x| f64::from(x)).collect(),
-                targets: one_hot(&pictures.labels, classes),
-                labels: pictures.labels,
-            },
+            network: TrainedNetwork::new(&network, mode, data, training.precision)?,
+            labels: pictures.labels,
         })
-    }
-
-    /// The mode as a draw of its own.
-    pub fn mode(&self) -> Vec<Vec<f64>> {
-        vec![self.network.mode.clone()]
-    }
-
-    /// All eigenvalues of the curvature, the largest first.
-    pub fn eigenvalues(&mut self) -> Result<Vec<f64>, Failure> {
-        self.network.eigenvalues(self.data.rows().inputs)
     }
 
     /// Accuracy and NLL of the mean of the draws' probabilities on the training images; of the network linearised at the mode.
     pub fn scores(&mut self, draws: &[Vec<f64>], is_linearised: bool) -> Result<Scores, Failure> {
-        let x = self.data.rows().inputs;
+        let x = Arc::clone(&self.network.data.inputs);
         let mean = self
             .network
-            .mean_probabilities(draws, is_linearised, x, || Ok(()))?;
-        Scores::new(&mean, &self.data.labels, self.network.outputs())
+            .mean_probabilities(draws, is_linearised, &x, || Ok(()))?;
+        Scores::new(&mean, &self.labels, self.network.outputs())
     }
 
     /// Draws of the Laplace approximation with all of the curvature.
@@ -139,7 +111,7 @@ impl Small {
         let structure = HessianStructure::Full(1 << 32);
         let (seed, draws) = (cell.long("seed"), cell.long("draws"));
         self.network
-            .laplace_draws(self.data.rows(), structure, Subset::All, seed, draws)
+            .laplace_draws(structure, Subset::All, seed, draws)
     }
 
     /// Ends of non-kernel diffusions.
@@ -153,9 +125,7 @@ impl Small {
         };
         let (seed, paths) = (cell.long("seed"), cell.long("paths"));
         let advance = |done| bench.advance(done);
-        let paths = self
-            .network
-            .diffusions(self.data.rows(), settings, seed, paths, advance)?;
+        let paths = self.network.diffusions(settings, seed, paths, advance)?;
         Ok(paths.iter().map(|path| path.position().to_vec()).collect())
     }
 }

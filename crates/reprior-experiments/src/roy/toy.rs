@@ -2,9 +2,9 @@
 //!
 //! One step of a diffusion from the mode is the Laplace approximation, so that its kernel and non-kernel steps are the parts of a draw.
 
-use reprior::laplace::diffusion::{DiffusionKind, Integrator};
+use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 
-use crate::toys::Toy;
+use crate::trained::TrainedNetwork;
 use crate::{Bench, Cell, Failure, Row};
 
 /// Method and part of every panel.
@@ -34,33 +34,42 @@ pub fn cells(base: &Row, steps: usize) -> Vec<Cell> {
     PANELS.map(cell).into()
 }
 
-/// Outputs of the mode and of the draws that a cell names, for `points` (m × d₀, column-major): each m × C, row-major.
+/// Outputs of the mode and of the draws that a cell names, for `points` (m × d₀, row-major): each m × C, row-major.
 ///
 /// # Errors
 /// A curvature that is not finite; being stopped.
 pub fn outputs(
-    toy: &mut Toy,
+    toy: &mut TrainedNetwork<f64>,
     cell: &Cell,
     points: &[f64],
     bench: &Bench<'_>,
 ) -> Result<Vec<Vec<f64>>, Failure> {
     let (method, part) = (cell.text("method"), cell.text("part"));
-    let kind = match part {
-        "kernel" | "kernel, Heun" => DiffusionKind::Kernel,
-        "non-kernel" => DiffusionKind::NonKernel,
-        _ if method == "diffusion" => DiffusionKind::Alternating,
-        _ => DiffusionKind::Full,
+    let settings = Diffusion {
+        kind: match part {
+            "kernel" | "kernel, Heun" => DiffusionKind::Kernel,
+            "non-kernel" => DiffusionKind::NonKernel,
+            _ if method == "diffusion" => DiffusionKind::Alternating,
+            _ => DiffusionKind::Full,
+        },
+        steps: cell.long("steps"),
+        precision: toy.precision,
+        integrator: match part {
+            "kernel, Heun" => Integrator::Heun,
+            _ => Integrator::Euler,
+        },
+        decomposition: Decomposition::Exact(1e-7),
     };
-    let integrator = match part {
-        "kernel, Heun" => Integrator::Heun,
-        _ => Integrator::Euler,
-    };
-    let key = [cell.long("seed"), cell.long("draws")];
-    let draws = toy.diffusions(kind, cell.long("steps"), integrator, key, |done| {
-        bench.advance(done)
-    })?;
-    let mut all = toy.outputs(&toy.mode(), false, points)?;
-    all.extend(toy.outputs(&draws, method == "linearised", points)?);
+    let (seed, draws) = (cell.long("seed"), cell.long("draws"));
+    let paths = toy.diffusions(settings, seed, draws, |done| bench.advance(done))?;
+    let draws: Vec<_> = paths.iter().map(|path| path.position().to_vec()).collect();
+    let mut all = Vec::new();
+    for (draws, is_linearised) in [(toy.at_mode(), false), (draws, method == "linearised")] {
+        toy.predict(&draws, is_linearised, points, |f| {
+            all.push(f.to_vec());
+            Ok(())
+        })?;
+    }
     Ok(all)
 }
 

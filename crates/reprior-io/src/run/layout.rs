@@ -19,9 +19,9 @@
 //! and replaced atomically: whoever reads lengths there sees all arrays of all groups agree.
 
 use super::RunError;
-use super::schema::{Group, Labels, Schema};
-use super::values::DataType;
-use serde::{Deserialize, Serialize};
+use super::labels::Labels;
+use super::schema::{Group, Schema};
+use super::values::{DataType, StoredType, TextType};
 use serde_json::{Map, Value};
 
 /// The name of the store in a run folder.
@@ -61,19 +61,6 @@ pub(crate) struct Array {
     pub(crate) shape: Vec<u64>,
     pub(crate) chunk_shape: Vec<u64>,
     pub(crate) attributes: Map<String, Value>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum StoredType {
-    Number(DataType),
-    Text(TextType),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum TextType {
-    #[serde(rename = "string")]
-    String,
 }
 
 impl StoreLayout {

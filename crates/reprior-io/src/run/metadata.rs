@@ -5,9 +5,9 @@
 //! file changes the length of all arrays together.
 
 use super::RunError;
-use super::layout::{Array, GroupLayout, StoreLayout, StoredType};
+use super::layout::{Array, GroupLayout, StoreLayout};
 use super::schema::{Draws, Group, MAX_CHAINS, Schema, Variable};
-use super::values::DataType;
+use super::values::{DataType, StoredType};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -3,12 +3,13 @@
 //! A reader takes the store's description once, when it is opened; it sees the draws that all chains had written then.
 //! Open another one to see later draws.
 
-use super::layout::{Array, ROOT, StoreLayout, StoredType};
+use super::labels::Labels;
+use super::layout::{Array, ROOT, StoreLayout};
 use super::plan::ReadPlan;
-use super::schema::{Labels, Schema};
+use super::schema::Schema;
 use super::selection::Selection;
 use super::shared::read_root;
-use super::values::{DataType, Number, decode};
+use super::values::{DataType, Number};
 use super::{Files, RunError};
 use serde_json::{Map, Value};
 
@@ -172,33 +173,15 @@ impl DrawReader {
         let bytes = self.files.read_present(&name)?;
         let damaged = |reason: String| RunError::damaged(&self.files.place(&name), reason);
         let length = self.shape(index, array).first().copied().unwrap_or(0);
-        let mut labels = match array.stored {
-            StoredType::Text(_) => Labels::Text(
-                decode_text(&bytes)
-                    .ok_or_else(|| damaged("is not a whole list of labels".into()))?,
-            ),
-            StoredType::Number(DataType::F64) => {
-                let mut labels = Vec::new();
-                decode(&bytes, &mut labels, f64::from_le_bytes);
-                Labels::Reals(labels)
-            }
-            StoredType::Number(_) => {
-                let mut labels = Vec::new();
-                decode(&bytes, &mut labels, i64::from_le_bytes);
-                Labels::Integers(labels)
-            }
-        };
+        let mut labels = Labels::from_bytes(array.stored, &bytes)
+            .ok_or_else(|| damaged("is not a whole list of labels".into()))?;
         if (labels.len() as u64) < length {
             return Err(damaged(format!(
                 "has {} labels instead of {length}",
                 labels.len()
             )));
         }
-        match &mut labels {
-            Labels::Integers(labels) => labels.truncate(length as usize),
-            Labels::Reals(labels) => labels.truncate(length as usize),
-            Labels::Text(labels) => labels.truncate(length as usize),
-        }
+        labels.truncate(length as usize);
         Ok(labels)
     }
 
@@ -294,17 +277,4 @@ impl DrawReader {
             runs,
         })
     }
-}
-
-fn decode_text(bytes: &[u8]) -> Option<Vec<String>> {
-    let (count, mut rest) = bytes.split_first_chunk()?;
-    let count = u32::from_le_bytes(*count);
-    let mut labels = Vec::new();
-    for _ in 0..count {
-        let (length, tail) = rest.split_first_chunk()?;
-        let (label, tail) = tail.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        labels.push(String::from_utf8(label.to_vec()).ok()?);
-        rest = tail;
-    }
-    rest.is_empty().then_some(labels)
 }

@@ -6,6 +6,7 @@
 //! `observed_data`, ...
 
 use super::RunError;
+use super::labels::Labels;
 use super::values::DataType;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
@@ -79,33 +80,6 @@ impl Variable {
                 .collect(),
             attributes: Map::new(),
         }
-    }
-}
-
-/// Labels along a dimension.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Labels {
-    /// Integers.
-    Integers(Vec<i64>),
-    /// Real numbers.
-    Reals(Vec<f64>),
-    /// Names.
-    Text(Vec<String>),
-}
-
-impl Labels {
-    /// Number of labels.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Integers(labels) => labels.len(),
-            Self::Reals(labels) => labels.len(),
-            Self::Text(labels) => labels.len(),
-        }
-    }
-
-    /// Whether there are no labels.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::cursor::Cursor;
 use super::folder::RunFolder;
-use super::layout::{DRAWS, ROOT, StoreLayout, StoredType};
+use super::labels::Labels;
+use super::layout::{Array, DRAWS, ROOT, StoreLayout};
 use super::metadata::to_bytes;
-use super::schema::{Group, Labels, Schema};
+use super::schema::{Group, Schema};
 use super::shared::{Shared, read_root};
-use super::values::Values;
+use super::values::{StoredType, Values};
 use super::writer::DrawWriter;
 use super::{Files, RunError, metadata};
 use std::sync::Arc;
@@ -44,8 +45,11 @@ impl DrawStore {
                 files.write(&array.document(&group.name), &to_bytes(document))?;
             }
             for array in &layout.coordinates {
-                let bytes = coordinate_bytes(schema, group, &array.name, array.shape.first());
-                files.write(&array.chunk(&group.name, 0, 0), &bytes)?;
+                let labels = match schema.coordinates.get(&array.name) {
+                    Some(labels) => labels.to_bytes(),
+                    None => numbers(group, array).to_bytes(),
+                };
+                files.write(&array.chunk(&group.name, 0, 0), &labels)?;
             }
             let document = metadata::group_document(&layout.attributes);
             files.write(&(folder + "/zarr.json"), &to_bytes(document))?;
@@ -151,30 +155,13 @@ impl DrawStore {
     }
 }
 
-fn coordinate_bytes(schema: &Schema, group: &Group, dim: &str, length: Option<&u64>) -> Vec<u8> {
+/// The numbers of chains, of draws, or of what has no labels.
+fn numbers(group: &Group, array: &Array) -> Labels {
     let spacing = match group.draws {
-        Some(draws) if dim == "draw" => draws.spacing as i64,
+        Some(draws) if array.name == "draw" => draws.spacing as i64,
         _ => 1,
     };
-    match schema.coordinates.get(dim) {
-        Some(Labels::Integers(labels)) => Values::I64(labels).to_bytes(),
-        Some(Labels::Reals(labels)) => Values::F64(labels).to_bytes(),
-        Some(Labels::Text(labels)) => text_bytes(labels),
-        None => {
-            // A chunk is never empty, even of an array without elements.
-            let length = length.map_or(1, |&length| length.max(1)) as i64;
-            let labels: Vec<i64> = (0..length).map(|i| i.wrapping_mul(spacing)).collect();
-            Values::I64(&labels).to_bytes()
-        }
-    }
-}
-
-/// Text as Zarr's codec `vlen-utf8` has it: the number of labels, then each one's length and bytes.
-fn text_bytes(labels: &[String]) -> Vec<u8> {
-    let mut bytes = (labels.len() as u32).to_le_bytes().to_vec();
-    for label in labels {
-        bytes.extend_from_slice(&(label.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(label.as_bytes());
-    }
-    bytes
+    // a chunk is never empty, even of an array without elements
+    let length = array.shape.first().map_or(1, |&length| length.max(1)) as i64;
+    Labels::Integers((0..length).map(|i| i.wrapping_mul(spacing)).collect())
 }

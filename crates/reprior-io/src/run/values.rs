@@ -64,6 +64,20 @@ fn fill_with<const SIZE: usize>(bytes: &mut [u8], value: [u8; SIZE]) {
     }
 }
 
+/// The type of what an array holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum StoredType {
+    Number(DataType),
+    Text(TextType),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum TextType {
+    #[serde(rename = "string")]
+    String,
+}
+
 /// Borrowed numbers of one variable: one draw of it, or a whole array without draws.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Values<'a> {

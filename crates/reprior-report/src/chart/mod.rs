@@ -4,9 +4,12 @@
 //! What cannot be drawn - NaN, infinities, numbers that are not positive on a logarithmic axis - is left out of the drawing
 //! and stays in the table. Series of more than [`MOST_POINTS`] points are thinned, and [`Chart::reading`] says so.
 
+mod areas;
 mod colours;
 mod drawing;
 mod layout;
+mod lines;
+mod marks;
 mod scale;
 mod svg;
 mod table;
@@ -136,7 +139,7 @@ impl Chart {
         } else {
             640.0
         };
-        let (drawn, spare) = drawing::draw(self, width, colours);
+        let (drawn, spare) = marks::draw(self, width, colours);
         svg::finish(&drawn, spare, self, colours)
     }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reprior::chain::snapshot::Snapshot;
-use reprior::chain::{Chain, Collect, Control, Observer, Outcome, Schedule, Statistics, run};
+use reprior::chain::{Chain, Collect, Control, Observer, RunOutcome, Schedule, Statistics, run};
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::model::Model;
 use reprior::posterior::{
-    Coordinates, DrawRecord, EvaluationError, Posterior, PosteriorSettings, Projection, Recorder,
+    Coordinates, DrawRecord, EvaluationError, Posterior, PosteriorSettings, Recorder,
 };
 use reprior::sampler::{SamplerSettings, State};
 
@@ -73,7 +73,7 @@ impl ChainPlan {
         let (chains, outcome) = run(chains, control, &|progress| {
             (bench.progress)(progress.transition as f64 / total);
         });
-        if outcome.map_err(Failure::failed)? == Outcome::Stopped {
+        if outcome.map_err(Failure::failed)? == RunOutcome::Stopped {
             return Err(Failure::Stopped);
         }
         Ok(chains)
@@ -104,7 +104,7 @@ impl ChainPlan {
         keep: impl Fn() -> K,
     ) -> Result<Vec<(Chain<Posterior<R>>, Recording<R, K>)>, Failure> {
         self.run(model, bench, |chain| Recording {
-            recorder: Recorder::new(Arc::clone(model), Projection::new(model, 0, 0)),
+            recorder: Recorder::new(Arc::clone(model)),
             key: [self.schedule.seed, chain as u64],
             kept: keep(),
             sampling: [Instant::now(); 2],

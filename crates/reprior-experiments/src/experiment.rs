@@ -201,7 +201,7 @@ failures_of_computations!(
     reprior::posterior::EvaluationError,
     reprior::posterior::PosteriorError,
     reprior::sampler::Fatal,
-    reprior::stochastic::LangevinError,
-    reprior::stochastic::ObjectiveError,
+    reprior::stochastic::update::StochasticGradientError,
+    reprior::stochastic::objective::ObjectiveError,
     crate::width::ExperimentError,
 );

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reprior::metrics::{ClassPredictions, ReliabilityBin};
 use reprior::model::dataset::Dataset;
 use reprior::model::likelihood::Categorical;
-use reprior::stochastic::MinibatchData;
+use reprior::stochastic::data::MinibatchData;
 
 use crate::data::{labels, shape};
 use crate::{Bench, Failure, Row};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian};
 use reprior::network::{Activation, Composition};
-use reprior::stochastic::MinibatchData;
+use reprior::stochastic::data::MinibatchData;
 
 use crate::Failure;
 use crate::training::Training;

@@ -8,8 +8,9 @@ use reprior::laplace::spectrum::Spectrum;
 use reprior::laplace::{
     FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
 };
-use reprior::network::{Composition, Executor, ParameterLayout};
-use reprior::stochastic::MinibatchData;
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Composition, Executor};
+use reprior::stochastic::data::MinibatchData;
 
 use crate::Failure;
 

@@ -1,11 +1,13 @@
 //! Networks that are trained to a mode of their posterior: by Adam, whose step size goes down half a cosine.
 
 use reprior::compute::{Purpose, Real, Stream};
-use reprior::network::{Composition, ParameterLayout};
-use reprior::stochastic::preconditioner::Identity;
-use reprior::stochastic::{
-    Dynamics, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
-};
+use reprior::network::Composition;
+use reprior::network::parameters::ParameterLayout;
+use reprior::stochastic::data::MinibatchData;
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::preconditioner::identity::Identity;
+use reprior::stochastic::update::StochasticGradient;
+use reprior::stochastic::{Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 use crate::Failure;
 
@@ -25,10 +27,10 @@ pub struct Training {
 
 impl Training {
     /// For so many rows.
-    pub fn settings(&self, rows: usize) -> LangevinSettings {
+    pub fn settings(&self, rows: usize) -> StochasticGradientSettings {
         let batch = self.batch.min(rows).max(1);
         let variance = 1.0 / self.precision;
-        LangevinSettings {
+        StochasticGradientSettings {
             step_size: self.step_size,
             schedule: StepSize::Cyclical {
                 length: (self.epochs * rows.div_ceil(batch)) as u64,
@@ -64,7 +66,8 @@ impl Training {
         let mut stream = Stream::new(self.seed, 0, Purpose::Initial, 0);
         let start = ParameterLayout::new(network).draw_by_fan_in(1.0, &mut stream);
         let objective = Objective::new(network, data, threads)?;
-        let mut chain = Langevin::new(objective, Box::new(Identity), self.settings(rows), start)?;
+        let mut chain =
+            StochasticGradient::new(objective, Box::new(Identity), self.settings(rows), start)?;
         let updates = self.epochs as u64 * chain.updates_per_epoch();
         update(&mut chain, updates, advance, |_, _| {})?;
         Ok(chain.state().position.clone())
@@ -76,7 +79,7 @@ impl Training {
 /// # Errors
 /// A chain that leaves the range of numbers; what `advance` says, which is called now and then with the part that is done.
 pub fn update<R: Real>(
-    chain: &mut Langevin<R>,
+    chain: &mut StochasticGradient<R>,
     updates: u64,
     mut advance: impl FnMut(f64) -> Result<(), Failure>,
     mut see: impl FnMut(u64, &[R]),

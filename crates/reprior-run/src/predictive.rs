@@ -1,7 +1,7 @@
 //! Draws of predictions for a block of rows, and what is made of them: mixtures, class probabilities, metrics.
 
 use reprior::compute::kernels::LogSum;
-use reprior::metrics::{ClassPredictions, Family, Mixture, ReliabilityBin};
+use reprior::metrics::{ClassPredictions, Mixture, PredictiveFamily, ReliabilityBin};
 use reprior::model::dataset::Targets;
 use reprior::model::likelihood::Likelihood;
 use reprior::model::standardisation::Affine;
@@ -26,7 +26,7 @@ pub enum PredictionKind {
     /// Class probabilities, kept as their logarithms: single precision knows none below 1e-45.
     Probabilities,
     /// A member of a family for every output.
-    Real(Family),
+    Real(PredictiveFamily),
 }
 
 impl PredictionKind {
@@ -46,7 +46,7 @@ impl PredictionKind {
 
     /// Whether the function has a variance given a draw, which is recorded.
     pub fn has_function_variance(self) -> bool {
-        self == Self::Codes || self == Self::Real(Family::NORMAL)
+        self == Self::Codes || self == Self::Real(PredictiveFamily::NORMAL)
     }
 
     /// Name of the variable that what draws predict is stored in.
@@ -150,7 +150,7 @@ impl PredictiveDraws {
     /// The same without observation noise: for a function that a draw determines, a Gaussian of hardly any variance.
     pub fn without_noise(mut self) -> Self {
         if let PredictionKind::Real(family) = &mut self.kind {
-            *family = Family::NORMAL;
+            *family = PredictiveFamily::NORMAL;
         }
         self
     }
@@ -172,10 +172,10 @@ impl PredictiveDraws {
     }
 
     /// Family of the draws of real targets.
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> PredictiveFamily {
         match self.kind {
             PredictionKind::Real(family) => family,
-            _ => Family::NORMAL,
+            _ => PredictiveFamily::NORMAL,
         }
     }
 

@@ -12,8 +12,8 @@ use criterion::{
     BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };
 use reprior::compute::kernels::{
-    Cholesky, Packed, Shape, autoregress, gram_of_columns, gram_of_rows, matrix_mut, multiply,
-    multiply_packed,
+    Cholesky, Packed, PackedShape, autoregress, gram_of_columns, gram_of_rows, matrix_mut,
+    multiply, multiply_packed,
 };
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::Activation;
@@ -44,11 +44,11 @@ fn products(criterion: &mut Criterion) {
         rate(&mut group, "dense product (faer)", whole, || {
             multiply(out.as_mut(), false, 1.0, l, v);
         });
-        let packed = Packed::new(l, Shape::Full);
+        let packed = Packed::new(l, PackedShape::Full);
         rate(&mut group, "dense product, packed", whole, || {
             multiply_packed(out.as_mut(), false, &packed, v);
         });
-        let packed = Packed::new(l, Shape::Lower);
+        let packed = Packed::new(l, PackedShape::Lower);
         rate(&mut group, "triangular product", whole / 2, || {
             multiply_packed(out.as_mut(), false, &packed, v);
         });

@@ -18,12 +18,14 @@ use options::{Options, shortest};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Categorical;
 use reprior::network::{Activation, Composition};
-use reprior::stochastic::preconditioner::{
-    Elementwise, Identity, Preconditioner, QuasiDiagonal, Regularisation,
-};
-use reprior::stochastic::{
-    Dynamics, Langevin, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
-};
+use reprior::stochastic::data::MinibatchData;
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::preconditioner::elementwise::Elementwise;
+use reprior::stochastic::preconditioner::identity::Identity;
+use reprior::stochastic::preconditioner::quasi_diagonal::QuasiDiagonal;
+use reprior::stochastic::preconditioner::{Preconditioner, Regularisation};
+use reprior::stochastic::update::StochasticGradient;
+use reprior::stochastic::{Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 const ROWS: usize = 60_000;
 /// Weights of the layers, and of those above the first.
@@ -91,7 +93,7 @@ fn main() {
         }
         let objective = Objective::new(&network, data.clone(), threads).unwrap();
         let start = objective.layout().draw_by_fan_in(1.0, &mut stream);
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             step_size: 0.01,
             schedule: StepSize::Constant,
             batch,
@@ -107,7 +109,8 @@ fn main() {
             temperature: f64::from(u8::from(is_noisy)),
             dropout: 0.0,
         };
-        let mut chain = Langevin::new(objective, preconditioner, settings, start).unwrap();
+        let mut chain =
+            StochasticGradient::new(objective, preconditioner, settings, start).unwrap();
         let budget = Duration::from_secs_f64(options.seconds.unwrap_or(5.0));
         let seconds = shortest(budget, 2, || {
             for _ in 0..updates {

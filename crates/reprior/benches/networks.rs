@@ -16,7 +16,7 @@ use options::{Options, shortest};
 use reprior::compute::kernels::matrix_mut;
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::named::Named;
+use reprior::network::named::NamedNetwork;
 use reprior::network::{Activation, Composition, Executor, LayerScale};
 
 /// Seconds spent on each line.
@@ -91,7 +91,7 @@ fn measure(case: &Case<'_>, input: [usize; 3], batches: &[usize]) {
         threads,
         options,
     } = *case;
-    let named: Named = name.parse().unwrap();
+    let named: NamedNetwork = name.parse().unwrap();
     let scale = LayerScale::HIDDEN;
     let network = named
         .network(Shape::from(input), 10, Activation::Gelu, scale)

@@ -17,11 +17,11 @@ use std::time::Duration;
 use reprior::chain::{Chain, Collect, Control, Schedule, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
-use reprior::metrics::{Family, Law, Mixture};
+use reprior::metrics::{Mixture, PredictiveFamily, PredictiveLaw};
 use reprior::model::likelihood::{Approximation, Curvature, Derivatives, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
+use reprior::posterior::{Coordinates, Posterior, Recorder};
 use reprior::sampler::SamplerSettings;
 
 /// log p(y | f) = y·log μ − (y + r)·log(r + μ) + terms without f, one output.
@@ -80,8 +80,8 @@ impl Likelihood for NegativeBinomial {
     }
 
     /// What a count is distributed as, given its mean; r is the same for all.
-    fn family(&self) -> Option<Family> {
-        Some(Family::new(&CountLaw, self.size))
+    fn family(&self) -> Option<PredictiveFamily> {
+        Some(PredictiveFamily::new(&CountLaw, self.size))
     }
 
     /// The mean count for an output, in its place.
@@ -102,7 +102,7 @@ impl Likelihood for NegativeBinomial {
 /// The negative binomial distribution by its mean, with r as the parameter.
 struct CountLaw;
 
-impl Law for CountLaw {
+impl PredictiveLaw for CountLaw {
     fn name(&self) -> &'static str {
         "negative-binomial"
     }
@@ -178,7 +178,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // from positions to outputs at the test inputs, draw by draw
     let mut posterior = target()?;
-    let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+    let mut recorder = Recorder::new(Arc::clone(&model));
     let mut outputs = vec![Vec::new(); test.len()];
     for z in chains
         .iter()

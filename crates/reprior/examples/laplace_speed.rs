@@ -27,8 +27,9 @@ use reprior::laplace::{
 };
 use reprior::model::likelihood::Categorical;
 use reprior::network::layer::Shape;
-use reprior::network::named::Named;
-use reprior::network::{Activation, Executor, LayerScale, ParameterLayout};
+use reprior::network::named::NamedNetwork;
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Activation, Executor, LayerScale};
 
 const FISHER: FisherInformation<'static> = FisherInformation {
     likelihood: &Categorical,
@@ -103,7 +104,7 @@ fn main() {
     let work = arguments.first().map_or("gauss-newton", String::as_str);
     let rows = arguments.iter().position(|name| name == "--rows");
     let rows = rows.map_or(1000, |at| arguments[at + 1].parse().unwrap());
-    let named: Named = "lenet".parse().unwrap();
+    let named: NamedNetwork = "lenet".parse().unwrap();
     let (activation, scale) = (Activation::Tanh, LayerScale::HIDDEN);
     let network = named.network(Shape::from([28, 28, 1]), CLASSES, activation, scale);
     let network = network.unwrap().in_standard_parametrisation().unwrap();

@@ -48,6 +48,6 @@ pub mod sampler;
 pub mod stochastic;
 
 pub use fit::{
-    ClassProbabilities, Classification, Fit, FitError, FitSummary, Prediction, Regression, Row,
+    AsRow, ClassProbabilities, Classification, Fit, FitError, FitSummary, Prediction, Regression,
     SampleSettings,
 };

@@ -9,10 +9,11 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian, Likelihood};
 use reprior::model::{InputReduction, Model};
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::named::Named;
+use reprior::network::named::NamedNetwork;
 use reprior::network::{Activation, Composition, LayerScale};
+use reprior::posterior::projection::Projection;
 use reprior::posterior::{
-    Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Regulariser, Space, Target,
+    Coordinates, Posterior, PosteriorSettings, Recorder, Regulariser, Space, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -75,7 +76,7 @@ fn a_fully_connected_network_is_the_same_as_one_of_any_layers() {
                 let same = target.log_ratio_and_gradient(&z, &mut gradient).unwrap();
                 assert!((value - same).abs() < 1e-10);
                 let projection = Projection::new(model, 3, 1);
-                let mut recorder = Recorder::new(Arc::clone(model), projection);
+                let mut recorder = Recorder::new(Arc::clone(model)).with_projection(projection);
                 let mut stream = Stream::new(1, 0, Purpose::Recording, 0);
                 let record = recorder.record(&mut target, &z, &mut stream).unwrap();
                 let rest = [&record.mean, &record.variance, &record.projections];
@@ -95,7 +96,7 @@ fn a_fully_connected_network_is_the_same_as_one_of_any_layers() {
 }
 
 fn named(name: &str, input: [usize; 3], outputs: usize) -> Composition {
-    let network: Named = name.parse().unwrap();
+    let network: NamedNetwork = name.parse().unwrap();
     let (activation, scale) = (Activation::Gelu, LayerScale::HIDDEN);
     let network = network.network(Shape::from(input), outputs, activation, scale);
     network.unwrap()

@@ -10,9 +10,10 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::target::Ellipse;
 use reprior::posterior::{
-    Coordinates, Ellipse, Posterior, PosteriorError, PosteriorSettings, Projection, Recorder,
-    Regulariser, Space, Target,
+    Coordinates, Posterior, PosteriorError, PosteriorSettings, Recorder, Regulariser, Space, Target,
 };
 
 const SPACES: [Space; 3] = [Space::Feature, Space::Data, Space::DataSymmetric];
@@ -230,7 +231,8 @@ fn points_of_ellipses_are_points() {
 /// θ_out of a position, by the recorder.
 fn theta(target: &mut Posterior<f64>, z: &[f64]) -> Vec<f64> {
     let model = Arc::clone(target.model());
-    let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
+    let mut recorder =
+        Recorder::new(Arc::clone(&model)).with_projection(Projection::new(&model, 1, 0));
     let mut stream = Stream::new(0, 0, Purpose::Recording, 0);
     let record = recorder.record(target, z, &mut stream).unwrap();
     record.weights[model.inner_parameters()..].to_vec()

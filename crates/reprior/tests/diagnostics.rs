@@ -199,19 +199,19 @@ fn summaries_are_the_same_statistics() {
                 *to = from * (v as f64 + 1.0);
             }
         };
-        let all = summarise(3, golden.chains, draws.length(), read).unwrap();
-        let first = all.variables[0];
+        let all = Estimator::summarise(3, golden.chains, draws.length(), read).unwrap();
+        let first = all[0];
         golden.check("arviz", "ess_bulk", first.ess_bulk);
         golden.check("arviz", "ess_tail", first.ess_tail);
         golden.check("arviz", "rhat_rank", first.rhat);
         golden.check("arviz", "mcse_mean", first.mcse_mean);
         golden.compare("mean", &golden.expected["mean"], first.mean);
         golden.compare("variance", &golden.expected["variance"], first.sd.powi(2));
-        let sd = all.over(|s| s.sd);
-        assert_eq!(sd.max, all.variables[2].sd);
+        let sd = Spread::over(&all, |s| s.sd);
+        assert_eq!(sd.max, all[2].sd);
         assert_eq!(sd.min, first.sd);
         assert!((sd.mean - 2.0 * first.sd).abs() <= 1e-12 * sd.mean);
-        let rhat = all.over(|s| s.rhat);
+        let rhat = Spread::over(&all, |s| s.rhat);
         assert_eq!(rhat.undefined, if first.rhat.is_nan() { 3 } else { 0 });
     }
 }
@@ -228,7 +228,7 @@ fn refuses_what_are_no_draws() {
     ));
     assert_eq!(Draws::new(&[1.0], 0), Err(DiagnosticsError::NoChains));
     assert_eq!(Draws::new(&[], 2), Err(DiagnosticsError::NoDraws));
-    let nothing = summarise(1, 2, 0, |_, _| ());
+    let nothing = Estimator::summarise(1, 2, 0, |_, _| ());
     assert_eq!(nothing, Err(DiagnosticsError::NoDraws));
 }
 

@@ -8,7 +8,7 @@ use reprior::compute::kernels::matrix_mut;
 use reprior::compute::{Matrix, Purpose, Stream, matrix};
 use reprior::network::empirical::EmpiricalKernels;
 use reprior::network::layer::Shape;
-use reprior::network::named::Named;
+use reprior::network::named::NamedNetwork;
 use reprior::network::{Activation, Composition, Executor, LayerScale};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
@@ -38,7 +38,7 @@ fn dense(network: &Composition, weights: &[f64], inputs: Matrix<'_, f64>) -> Vec
 
 fn networks() -> Vec<Composition> {
     let named = |name: &str, input: [usize; 3]| {
-        let network: Named = name.parse().unwrap();
+        let network: NamedNetwork = name.parse().unwrap();
         let (activation, scale) = (Activation::Tanh, LayerScale::HIDDEN);
         network.network(Shape::from(input), 2, activation, scale)
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use reprior::chain::StartError;
 use reprior::chain::{Chain, Collect, Control, Schedule, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::Convergence;
@@ -262,8 +263,14 @@ fn what_is_wrong_is_named() {
         change(&mut settings);
         regression.sample(&settings).err().unwrap()
     };
-    assert!(matches!(settings(&|s| s.chains = 0), FitError::Schedule(_)));
-    assert!(matches!(settings(&|s| s.keep = 0), FitError::Schedule(_)));
+    assert!(matches!(
+        settings(&|s| s.chains = 0),
+        FitError::Start(StartError::Zero(_))
+    ));
+    assert!(matches!(
+        settings(&|s| s.keep = 0),
+        FitError::Start(StartError::Zero(_))
+    ));
     assert!(matches!(
         settings(&|s| s.sampler.step_size = Some(9.0)),
         FitError::Settings(_)

@@ -142,7 +142,7 @@ fn rmse_sums_over_outputs() {
 
 #[test]
 fn one_draw_is_a_gaussian() {
-    let found = Family::NORMAL
+    let found = PredictiveFamily::NORMAL
         .mixture_nll([(&[1.0, 2.0][..], &[4.0][..])], &[3.0, 2.0], 1)
         .unwrap();
     let constant = 0.5 * (std::f64::consts::TAU * 4.0).ln();
@@ -175,7 +175,7 @@ fn mixture_likelihood_is_the_definition() {
         -((0..3).map(product).sum::<f64>() / 3.0).ln()
     };
     let draws = means.iter().zip(&variances);
-    let found = Family::NORMAL
+    let found = PredictiveFamily::NORMAL
         .mixture_nll(draws.map(|(m, v)| (&m[..], &v[..])), &targets, 2)
         .unwrap();
     close(found, 0.5 * (row(0) + row(1)));
@@ -185,14 +185,16 @@ fn mixture_likelihood_is_the_definition() {
 fn mixture_likelihood_survives_far_targets() {
     // exp(-5e5) is 0 in floating point; the nearer component alone remains, at weight one half.
     let draws = [(&[-1e3][..], &[1.0][..]), (&[1e3][..], &[1.0][..])];
-    let found = Family::NORMAL.mixture_nll(draws, &[2e3], 1).unwrap();
+    let found = PredictiveFamily::NORMAL
+        .mixture_nll(draws, &[2e3], 1)
+        .unwrap();
     close(found, 0.5 * std::f64::consts::TAU.ln() + 5e5 + 2f64.ln());
 }
 
 #[test]
 fn what_are_no_gaussians_is_refused() {
     let nll = |m: &[f64], v: &[f64]| {
-        Family::NORMAL
+        PredictiveFamily::NORMAL
             .mixture_nll([(m, v)], &[0.0, 0.0], 1)
             .unwrap_err()
     };
@@ -210,17 +212,17 @@ fn what_are_no_gaussians_is_refused() {
         MetricsError::Component { component: 1, .. }
     ));
     assert!(matches!(
-        Family::NORMAL.mixture_nll([], &[0.0], 1),
+        PredictiveFamily::NORMAL.mixture_nll([], &[0.0], 1),
         Err(MetricsError::Empty("draw"))
     ));
-    assert!(Mixture::new(Family::NORMAL, &[], &[1.0]).is_err());
-    assert!(Mixture::new(Family::NORMAL, &[0.0], &[-1.0]).is_err());
-    assert!(Mixture::new(Family::NORMAL, &[0.0; 3], &[1.0; 2]).is_err());
+    assert!(Mixture::new(PredictiveFamily::NORMAL, &[], &[1.0]).is_err());
+    assert!(Mixture::new(PredictiveFamily::NORMAL, &[0.0], &[-1.0]).is_err());
+    assert!(Mixture::new(PredictiveFamily::NORMAL, &[0.0; 3], &[1.0; 2]).is_err());
 }
 
 #[test]
 fn one_component_has_normal_quantiles() {
-    let mixture = Mixture::new(Family::NORMAL, &[3.0], &[4.0]).unwrap();
+    let mixture = Mixture::new(PredictiveFamily::NORMAL, &[3.0], &[4.0]).unwrap();
     close(mixture.quantile(0.975), 3.0 + 2.0 * 1.959963984540054);
     close(mixture.cdf(3.0), 0.5);
     assert_eq!((mixture.mean(), mixture.variance()), (3.0, 4.0));
@@ -231,7 +233,12 @@ fn one_component_has_normal_quantiles() {
 
 #[test]
 fn far_modes_have_quantiles() {
-    let mixture = Mixture::new(Family::NORMAL, &[-1e4, 0.0, 1e4], &[1e-6, 1.0, 1e-6]).unwrap();
+    let mixture = Mixture::new(
+        PredictiveFamily::NORMAL,
+        &[-1e4, 0.0, 1e4],
+        &[1e-6, 1.0, 1e-6],
+    )
+    .unwrap();
     for p in [1e-10, 0.01, 0.2, 0.334, 0.5, 0.6, 0.67, 0.9, 0.999] {
         let y = mixture.quantile(p);
         assert!((mixture.cdf(y) - p).abs() < 1e-8, "{p}: {y}");
@@ -308,7 +315,7 @@ proptest! {
         p in 0.001..0.999f64,
     ) {
         let (means, variances): (Vec<_>, Vec<_>) = components.into_iter().unzip();
-        let mixture = Mixture::new(Family::NORMAL, &means, &variances).unwrap();
+        let mixture = Mixture::new(PredictiveFamily::NORMAL, &means, &variances).unwrap();
         prop_assert!((mixture.cdf(mixture.quantile(p)) - p).abs() < 1e-13);
     }
 }

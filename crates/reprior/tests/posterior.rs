@@ -8,9 +8,8 @@ use reprior::compute::kernels::Cholesky;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{
-    Coordinates, Posterior, PosteriorSettings, Projection, Recorder, Space, Target,
-};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Recorder, Space, Target};
 
 const NOISE: f64 = 0.3;
 
@@ -235,7 +234,7 @@ fn repriorising_leaves_the_readout_standard_normal() {
             let z = position(&model, Coordinates::Repriorised, 8);
             let value = repriorised.log_ratio(&z).unwrap();
             let projection = Projection::new(&model, 3, 0);
-            let mut recorder = Recorder::new(Arc::clone(&model), projection);
+            let mut recorder = Recorder::new(Arc::clone(&model)).with_projection(projection);
             let mut stream = Stream::new(0, 0, Purpose::Recording, 0);
             let theta = recorder
                 .record(&mut repriorised, &z, &mut stream)
@@ -399,7 +398,8 @@ fn predictions_given_the_inner_weights_are_the_gaussian_conditional() {
                 PosteriorSettings::in_space(Coordinates::Marginal, space),
             )
             .unwrap();
-            let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 2, 0));
+            let mut recorder =
+                Recorder::new(Arc::clone(&model)).with_projection(Projection::new(&model, 2, 0));
             let mut stream = Stream::new(0, 0, Purpose::Recording, 0);
             let record = recorder.record(&mut target, &z, &mut stream).unwrap();
             for i in 0..case.test_rows {
@@ -460,7 +460,8 @@ fn readout_draws_have_the_conditional_mean_and_covariance() {
             PosteriorSettings::in_space(coordinates, space),
         )
         .unwrap();
-        let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
+        let mut recorder =
+            Recorder::new(Arc::clone(&model)).with_projection(Projection::new(&model, 1, 0));
         let count = 20_000;
         // Σ⁻¹-weighted deviations are white: check Cᵀ(θ − μ) with Σ⁻¹ = CCᵀ
         let (mut sums, mut squares) = (vec![0.0; p], vec![0.0; p * p]);

@@ -11,10 +11,11 @@ use reprior::model::likelihood::Categorical;
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::layer::Layer;
 use reprior::network::{Activation, Composition, LayerScale};
+use reprior::posterior::projection::Projection;
 use reprior::posterior::tangent::TangentMap;
 use reprior::posterior::{
-    Coordinates, EvaluationError, Posterior, PosteriorError, PosteriorSettings, Projection,
-    Recorder, TangentDeterminant, Target,
+    Coordinates, EvaluationError, Posterior, PosteriorError, PosteriorSettings, Recorder,
+    TangentDeterminant, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -332,7 +333,7 @@ fn a_small_network_has_the_law_that_its_weights_have() {
             Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap()
         };
         let projection = Projection::new(&model, 1, 1);
-        let mut recorder = Recorder::new(Arc::clone(&model), projection);
+        let mut recorder = Recorder::new(Arc::clone(&model)).with_projection(projection);
         let mut all = [Vec::new(), Vec::new(), Vec::new()];
         for (index, z) in positions.iter().enumerate() {
             let theta = if tangent { map.weights(z).unwrap() } else { z };

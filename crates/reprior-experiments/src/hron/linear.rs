@@ -10,7 +10,7 @@ use reprior::compute::kernels::symmetric_eigen;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, Posterior, Projection, Recorder};
+use reprior::posterior::{Coordinates, Posterior, Recorder};
 
 use super::{COORDINATES, langevin};
 use crate::data::NOISE;
@@ -50,7 +50,7 @@ impl Experiment for Map {
         let model = Model::<f64>::new(network, NOISE, &x, y, &[], InputReduction::Off);
         let model = Arc::new(model?);
         let mut posterior = Posterior::new(Arc::clone(&model), Coordinates::Repriorised)?;
-        let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+        let mut recorder = Recorder::new(Arc::clone(&model));
         let (mut phis, mut thetas) = (Vec::new(), Vec::new());
         for draw in 0..cell.count("draws") {
             let mut stream = Stream::new(2, 0, Purpose::Transition, draw as u64);

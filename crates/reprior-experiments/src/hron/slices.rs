@@ -9,7 +9,7 @@ use reprior::chain::Schedule;
 use reprior::compute::kernels::norm_squared;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::posterior::{Coordinates, Posterior, Projection, Recorder, Target};
+use reprior::posterior::{Coordinates, Posterior, Recorder, Target};
 
 use super::{COORDINATES, coordinates};
 use crate::chains::ChainPlan;
@@ -158,7 +158,7 @@ fn stationary(model: &Arc<Model<f64>>, bench: &Bench<'_>) -> Result<(Vec<f64>, V
     let mut stream = Stream::new(4, 0, Purpose::Recording, 0);
     stream.fill_normal(&mut phi[inner..]);
     let mut posterior = Posterior::new(Arc::clone(model), Coordinates::Repriorised)?;
-    let mut recorder = Recorder::new(Arc::clone(model), Projection::new(model, 0, 0));
+    let mut recorder = Recorder::new(Arc::clone(model));
     let record = recorder.record(&mut posterior, &phi, &mut stream);
     let theta = record?.weights.clone();
     Ok((phi, theta))

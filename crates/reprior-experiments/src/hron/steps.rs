@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use reprior::chain::Schedule;
 use reprior::model::{InputReduction, Model};
-use reprior::network::named::{Named, Scaling};
+use reprior::network::named::{NamedNetwork, Scaling};
 use reprior::network::{Activation, LayerScale};
 use reprior::posterior::Regulariser;
 
@@ -123,7 +123,7 @@ fn cells(rows: &[usize], width: usize, steps: u64) -> Vec<Cell> {
 
 /// σ_w² = 2.2, σ_b = 0 within, as published.
 fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32>>, Failure> {
-    let named = Named::Resnet {
+    let named = NamedNetwork::Resnet {
         depth,
         width,
         scaling: SCALING,

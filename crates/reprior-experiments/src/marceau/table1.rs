@@ -14,10 +14,13 @@ use reprior::model::likelihood::Categorical;
 use reprior::network::{Activation, Composition};
 use reprior::stochastic::average::{Averaging, PosteriorMean};
 use reprior::stochastic::ensemble::Ensemble;
-use reprior::stochastic::preconditioner::{
-    Elementwise, Identity, Preconditioner, QuasiDiagonal, Regularisation,
-};
-use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, Prior, StepSize};
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::preconditioner::elementwise::Elementwise;
+use reprior::stochastic::preconditioner::identity::Identity;
+use reprior::stochastic::preconditioner::quasi_diagonal::QuasiDiagonal;
+use reprior::stochastic::preconditioner::{Preconditioner, Regularisation};
+use reprior::stochastic::update::StochasticGradient;
+use reprior::stochastic::{Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 use crate::findings::results;
 use crate::pictures::{Pictures, Scores};
@@ -75,11 +78,11 @@ fn preconditioner(method: &str) -> Result<Box<dyn Preconditioner<f32>>, Failure>
 }
 
 /// A chain's settings.
-fn settings(cell: &Cell, rows: usize) -> LangevinSettings {
+fn settings(cell: &Cell, rows: usize) -> StochasticGradientSettings {
     let is_baseline = is_baseline(cell.text("method"));
     // 1e12: as good as none
     let [weights, biases] = if is_baseline { [1e12; 2] } else { [0.1, 1.0] };
-    LangevinSettings {
+    StochasticGradientSettings {
         step_size: cell.number("step size"),
         schedule: if is_baseline {
             StepSize::Constant
@@ -163,7 +166,8 @@ impl Experiment for Table1 {
         let start: Vec<f32> = objective.layout().draw_by_fan_in(1.0, &mut stream);
         let mut mean = PosteriorMean::new(Averaging::Forgetting, start.len());
         let method = cell.text("method");
-        let mut chain = Langevin::new(objective, preconditioner(method)?, settings, start)?;
+        let mut chain =
+            StochasticGradient::new(objective, preconditioner(method)?, settings, start)?;
         let ensemble = |of: &Pictures| {
             let (likelihood, pixels) = (Arc::new(Categorical), Arc::clone(&of.pixels));
             Ensemble::new(&network, likelihood, pixels, threads).map_err(Failure::failed)

@@ -8,7 +8,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::model::likelihood::Gaussian;
 use reprior::network::{Activation, Composition};
-use reprior::stochastic::MinibatchData;
+use reprior::stochastic::data::MinibatchData;
 
 use crate::findings::results;
 use crate::trained::TrainedNetwork;

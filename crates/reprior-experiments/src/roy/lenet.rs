@@ -5,11 +5,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reprior::model::dataset::Dataset;
-use reprior::network::named::Named;
+use reprior::network::named::NamedNetwork;
 use reprior::network::{Activation, Composition, LayerScale};
-use reprior::stochastic::preconditioner::Identity;
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::preconditioner::identity::Identity;
 use reprior::stochastic::swag::Swag;
-use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, Objective, StepSize};
+use reprior::stochastic::update::StochasticGradient;
+use reprior::stochastic::{Dynamics, StepSize, StochasticGradientSettings};
 
 use super::methods::METHODS;
 use crate::data::shape;
@@ -101,7 +103,7 @@ fn train(cell: &Cell, bench: &Bench<'_>) -> Result<LeNet, Failure> {
     let split = bench.data.split(cell.text("data"))?;
     let (shape, classes) = (shape(&split.train), split.train.targets.outputs());
     let train = Pictures::new(&split.train).first(cell.count("train"));
-    let named: Named = "lenet".parse().map_err(Failure::Failed)?;
+    let named: NamedNetwork = "lenet".parse().map_err(Failure::Failed)?;
     let network = named
         .network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)?
         .in_standard_parametrisation()?;
@@ -132,7 +134,7 @@ impl LeNet {
     /// # Errors
     /// A descent that leaves the range of numbers.
     pub fn swag(&self, positions: u64, bench: &Bench<'_>) -> Result<Swag<f32>, Failure> {
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             step_size: 0.01,
             schedule: StepSize::Constant,
             dynamics: Dynamics::Hamiltonian { friction: 0.1 },
@@ -140,7 +142,8 @@ impl LeNet {
         };
         let data = self.train.minibatches(self.network.outputs);
         let objective = Objective::new(&self.network, data, self.train.threads(bench))?;
-        let mut chain = Langevin::new(objective, Box::new(Identity), settings, self.mode.clone())?;
+        let mut chain =
+            StochasticGradient::new(objective, Box::new(Identity), settings, self.mode.clone())?;
         let mut swag = Swag::new(self.mode.len(), positions as usize);
         let epoch = chain.updates_per_epoch();
         let advance = |done| bench.advance(0.8 * done);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::laplace::{HessianStructure, Subset};
-use reprior::network::layer::{Convolution, Layer, MaxPool, Padding, Shape, Window};
+use reprior::network::layer::{Convolution, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, LayerScale};
-use reprior::stochastic::MinibatchData;
+use reprior::stochastic::data::MinibatchData;
 
 use crate::data::{labels, shape};
 use crate::pictures::{Pictures, Scores};
@@ -43,9 +43,7 @@ fn network(input: Shape, classes: usize) -> Result<Composition, Failure> {
         layers.push(Layer::Activation {
             function: Activation::Tanh,
         });
-        layers.push(Layer::MaxPool(MaxPool {
-            window: halve(2, Padding::Valid),
-        }));
+        layers.push(Layer::MaxPool(halve(2, Padding::Valid)));
     }
     layers.push(Layer::Flatten);
     let network = Composition {

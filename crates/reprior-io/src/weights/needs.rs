@@ -1,7 +1,8 @@
 //! What a network's layers need of a file.
 
+use reprior::network::Composition;
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::{Composition, ParameterLayout, ParameterMatrix};
+use reprior::network::parameters::{ParameterLayout, ParameterMatrix};
 
 use super::WeightsError;
 use super::error::dimensions;

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use reprior::compute::kernels::matrix_mut;
 use reprior::compute::matrix;
-use reprior::network::layer::{
-    AveragePool, BatchNorm, Convolution, Dense, Layer, MaxPool, Padding, Shape, Window,
-};
+use reprior::network::layer::{BatchNorm, Convolution, Dense, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, Executor, LayerScale};
 use reprior_io::weights::{WeightsError, read_sequential, read_sequential_bytes};
 use safetensors::tensor::{Dtype, TensorView, serialize};
@@ -201,9 +199,7 @@ pub fn convolutional() -> (Composition, Vec<Named>, [f64; 6]) {
     let layers = vec![
         convolution(3, window([2, 3], 1, Padding::Valid), SCALE),
         activation(Activation::Tanh),
-        Layer::MaxPool(MaxPool {
-            window: window([2, 2], 2, Padding::Valid),
-        }),
+        Layer::MaxPool(window([2, 2], 2, Padding::Valid)),
         convolution(2, window([2, 2], 1, Padding::Valid), SCALE),
         activation(Activation::Relu),
         Layer::Flatten,
@@ -238,9 +234,7 @@ pub fn normalised() -> (Composition, Vec<Named>, [f64; 4]) {
         convolution(3, window([3, 3], 1, Padding::Same), WITHOUT_BIAS),
         normalisation(),
         activation(Activation::LeakyRelu(0.25)),
-        Layer::AveragePool(AveragePool {
-            window: window([2, 2], 2, Padding::Valid),
-        }),
+        Layer::AveragePool(window([2, 2], 2, Padding::Valid)),
         dense(2, SCALE),
         Layer::Flatten,
         normalisation(),

@@ -3,8 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use reprior::chain::driver::ChainDriver;
 use reprior::chain::moments::WeightMoments;
-use reprior::chain::{ChainDriver, Control, Outcome, Progress, run};
+use reprior::chain::{Control, Progress, RunOutcome, run};
 use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoint};
 
 use crate::failure::{Failure, name_of};
@@ -136,8 +137,8 @@ impl RunContext<'_> {
         watcher.end();
         let name = name_of(self.folder.files());
         match outcome {
-            Ok(Outcome::Complete) => finish(chains),
-            Ok(Outcome::Stopped) => {
+            Ok(RunOutcome::Complete) => finish(chains),
+            Ok(RunOutcome::Stopped) => {
                 watcher.note(&format!(
                     "Stopped; everything drawn so far is kept. Go on with: reprior resume {name}"
                 ));

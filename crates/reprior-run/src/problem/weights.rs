@@ -3,7 +3,8 @@
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use reprior::network::{Composition, ParameterLayout};
+use reprior::network::Composition;
+use reprior::network::parameters::ParameterLayout;
 use reprior_io::regular;
 use reprior_io::run::{Files, WEIGHTS};
 use reprior_io::weights::{read_sequential, read_sequential_bytes};

@@ -1,6 +1,6 @@
 //! Diagnostics and metrics of what a run recorded, read block by block.
 
-use reprior::diagnostics::{Convergence, Draws, Estimator, Spread, Summaries, Truncation};
+use reprior::diagnostics::{Convergence, Draws, Estimator, Spread, Truncation, VariableSummary};
 use serde::Serialize;
 
 use super::fit::{TestRows, TestRowsCheck};
@@ -94,12 +94,10 @@ fn diagnose(
     let tfp = all.iter().flat_map(|(_, tfp, _)| tfp).copied();
     let tfp_per_draw = Spread::of(tfp).mean / draws as f64;
     let rhat_squared_max = Spread::of(all.iter().map(|(_, _, squared)| *squared)).max;
-    let summaries = Summaries {
-        variables: all.into_iter().map(|(summary, ..)| summary).collect(),
-    };
-    let bulk = summaries.over(|s| s.ess_bulk);
+    let summaries: Vec<VariableSummary> = all.into_iter().map(|(summary, ..)| summary).collect();
+    let bulk = Spread::over(&summaries, |s| s.ess_bulk);
     let count = |finding: Convergence| {
-        let all = summaries.variables.iter();
+        let all = summaries.iter();
         all.filter(|s| Convergence::of(s, chains) == finding)
             .count()
     };
@@ -108,14 +106,14 @@ fn diagnose(
         mean: bulk.mean,
         min: bulk.min,
         max: bulk.max,
-        tail_min: summaries.over(|s| s.ess_tail).min,
+        tail_min: Spread::over(&summaries, |s| s.ess_tail).min,
         per_draw: bulk.mean / rates.draws,
         per_step: bulk.mean / rates.steps,
         per_gradient: (rates.gradients > 0.0).then(|| bulk.mean / rates.gradients),
         per_evaluation: bulk.mean / rates.evaluations,
         per_second: bulk.mean / rates.seconds,
         tfp_per_draw,
-        rhat_max: summaries.over(|s| s.rhat).max,
+        rhat_max: Spread::over(&summaries, |s| s.rhat).max,
         disagreeing: count(Convergence::Disagreeing),
         too_short: count(Convergence::TooShort),
         short: count(Convergence::Short),

@@ -7,7 +7,7 @@
 //! 2.6 standard errors of the paired differences over rows.
 
 use reprior::metrics::predictive_check::{Expectation, PredictiveCheck};
-use reprior::metrics::{Family, Mixture};
+use reprior::metrics::{Mixture, PredictiveFamily};
 use reprior::model::dataset::Targets;
 use reprior::model::targets::class_log_probabilities;
 use serde::{Serialize, Serializer};
@@ -104,7 +104,9 @@ impl TestRows {
     /// Of draws of this kind for `rows` test rows, given the training targets.
     pub fn new(kind: PredictionKind, rows: usize, train: &Targets) -> Self {
         let most = match kind {
-            PredictionKind::Real(family) if family != Family::NORMAL => MOST_ROWS_OF_OTHERS,
+            PredictionKind::Real(family) if family != PredictiveFamily::NORMAL => {
+                MOST_ROWS_OF_OTHERS
+            }
             _ => MOST_ROWS,
         };
         Self {
@@ -214,7 +216,7 @@ impl TestRows {
         if let Constant::Real(means, variances) = &self.constant {
             let family = match family.is_discrete() {
                 true => family,
-                false => Family::NORMAL,
+                false => PredictiveFamily::NORMAL,
             };
             let each = truth.iter().zip(means.iter().zip(variances));
             let constant = each.map(|(&y, (&m, &v))| -family.log_density(y, m, v));

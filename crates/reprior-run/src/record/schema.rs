@@ -1,6 +1,6 @@
 //! What a run folder's draws hold: groups, variables, dimensions, in ArviZ's layout.
 
-use reprior::network::ParameterLayout;
+use reprior::network::parameters::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use reprior::compute::Real;
 use reprior::stochastic::average::Averaging;
-use reprior::stochastic::preconditioner::{
-    Elementwise, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation,
-};
+use reprior::stochastic::preconditioner::elementwise::Elementwise;
+use reprior::stochastic::preconditioner::full::Full;
+use reprior::stochastic::preconditioner::identity::Identity;
+use reprior::stochastic::preconditioner::kfac::Kfac;
+use reprior::stochastic::preconditioner::quasi_diagonal::QuasiDiagonal;
+use reprior::stochastic::preconditioner::{Preconditioner, Regularisation};
 use reprior::stochastic::{Dynamics, Prior, StepSize};
 use serde::{Deserialize, Serialize};
 

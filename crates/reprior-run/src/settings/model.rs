@@ -8,7 +8,7 @@ use reprior::model::likelihood::name::LikelihoodName;
 use reprior::model::{Noise, NoisePrior};
 use reprior::network::Activation;
 use reprior::network::layer::Layer;
-use reprior::network::named::Named;
+use reprior::network::named::NamedNetwork;
 use serde::{Deserialize, Serialize};
 
 use super::noise::{Learn, NoiseSetting};
@@ -267,7 +267,7 @@ impl ModelSettings {
 
     /// Writes out the defaults of the network's name and of the likelihood.
     pub fn resolve(&mut self) {
-        if let Ok(named @ Named::Resnet { .. }) = self.network.parse() {
+        if let Ok(named @ NamedNetwork::Resnet { .. }) = self.network.parse() {
             self.network = named.to_string();
         }
         if self.likelihood.has_scale() && self.noise.is_none() {

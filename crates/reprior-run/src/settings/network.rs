@@ -6,7 +6,7 @@ use reprior::compute::Real;
 use reprior::model::InputReduction;
 use reprior::model::dataset::InputKind;
 use reprior::network::layer::{Layer, Shape};
-use reprior::network::named::Named;
+use reprior::network::named::NamedNetwork;
 use reprior::network::{Composition, LayerScale};
 use reprior_io::regular;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ impl ModelSettings {
             return self.one_scale().map(|_| ());
         }
         match self.named()? {
-            Named::FullyConnected(hidden) => {
+            NamedNetwork::FullyConnected(hidden) => {
                 let network = self.fully_connected(1, 1, hidden)?;
                 network.check().map_err(Failure::request)
             }
@@ -92,7 +92,7 @@ impl ModelSettings {
         let named = match &self.layers {
             Some(_) => None,
             None => match self.named()? {
-                Named::FullyConnected(hidden) => {
+                NamedNetwork::FullyConnected(hidden) => {
                     return self.fully_connected(inputs, outputs, hidden);
                 }
                 named => Some(named),
@@ -133,9 +133,9 @@ impl ModelSettings {
         Ok(network)
     }
 
-    fn named(&self) -> Result<Named, Failure> {
+    fn named(&self) -> Result<NamedNetwork, Failure> {
         if self.network == "linear" {
-            return Ok(Named::FullyConnected(Vec::new()));
+            return Ok(NamedNetwork::FullyConnected(Vec::new()));
         }
         if self.network == LAYERS {
             return Err(Failure::request(
@@ -144,7 +144,7 @@ impl ModelSettings {
         }
         let name = self.network.split(':').next().unwrap_or_default();
         match self.network.parse() {
-            Ok(Named::FullyConnected(hidden)) if hidden.is_empty() => {}
+            Ok(NamedNetwork::FullyConnected(hidden)) if hidden.is_empty() => {}
             Ok(named) => return Ok(named),
             // what is wrong with the settings of a name that is known
             Err(error) if ["fcn", "resnet", "lenet", "resnet-small"].contains(&name) => {

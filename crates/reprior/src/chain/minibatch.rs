@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChainDriver, DriverError, Progress, ProgressDetails, Schedule};
+use super::driver::ChainDriver;
+use super::{DriverError, Progress, ProgressDetails, Schedule};
 use crate::compute::{Purpose, Real, Stream};
 use crate::laplace::LaplaceError;
 use crate::laplace::fit::LaplaceFit;
+use crate::stochastic::leave_units_out;
 use crate::stochastic::swag::Swag;
+use crate::stochastic::update::{StochasticGradient, Update};
 use crate::stochastic::validation::Validation;
-use crate::stochastic::{Langevin, Update, leave_units_out};
 
 /// What draws are made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -99,7 +101,7 @@ pub struct Epoch {
     pub validation_nll: f64,
 }
 
-/// Where a chain is, besides what [`Langevin`] and [`Swag`] keep.
+/// Where a chain is, besides what [`StochasticGradient`] and [`Swag`] keep.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct MinibatchCounters {
     /// Updates, and draws that were made without one.
@@ -143,7 +145,7 @@ pub trait MinibatchObserver<R: Real>: Send {
         draw: u64,
     ) -> Result<(), Self::Error>;
 
-    /// Everything so far is to survive a crash: counters, [`Langevin::state`] and the Gaussian are all that
+    /// Everything so far is to survive a crash: counters, [`StochasticGradient::state`] and the Gaussian are all that
     /// [`MinibatchChain::resume`] needs.
     ///
     /// # Errors
@@ -156,7 +158,7 @@ pub trait MinibatchObserver<R: Real>: Send {
 pub struct MinibatchChain<R> {
     plan: MinibatchPlan,
     total: u64,
-    langevin: Langevin<R>,
+    langevin: StochasticGradient<R>,
     swag: Option<Swag<R>>,
     validation: Option<Validation<R>>,
     laplace: Option<LaplaceFit<R>>,
@@ -175,7 +177,7 @@ impl<R: Real> MinibatchChain<R> {
     /// A chain before its first update.
     pub fn start(
         plan: MinibatchPlan,
-        langevin: Langevin<R>,
+        langevin: StochasticGradient<R>,
         validation: Option<Validation<R>>,
     ) -> Self {
         let swag = match plan.collection {
@@ -194,7 +196,7 @@ impl<R: Real> MinibatchChain<R> {
     /// A chain that goes on with what a checkpoint kept.
     pub fn resume(
         plan: MinibatchPlan,
-        langevin: Langevin<R>,
+        langevin: StochasticGradient<R>,
         validation: Option<Validation<R>>,
         swag: Option<Swag<R>>,
         counters: MinibatchCounters,
@@ -247,7 +249,7 @@ impl<R: Real> MinibatchChain<R> {
     }
 
     /// The chain of updates.
-    pub fn langevin(&self) -> &Langevin<R> {
+    pub fn langevin(&self) -> &StochasticGradient<R> {
         &self.langevin
     }
 
@@ -430,7 +432,7 @@ impl<R: Real, O: MinibatchObserver<R>> ChainDriver for (MinibatchChain<R>, O) {
 }
 
 /// Transitions until every draw has been made.
-fn transitions<R: Real>(plan: &MinibatchPlan, langevin: &Langevin<R>) -> u64 {
+fn transitions<R: Real>(plan: &MinibatchPlan, langevin: &StochasticGradient<R>) -> u64 {
     let schedule = plan.schedule;
     match plan.collection {
         Collection::Trajectory => {

@@ -7,12 +7,13 @@
 
 mod observer;
 mod progress;
-mod run;
 mod schedule;
 mod single;
 mod statistics;
 
 // What the program's runs need beyond chains of one's own: minibatch chains, checkpoints, running moments. It changes without notice.
+#[doc(hidden)]
+pub mod driver;
 #[doc(hidden)]
 pub mod minibatch;
 #[doc(hidden)]
@@ -20,10 +21,10 @@ pub mod moments;
 #[doc(hidden)]
 pub mod snapshot;
 
+pub use driver::{Control, DriverError, RunOutcome, run};
 pub use observer::{Collect, Observer};
 pub use progress::{Progress, ProgressDetails};
-pub use run::{ChainDriver, Control, DriverError, Outcome, run};
-pub use schedule::{Schedule, ScheduleError};
+pub use schedule::Schedule;
 pub use single::Chain;
 pub use snapshot::StartError;
 pub use statistics::Statistics;

@@ -1,7 +1,8 @@
 //! How many chains, transitions and draws.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+
+use super::StartError;
 
 /// Numbers of chains, transitions and draws. `warmup` and `draws × thin` count transitions of one chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,38 +19,27 @@ pub struct Schedule {
     pub seed: u64,
 }
 
-/// A schedule that cannot be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum ScheduleError {
-    /// Zero of something.
-    #[error("the number of {0} is 0: it must be at least 1")]
-    Zero(&'static str),
-    /// More transitions than a 64-bit counter holds.
-    #[error("warm-up plus draws × thin is more transitions than can be counted")]
-    Overflow,
-}
-
 impl Schedule {
     /// Checks the numbers.
     ///
     /// # Errors
-    /// [`ScheduleError`] names what is out of range.
-    pub fn check(&self) -> Result<(), ScheduleError> {
+    /// [`StartError`] names what is out of range.
+    pub fn check(&self) -> Result<(), StartError> {
         if self.chains == 0 {
-            return Err(ScheduleError::Zero("chains"));
+            return Err(StartError::Zero("chains"));
         }
         if self.draws == 0 {
-            return Err(ScheduleError::Zero("draws"));
+            return Err(StartError::Zero("draws"));
         }
         if self.thin == 0 {
-            return Err(ScheduleError::Zero("transitions per draw (thin)"));
+            return Err(StartError::Zero("transitions per draw (thin)"));
         }
         let total = self
             .draws
             .checked_mul(self.thin)
             .and_then(|t| t.checked_add(self.warmup));
         let total = total.and_then(|t| t.checked_mul(self.chains as u64));
-        total.map(|_| ()).ok_or(ScheduleError::Overflow)
+        total.map(|_| ()).ok_or(StartError::Overflow)
     }
 
     /// Transitions of one chain.

@@ -4,7 +4,7 @@ use super::snapshot::Snapshot;
 use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
-use crate::sampler::{Fatal, Found, Sampler, SamplerSettings};
+use crate::sampler::{Fatal, FoundStepSize, Sampler, SamplerSettings};
 
 /// A chain of draws from a target.
 ///
@@ -131,10 +131,8 @@ impl<T: Target> Chain<T> {
         &mut self,
         observer: &mut O,
     ) -> Result<(), DriverError<O::Error>> {
-        let Schedule {
-            warmup, thin, seed, ..
-        } = self.schedule;
-        let (chain, transition) = (self.index, self.snapshot.transition + 1);
+        let (seed, chain) = (self.schedule.seed, self.index);
+        let transition = self.snapshot.transition + 1;
         let failed = |fatal: Fatal| DriverError::Target {
             chain,
             transition: transition - 1,
@@ -160,64 +158,14 @@ impl<T: Target> Chain<T> {
         let jitter = corrections - self.corrections;
         self.corrections = corrections;
         snapshot.since_record.add(&info, step_size, jitter);
-        let is_warmup = transition <= warmup;
-        if is_warmup {
+        if transition <= self.schedule.warmup {
             snapshot.warmup.add(&info, step_size, jitter);
-            if let Some(adaptation) = &mut snapshot.adaptation {
-                let next = adaptation.update(info.acceptance_rate);
-                self.sampler.set_step_size(if transition == warmup {
-                    adaptation.average()
-                } else {
-                    next
-                });
-            }
-            if transition == self.arrival {
-                let state = &mut snapshot.state;
-                state.momentum = Vec::new();
-                if !self.settings.method.needs_gradients() {
-                    state.gradient = Vec::new();
-                }
-                self.sampler = self.settings.sampler();
-                snapshot.adaptation = self.settings.adaptation();
-            }
-            if transition == warmup {
-                snapshot.adaptation = None;
-            }
+            self.adapt(info.acceptance_rate);
         } else {
             snapshot.sampling.add(&info, step_size, jitter);
         }
-        snapshot.step_size = self.sampler.step_size();
-        let since = if is_warmup {
-            transition
-        } else {
-            transition - warmup
-        };
-        if since % thin == 0 || transition == warmup {
-            let statistics = std::mem::take(&mut snapshot.since_record);
-            let log_ratio = snapshot.state.log_ratio;
-            let log_density = [
-                log_ratio,
-                log_ratio - 0.5 * norm_squared(&snapshot.state.position),
-            ];
-            let done = if !is_warmup {
-                observer.draw(
-                    &mut self.target,
-                    &snapshot.state,
-                    &statistics,
-                    log_density,
-                    transition,
-                )
-            } else if since % thin == 0 {
-                observer.warmup(&statistics, log_density)
-            } else {
-                Ok(())
-            };
-            self.corrections = self.target.corrections();
-            done.map_err(|error| DriverError::Observer {
-                chain: self.index,
-                error,
-            })?;
-        }
+        self.snapshot.step_size = self.sampler.step_size();
+        self.record(observer)?;
         if self.snapshot.failures >= MOST_FAILURES {
             return Err(DriverError::Target {
                 chain: self.index,
@@ -228,12 +176,74 @@ impl<T: Target> Chain<T> {
         Ok(())
     }
 
+    /// What a transition of the warm-up changes: the step size, and at the end of the initialisation phase the method.
+    fn adapt(&mut self, acceptance_rate: f64) {
+        let snapshot = &mut self.snapshot;
+        let is_last = snapshot.transition == self.schedule.warmup;
+        if let Some(adaptation) = &mut snapshot.adaptation {
+            let next = adaptation.update(acceptance_rate);
+            self.sampler
+                .set_step_size(if is_last { adaptation.average() } else { next });
+        }
+        if snapshot.transition == self.arrival {
+            let state = &mut snapshot.state;
+            state.momentum = Vec::new();
+            if !self.settings.method.needs_gradients() {
+                state.gradient = Vec::new();
+            }
+            self.sampler = self.settings.sampler();
+            snapshot.adaptation = self.settings.adaptation();
+        }
+        if is_last {
+            snapshot.adaptation = None;
+        }
+    }
+
+    /// Hands the observer what is due after a transition: a draw, or the statistics of some of the warm-up.
+    fn record<O: Observer<T>>(&mut self, observer: &mut O) -> Result<(), DriverError<O::Error>> {
+        let (snapshot, Schedule { warmup, thin, .. }) = (&mut self.snapshot, self.schedule);
+        let transition = snapshot.transition;
+        let is_warmup = transition <= warmup;
+        let since = if is_warmup {
+            transition
+        } else {
+            transition - warmup
+        };
+        if since % thin != 0 && transition != warmup {
+            return Ok(());
+        }
+        let statistics = std::mem::take(&mut snapshot.since_record);
+        let log_ratio = snapshot.state.log_ratio;
+        let log_density = [
+            log_ratio,
+            log_ratio - 0.5 * norm_squared(&snapshot.state.position),
+        ];
+        let done = if !is_warmup {
+            observer.draw(
+                &mut self.target,
+                &snapshot.state,
+                &statistics,
+                log_density,
+                transition,
+            )
+        } else if since % thin == 0 {
+            observer.warmup(&statistics, log_density)
+        } else {
+            Ok(())
+        };
+        self.corrections = self.target.corrections();
+        done.map_err(|error| DriverError::Observer {
+            chain: self.index,
+            error,
+        })
+    }
+
     /// Before the first transition of an adaptation, finds the step size that it begins with. The search belongs to that
     /// transition: a chain that is interrupted in between makes both again.
-    fn search(&mut self, transition: u64) -> Result<Found, Fatal> {
+    fn search(&mut self, transition: u64) -> Result<FoundStepSize, Fatal> {
         let before = transition - 1;
         if before != 0 && before != self.arrival || self.snapshot.adaptation.is_none() {
-            return Ok(Found::default());
+            return Ok(FoundStepSize::default());
         }
         let settings = in_use(&self.settings, self.schedule, before);
         let (seed, chain) = (self.schedule.seed, self.index as u64);

@@ -28,9 +28,15 @@ pub struct Snapshot<R> {
     pub sampling: Statistics,
 }
 
-/// No starting position was found.
+/// Why a chain cannot start.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum StartError {
+    /// Zero of something in the [`Schedule`](super::Schedule).
+    #[error("the number of {0} is 0: it must be at least 1")]
+    Zero(&'static str),
+    /// More transitions than a 64-bit counter holds.
+    #[error("warm-up plus draws × thin is more transitions than can be counted")]
+    Overflow,
     /// Every draw of the prior that was tried failed.
     #[error(
         "chain {chain}: none of {tries} draws from the prior could be evaluated; the last said: {reason}"

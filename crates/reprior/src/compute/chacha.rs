@@ -12,7 +12,7 @@ pub(super) const WORDS: usize = 16 * LANES;
 /// "expand 32-byte k".
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
-type Lanes = [u32; LANES];
+type WordLanes = [u32; LANES];
 
 /// Key, nonce and the number of words taken so far.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ fn eight_blocks(key: &[u32; 8], nonce: u64, counter: u64, out: &mut [u32]) {
 }
 
 #[inline(always)]
-fn quarter_round(state: &mut [Lanes; 16], [a, b, c, d]: [usize; 4]) {
+fn quarter_round(state: &mut [WordLanes; 16], [a, b, c, d]: [usize; 4]) {
     let [mut va, mut vb, mut vc, mut vd] = [state[a], state[b], state[c], state[d]];
     for (left, right) in [(16, 12), (8, 7)] {
         for lane in 0..LANES {

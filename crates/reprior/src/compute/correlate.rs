@@ -95,7 +95,7 @@ pub fn correlate<R: Real>(
     assert!(left.len() == lengths[0] * panels && right.len() == lengths[1] * panels);
     assert!((correlation.largest[0] + sizes.left) * height <= lengths[0]);
     assert!((correlation.largest[1] + sizes.right) * height <= lengths[1]);
-    let kernel = Kernel {
+    let kernel = CorrelationKernel {
         gradient,
         correlation,
         left,
@@ -104,13 +104,13 @@ pub fn correlate<R: Real>(
         sizes,
     };
     if is_split {
-        Arch::new().dispatch(Split(kernel));
+        Arch::new().dispatch(SplitCorrelation(kernel));
     } else {
-        Arch::new().dispatch(Summed(kernel));
+        Arch::new().dispatch(SummedCorrelation(kernel));
     }
 }
 
-struct Kernel<'a, R> {
+struct CorrelationKernel<'a, R> {
     gradient: &'a mut [R],
     correlation: &'a Correlation,
     left: &'a [R],
@@ -119,10 +119,10 @@ struct Kernel<'a, R> {
     sizes: Outer<R>,
 }
 
-struct Summed<'a, R>(Kernel<'a, R>);
-struct Split<'a, R>(Kernel<'a, R>);
+struct SummedCorrelation<'a, R>(CorrelationKernel<'a, R>);
+struct SplitCorrelation<'a, R>(CorrelationKernel<'a, R>);
 
-impl<R: Real> WithSimd for Summed<'_, R> {
+impl<R: Real> WithSimd for SummedCorrelation<'_, R> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
@@ -130,7 +130,7 @@ impl<R: Real> WithSimd for Summed<'_, R> {
     }
 }
 
-impl<R: Real> WithSimd for Split<'_, R> {
+impl<R: Real> WithSimd for SplitCorrelation<'_, R> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
@@ -139,7 +139,7 @@ impl<R: Real> WithSimd for Split<'_, R> {
 }
 
 /// A tile's place: panel, the pairs to sum over, its first channel of the image, its first row and column of the gradient.
-struct Place<'a> {
+struct TilePlace<'a> {
     panel: usize,
     pairs: &'a [[u32; 2]],
     channel: usize,
@@ -147,7 +147,7 @@ struct Place<'a> {
     column: usize,
 }
 
-impl<R: Real> Kernel<'_, R> {
+impl<R: Real> CorrelationKernel<'_, R> {
     #[inline(always)]
     fn each_panel<S: Simd, const SPLIT: bool>(&mut self, simd: S) {
         let taps = self.correlation.taps;
@@ -182,7 +182,7 @@ impl<R: Real> Kernel<'_, R> {
             let mut channel = 0;
             while channel < self.sizes.left {
                 let row = tap * self.sizes.left + channel;
-                let place = Place {
+                let place = TilePlace {
                     panel,
                     pairs,
                     channel,
@@ -205,7 +205,7 @@ impl<R: Real> Kernel<'_, R> {
     fn tile<S: Simd, const SPLIT: bool, const M: usize, const N: usize>(
         &mut self,
         simd: S,
-        place: Place<'_>,
+        place: TilePlace<'_>,
     ) {
         let lanes = R::lanes::<S>();
         let height = VECTORS * lanes;

@@ -13,7 +13,7 @@ use super::tile::{VECTORS, panel_rows};
 
 /// Consecutive features of a panel that meet consecutive numbers of each column of the right factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct FeatureRun {
     /// First feature.
     pub left: u32,
     /// First row of the right factor.
@@ -27,7 +27,7 @@ pub struct Run {
 pub struct Gather {
     /// Where each position's runs begin, and where the last one's end.
     starts: Vec<u32>,
-    runs: Vec<Run>,
+    runs: Vec<FeatureRun>,
     /// Features and rows that are read at most.
     features: usize,
     rows: usize,
@@ -35,8 +35,8 @@ pub struct Gather {
 
 impl Gather {
     /// A list of runs for each position; those that go on where the one before ended are made one.
-    pub fn new(positions: impl IntoIterator<Item = Vec<Run>>) -> Self {
-        let (mut starts, mut runs) = (vec![0], Vec::<Run>::new());
+    pub fn new(positions: impl IntoIterator<Item = Vec<FeatureRun>>) -> Self {
+        let (mut starts, mut runs) = (vec![0], Vec::<FeatureRun>::new());
         let (mut features, mut rows) = (0, 0);
         for position in positions {
             let first = runs.len();
@@ -64,7 +64,7 @@ impl Gather {
     }
 
     /// What one position adds up.
-    pub fn runs(&self, position: usize) -> &[Run] {
+    pub fn runs(&self, position: usize) -> &[FeatureRun] {
         let [first, end] = [position, position + 1].map(|at| self.starts[at] as usize);
         &self.runs[first..end]
     }
@@ -77,7 +77,7 @@ impl Gather {
 
 /// The right factor: columns of weights with the factor in front of their products, and a bias.
 #[derive(Debug, Clone, Copy)]
-pub struct Columns<'a, R> {
+pub struct WeightColumns<'a, R> {
     /// Column-major.
     pub values: &'a [R],
     /// Rows of `values`.
@@ -98,7 +98,7 @@ pub fn gather_product<R: Real>(
     gather: &Gather,
     panels: usize,
     left: &[R],
-    right: Columns<'_, R>,
+    right: WeightColumns<'_, R>,
 ) {
     let height = panel_rows::<R>();
     let out_length = gather.positions() * right.columns * height;
@@ -127,7 +127,7 @@ struct Product<'a, R> {
     gather: &'a Gather,
     left: &'a [R],
     left_length: usize,
-    right: Columns<'a, R>,
+    right: WeightColumns<'a, R>,
 }
 
 impl<R: Real> WithSimd for Product<'_, R> {
@@ -153,7 +153,7 @@ impl<R: Real> Product<'_, R> {
     /// `N` columns at every position: they stay in the nearest cache meanwhile.
     #[inline(always)]
     fn group<S: Simd, const N: usize>(&mut self, simd: S, column: &mut usize) {
-        let Columns {
+        let WeightColumns {
             values,
             rows,
             columns,
@@ -211,7 +211,7 @@ impl<R: Real> Product<'_, R> {
 #[inline(always)]
 unsafe fn sum_runs<R: Real, S: Simd, const N: usize>(
     simd: S,
-    runs: &[Run],
+    runs: &[FeatureRun],
     left: *const R,
     right: [*const R; N],
 ) -> [[R::Vector<S>; VECTORS]; N] {
@@ -254,13 +254,13 @@ mod tests {
     /// The safe twin: one loop in another.
     fn agree<R: Real>(
         [panels, features, rows, columns]: [usize; 4],
-        lists: Vec<Vec<Run>>,
+        lists: Vec<Vec<FeatureRun>>,
         tolerance: f64,
     ) {
         let height = panel_rows::<R>();
         let left = noise::<R>(panels * features * height, 1);
         let values = noise::<R>((rows + 1) * columns, 2);
-        let right = Columns {
+        let right = WeightColumns {
             values: &values,
             rows: rows + 1,
             columns,
@@ -304,10 +304,10 @@ mod tests {
             cuts in proptest::collection::vec(
                 proptest::collection::vec((0_u32..100, 0_u32..100, 0_u32..100), 0..5), 1..6),
         ) {
-            let lists: Vec<Vec<Run>> = cuts.iter().map(|runs| runs.iter().map(|&(a, b, c)| {
+            let lists: Vec<Vec<FeatureRun>> = cuts.iter().map(|runs| runs.iter().map(|&(a, b, c)| {
                 let (left, right) = (a % features, b % rows);
                 let depth = c % (features - left).min(rows - right) + 1;
-                Run { left, right, depth }
+                FeatureRun { left, right, depth }
             }).collect()).collect();
             let sizes = [panels, features as usize, rows as usize, columns];
             agree::<f64>(sizes, lists.clone(), 1e-12);
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn runs_that_go_on_are_joined() {
-        let run = |left, right, depth| Run { left, right, depth };
+        let run = |left, right, depth| FeatureRun { left, right, depth };
         let gather = Gather::new([
             vec![run(0, 1, 2), run(2, 3, 4), run(6, 8, 1)],
             vec![run(7, 9, 1)],

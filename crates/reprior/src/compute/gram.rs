@@ -29,7 +29,7 @@ pub fn gram_of_rows<R: Real>(mut out: MatrixMut<'_, R>, accumulate: bool, a: Mat
     R::with_scratch(panels * height * DEPTH.min(p), |packed| {
         for first in (0..p).step_by(DEPTH) {
             let depth = DEPTH.min(p - first);
-            Arch::new().dispatch(Block {
+            Arch::new().dispatch(GramBlock {
                 out: Out::new(out.as_mut()),
                 accumulate: accumulate || first > 0,
                 a: a.subcols(first, depth),
@@ -45,14 +45,14 @@ pub fn gram_of_columns<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
 }
 
 /// Some columns of the factor, and room for them in panels.
-struct Block<'a, R> {
+struct GramBlock<'a, R> {
     out: Out<'a, R>,
     accumulate: bool,
     a: Matrix<'a, R>,
     packed: &'a mut [R],
 }
 
-impl<R: Real> WithSimd for Block<'_, R> {
+impl<R: Real> WithSimd for GramBlock<'_, R> {
     type Output = ();
 
     #[inline(always)]

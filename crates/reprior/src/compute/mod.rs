@@ -37,14 +37,14 @@ pub(crate) use cholesky_pull_back::Semiseparable;
 pub(crate) use correlate::{Correlation, Outer, correlate, outer_product};
 pub(crate) use determinant::log_determinant;
 pub(crate) use eigen::{EigenFailed, symmetric_eigen};
-pub(crate) use gather::{Columns, Gather, Run, gather_product};
+pub(crate) use gather::{FeatureRun, Gather, WeightColumns, gather_product};
 pub(crate) use gram::{gram_of_columns, gram_of_rows};
 pub(crate) use log_sum::LogSum;
 pub(crate) use lq::lower_trapezoidal_factor;
 pub use matrix::{Matrix, matrix};
 pub(crate) use matrix::{MatrixMut, add_symmetric_product, matrix_mut, mirror_lower, multiply};
 pub(crate) use operations::Operations;
-pub(crate) use packed::{Packed, Shape, multiply_packed};
+pub(crate) use packed::{Packed, PackedShape, multiply_packed};
 pub use real::Real;
 pub(crate) use share::share;
 pub(crate) use sparse::SparseColumns;
@@ -67,6 +67,6 @@ pub mod kernels {
     pub use super::log_sum::LogSum;
     pub use super::matrix::{MatrixMut, matrix_mut, multiply};
     pub use super::operations::Operations;
-    pub use super::packed::{Packed, Shape, multiply_packed};
+    pub use super::packed::{Packed, PackedShape, multiply_packed};
     pub use super::vector::{autoregress, dot, norm_squared};
 }

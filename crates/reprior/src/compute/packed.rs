@@ -22,7 +22,7 @@ const STRIDE: usize = DEPTH + 16;
 
 /// Where a matrix is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum PackedShape {
     /// Everywhere.
     Full,
     /// On the diagonal and below: entry (i, j) for j ≤ i.
@@ -50,22 +50,22 @@ struct Panel {
 
 impl<R: Real> Packed<R> {
     /// Packs `matrix`, of which only what `shape` leaves is read.
-    pub fn new(matrix: Matrix<'_, R>, shape: Shape) -> Self {
+    pub fn new(matrix: Matrix<'_, R>, shape: PackedShape) -> Self {
         let (rows, columns, height) = (matrix.nrows(), matrix.ncols(), panel_rows::<R>());
         let (mut panels, mut values) = (Vec::new(), Vec::new());
         for first in (0..rows).step_by(height) {
             let columns = match shape {
-                Shape::Full => 0..columns,
-                Shape::Lower => 0..columns.min(first + height),
-                Shape::Upper => first.min(columns)..columns,
+                PackedShape::Full => 0..columns,
+                PackedShape::Lower => 0..columns.min(first + height),
+                PackedShape::Upper => first.min(columns)..columns,
             };
             let offset = values.len();
             for column in columns.clone() {
                 values.extend((first..first + height).map(|row| {
                     let is_kept = match shape {
-                        Shape::Full => true,
-                        Shape::Lower => column <= row,
-                        Shape::Upper => column >= row,
+                        PackedShape::Full => true,
+                        PackedShape::Lower => column <= row,
+                        PackedShape::Upper => column >= row,
                     };
                     if row < rows && is_kept {
                         matrix[(row, column)]
@@ -99,9 +99,13 @@ impl<R: Real> Packed<R> {
     }
 
     /// Bytes of a packed matrix, the padding of its last panel and of the diagonal left out.
-    pub fn bytes(rows: usize, columns: usize, shape: Shape) -> usize {
+    pub fn bytes(rows: usize, columns: usize, shape: PackedShape) -> usize {
         let triangle = rows.min(columns) * rows.min(columns) / 2;
-        let zeros = if shape == Shape::Full { 0 } else { triangle };
+        let zeros = if shape == PackedShape::Full {
+            0
+        } else {
+            triangle
+        };
         (rows * columns - zeros) * R::BYTES
     }
 }
@@ -237,14 +241,14 @@ mod tests {
         values
     }
 
-    fn shaped<R: Real>(shape: Shape, rows: usize, columns: usize) -> Vec<R> {
+    fn shaped<R: Real>(shape: PackedShape, rows: usize, columns: usize) -> Vec<R> {
         let mut values = noise(rows * columns, 1);
         for column in 0..columns {
             for row in 0..rows {
                 let is_zero = match shape {
-                    Shape::Full => false,
-                    Shape::Lower => column > row,
-                    Shape::Upper => column < row,
+                    PackedShape::Full => false,
+                    PackedShape::Lower => column > row,
+                    PackedShape::Upper => column < row,
                 };
                 if is_zero {
                     values[column * rows + row] = R::ZERO;
@@ -261,7 +265,7 @@ mod tests {
     }
 
     /// Against faer's products, which are the safe twins of the unsafe tiles.
-    fn agree<R: Real>([n, k, d]: [usize; 3], shape: Shape, transposed: bool, tolerance: f64) {
+    fn agree<R: Real>([n, k, d]: [usize; 3], shape: PackedShape, transposed: bool, tolerance: f64) {
         let a: Vec<R> = shaped(shape, n, k);
         let flipped: Vec<R> = (0..n * k).map(|at| a[at % k * n + at / k]).collect();
         let (view, b) = (matrix(&a, n, k), noise(k * d, 2));
@@ -271,7 +275,7 @@ mod tests {
             view
         };
         let mut packed = Packed::new(source, shape);
-        if shape == Shape::Full {
+        if shape == PackedShape::Full {
             packed = Packed::new(matrix(&vec![R::ONE; n * k], n, k), shape);
             packed.repack(source);
         }
@@ -301,8 +305,8 @@ mod tests {
         fn packed_products_agree_with_plain_ones(
             n in 1_usize..130, k in 1_usize..600, d in 1_usize..140, shape in 0..3, transposed: bool,
         ) {
-            let shape = [Shape::Full, Shape::Lower, Shape::Upper][shape as usize];
-            let (n, k) = if shape == Shape::Upper && n > k { (k, n) } else { (n, k) };
+            let shape = [PackedShape::Full, PackedShape::Lower, PackedShape::Upper][shape as usize];
+            let (n, k) = if shape == PackedShape::Upper && n > k { (k, n) } else { (n, k) };
             agree::<f64>([n, k, d], shape, transposed, 1e-10);
             agree::<f32>([n, k, d], shape, transposed, 2e-4);
         }
@@ -310,7 +314,7 @@ mod tests {
 
     #[test]
     fn nothing_to_add_up_is_zero() {
-        let packed = Packed::<f64>::new(matrix(&[], 2, 0), Shape::Full);
+        let packed = Packed::<f64>::new(matrix(&[], 2, 0), PackedShape::Full);
         let mut out = [1.0; 6];
         multiply_packed(
             matrix_mut(&mut out, 2, 3),

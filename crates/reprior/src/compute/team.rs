@@ -23,7 +23,7 @@ struct Job(*const (dyn Fn() + Sync + 'static));
 unsafe impl Send for Job {}
 
 #[derive(Default)]
-struct Shared {
+struct TeamState {
     /// How many jobs there have been; the latest.
     generation: AtomicUsize,
     job: Mutex<Option<Job>>,
@@ -38,7 +38,7 @@ struct Shared {
 
 /// Threads that work together.
 pub(crate) struct Team {
-    shared: Arc<Shared>,
+    shared: Arc<TeamState>,
     workers: Vec<JoinHandle<()>>,
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Team {
     }
 }
 
-impl Shared {
+impl TeamState {
     fn lock(&self) -> MutexGuard<'_, Option<Job>> {
         self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,7 +9,7 @@
 //! | do they still move one way? | [`Estimator::drift`] |
 //! | how long does a chain remember? | [`Estimator::autocorrelation`] |
 //! | does the momentum explore the energies? | [`bfmi`] |
-//! | all of the usual, for many variables | [`summarise`] |
+//! | all of the usual, for many variables | [`Estimator::summarise`] |
 //!
 //! Everything takes [`Draws`], one variable's draws of one or more chains. What needs no workspace is a function;
 //! the rest are methods of [`Estimator`], which keeps Fourier plans and buffers from one variable to the next.
@@ -46,4 +46,4 @@ pub use draws::{DiagnosticsError, Draws};
 pub use energy::bfmi;
 pub use ess::Truncation;
 pub use estimator::Estimator;
-pub use summary::{Spread, Summaries, VariableSummary, summarise};
+pub use summary::{Spread, VariableSummary};

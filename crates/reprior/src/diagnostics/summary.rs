@@ -44,6 +44,14 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// Of one statistic over variables, such as `Spread::over(&variables, |v| v.rhat).max`.
+    pub fn over(
+        variables: &[VariableSummary],
+        statistic: impl Fn(&VariableSummary) -> f64,
+    ) -> Self {
+        Self::of(variables.iter().map(statistic))
+    }
+
     /// Mean, least and greatest of the values that are not NaN, and how many are.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let (mut count, mut undefined, mut total) = (0usize, 0, 0.0);
@@ -64,20 +72,6 @@ impl Spread {
             max,
             undefined,
         }
-    }
-}
-
-/// What [`summarise`] finds: one summary per variable, in order.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Summaries {
-    /// One per variable.
-    pub variables: Vec<VariableSummary>,
-}
-
-impl Summaries {
-    /// Spread of one statistic over the variables, such as `summaries.over(|s| s.rhat).max`.
-    pub fn over(&self, statistic: impl Fn(&VariableSummary) -> f64) -> Spread {
-        Spread::of(self.variables.iter().map(statistic))
     }
 }
 
@@ -107,7 +101,22 @@ impl Estimator {
         summary
     }
 
-    /// As [`summarise`], with any `statistic` of a variable: one result per variable, in order, the same on any number of threads.
+    /// Statistics of `variables` variables, each of `chains` chains of `length` draws, on as many threads as the processor has.
+    ///
+    /// `read(v, buffer)` writes variable v's draws to the buffer, chains × length, chain-major.
+    ///
+    /// # Errors
+    /// No chains or no draws.
+    pub fn summarise(
+        variables: usize,
+        chains: usize,
+        length: usize,
+        read: impl Fn(usize, &mut [f64]) + Sync,
+    ) -> Result<Vec<VariableSummary>, DiagnosticsError> {
+        Self::map_variables(variables, chains, length, read, Self::summary)
+    }
+
+    /// As [`summarise`](Self::summarise), with any `statistic` of a variable: one result per variable, in order, the same on any number of threads.
     ///
     /// # Errors
     /// No chains or no draws.
@@ -133,20 +142,4 @@ impl Estimator {
         );
         Ok(found.into_iter().flatten().collect())
     }
-}
-
-/// Statistics of `variables` variables, each of `chains` chains of `length` draws, on as many threads as the processor has.
-///
-/// `read(v, buffer)` writes variable v's draws to the buffer, chains × length, chain-major.
-///
-/// # Errors
-/// No chains or no draws.
-pub fn summarise(
-    variables: usize,
-    chains: usize,
-    length: usize,
-    read: impl Fn(usize, &mut [f64]) + Sync,
-) -> Result<Summaries, DiagnosticsError> {
-    let variables = Estimator::map_variables(variables, chains, length, read, Estimator::summary)?;
-    Ok(Summaries { variables })
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use super::data::{Row, Table};
+use super::data::{AsRow, RowTable};
 use super::prediction::ClassProbabilities;
-use super::problem::{HiddenLayers, Problem};
+use super::problem::{FitProblem, HiddenWidths};
 use super::{Fit, FitError, SampleSettings};
 use crate::chain::{Control, Progress};
 use crate::model::Noise;
@@ -19,25 +19,25 @@ use crate::network::Activation;
 /// Unless told otherwise one hidden layer of 512 GELU units.
 #[derive(Debug, Clone)]
 pub struct Classification {
-    inputs: Result<Table, FitError>,
+    inputs: Result<RowTable, FitError>,
     labels: Vec<u32>,
     classes: Vec<String>,
-    hidden: HiddenLayers,
+    hidden: HiddenWidths,
 }
 
 impl Classification {
     /// Of rows of inputs in their own units and as many labels, integers or strings; classes come in the labels' order.
     /// [`sample`](Self::sample) says what is wrong with them.
-    pub fn new<X: Row, L: Ord + Display>(inputs: &[X], labels: &[L]) -> Self {
+    pub fn new<X: AsRow, L: Ord + Display>(inputs: &[X], labels: &[L]) -> Self {
         let mut codes: BTreeMap<&L, u32> = labels.iter().map(|label| (label, 0)).collect();
         for (code, (_, own)) in (0..).zip(&mut codes) {
             *own = code;
         }
         Self {
-            inputs: Table::new("inputs", inputs),
+            inputs: RowTable::new("inputs", inputs),
             labels: labels.iter().map(|label| codes[label]).collect(),
             classes: codes.keys().map(|label| (*label).to_string()).collect(),
-            hidden: HiddenLayers::default(),
+            hidden: HiddenWidths::default(),
         }
     }
 
@@ -76,7 +76,7 @@ impl Classification {
         Fit::sample(self.problem()?, settings, Some((control, progress)))
     }
 
-    fn problem(&self) -> Result<Problem, FitError> {
+    fn problem(&self) -> Result<FitProblem, FitError> {
         let inputs = self.inputs.clone()?;
         if inputs.rows != self.labels.len() {
             let (inputs, targets) = (inputs.rows, self.labels.len());
@@ -87,7 +87,7 @@ impl Classification {
         }
         let (labels, names) = (self.labels.clone(), self.classes.clone());
         let classes = Targets::Classes { labels, names };
-        Problem::new(
+        FitProblem::new(
             inputs,
             classes,
             &self.hidden,

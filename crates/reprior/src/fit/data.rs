@@ -3,30 +3,30 @@
 use super::FitError;
 
 /// A row of a table: a number alone, an array, a vector or a slice.
-pub trait Row {
+pub trait AsRow {
     /// The row's numbers.
     fn values(&self) -> &[f64];
 }
 
-impl Row for f64 {
+impl AsRow for f64 {
     fn values(&self) -> &[f64] {
         std::slice::from_ref(self)
     }
 }
 
-impl<const N: usize> Row for [f64; N] {
+impl<const N: usize> AsRow for [f64; N] {
     fn values(&self) -> &[f64] {
         self
     }
 }
 
-impl Row for Vec<f64> {
+impl AsRow for Vec<f64> {
     fn values(&self) -> &[f64] {
         self
     }
 }
 
-impl Row for &[f64] {
+impl AsRow for &[f64] {
     fn values(&self) -> &[f64] {
         self
     }
@@ -34,25 +34,25 @@ impl Row for &[f64] {
 
 /// Rows of the same length, finite all of them.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct RowTable {
     /// Row-major.
     pub values: Vec<f64>,
     pub rows: usize,
     pub columns: usize,
 }
 
-impl Table {
+impl RowTable {
     /// `what` names the rows in messages.
     ///
     /// # Errors
     /// No rows or columns, rows of different lengths, a number that is not finite.
-    pub fn new<X: Row>(what: &'static str, rows: &[X]) -> Result<Self, FitError> {
+    pub fn new<X: AsRow>(what: &'static str, rows: &[X]) -> Result<Self, FitError> {
         let columns = rows.first().map_or(0, |row| row.values().len());
         if columns == 0 {
             return Err(FitError::Empty(what));
         }
         let mut values = Vec::with_capacity(rows.len() * columns);
-        for (row, numbers) in rows.iter().map(Row::values).enumerate() {
+        for (row, numbers) in rows.iter().map(AsRow::values).enumerate() {
             if numbers.len() != columns {
                 let found = numbers.len();
                 return Err(FitError::Columns {

@@ -21,7 +21,7 @@ mod sampled;
 mod settings;
 
 pub use classification::Classification;
-pub use data::Row;
+pub use data::AsRow;
 pub use prediction::{ClassProbabilities, Prediction};
 pub use regression::Regression;
 pub use sampled::{Fit, FitSummary};

@@ -1,13 +1,13 @@
 //! What a fit predicts for new inputs.
 
 use super::FitError;
-use super::problem::Problem;
+use super::problem::FitProblem;
 use crate::compute::LogSum;
-use crate::metrics::{Family, Mixture};
+use crate::metrics::{Mixture, PredictiveFamily};
 
 /// What predictions are made of: the records of all kept draws at the same new inputs.
-pub(super) struct Records<'a> {
-    pub problem: &'a Problem,
+pub(super) struct DrawRecords<'a> {
+    pub problem: &'a FitProblem,
     /// New inputs.
     pub rows: usize,
     /// Draw by draw.
@@ -29,7 +29,7 @@ pub(super) struct Predictive {
 pub trait Predicted: Sized {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "made by this crate alone")]
-    fn of(records: Records<'_>) -> Result<Self, FitError>;
+    fn of(records: DrawRecords<'_>) -> Result<Self, FitError>;
 }
 
 /// The predictive distribution of real targets, in their own units: for each new input and output a mixture of Gaussians, one of
@@ -49,8 +49,8 @@ pub struct Prediction {
 
 impl Predicted for Prediction {
     #[allow(private_interfaces, reason = "made by this crate alone")]
-    fn of(records: Records<'_>) -> Result<Self, FitError> {
-        let Records {
+    fn of(records: DrawRecords<'_>) -> Result<Self, FitError> {
+        let DrawRecords {
             problem,
             rows,
             draws,
@@ -80,7 +80,7 @@ impl Predicted for Prediction {
         }
         for cell in 0..rows * outputs {
             let (means, variances) = prediction.components(cell);
-            Mixture::new(Family::NORMAL, means, &variances)?;
+            Mixture::new(PredictiveFamily::NORMAL, means, &variances)?;
         }
         Ok(prediction)
     }
@@ -140,7 +140,7 @@ impl Prediction {
         let of_cell = |cell| {
             let (means, variances) = self.components(cell);
             // what is out of range was refused when this was made
-            let mixture = Mixture::new(Family::NORMAL, means, &variances).ok()?;
+            let mixture = Mixture::new(PredictiveFamily::NORMAL, means, &variances).ok()?;
             Some(statistic(&mixture))
         };
         cells.filter_map(of_cell).collect()
@@ -156,8 +156,8 @@ pub struct ClassProbabilities {
 
 impl Predicted for ClassProbabilities {
     #[allow(private_interfaces, reason = "made by this crate alone")]
-    fn of(records: Records<'_>) -> Result<Self, FitError> {
-        let Records {
+    fn of(records: DrawRecords<'_>) -> Result<Self, FitError> {
+        let DrawRecords {
             problem,
             rows,
             draws,

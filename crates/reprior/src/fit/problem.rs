@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::FitError;
-use super::data::{Row, Table};
+use super::data::{AsRow, RowTable};
 use crate::model::dataset::{Dataset, InputKind, Targets};
 use crate::model::likelihood::Likelihood;
 use crate::model::standardisation::Standardisation;
@@ -12,12 +12,12 @@ use crate::network::{Activation, Composition};
 
 /// Fully connected hidden layers.
 #[derive(Debug, Clone)]
-pub(super) struct HiddenLayers {
+pub(super) struct HiddenWidths {
     pub widths: Vec<usize>,
     pub activation: Activation,
 }
 
-impl Default for HiddenLayers {
+impl Default for HiddenWidths {
     fn default() -> Self {
         Self {
             widths: vec![512],
@@ -27,7 +27,7 @@ impl Default for HiddenLayers {
 }
 
 /// All that the posterior is of.
-pub(super) struct Problem {
+pub(super) struct FitProblem {
     architecture: Composition,
     pub likelihood: Arc<dyn Likelihood>,
     noise: Noise,
@@ -41,12 +41,12 @@ pub(super) struct Problem {
     pub names: Vec<String>,
 }
 
-impl Problem {
+impl FitProblem {
     /// `code` makes the likelihood's targets and its noise of the data's and of their standardisation.
     pub fn new(
-        inputs: Table,
+        inputs: RowTable,
         targets: Targets,
-        hidden: &HiddenLayers,
+        hidden: &HiddenWidths,
         likelihood: Arc<dyn Likelihood>,
         code: impl FnOnce(&Targets, &Standardisation) -> Result<(Vec<f64>, Noise), FitError>,
     ) -> Result<Self, FitError> {
@@ -105,8 +105,8 @@ impl Problem {
     }
 
     /// New inputs, standardised.
-    pub fn standardised<X: Row>(&self, new: &[X]) -> Result<(usize, Vec<f64>), FitError> {
-        let table = Table::new("new inputs", new)?;
+    pub fn standardised<X: AsRow>(&self, new: &[X]) -> Result<(usize, Vec<f64>), FitError> {
+        let table = RowTable::new("new inputs", new)?;
         let expected = self.architecture.inputs();
         if table.columns != expected {
             return Err(FitError::Columns {

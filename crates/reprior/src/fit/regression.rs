@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::data::{Row, Table};
+use super::data::{AsRow, RowTable};
 use super::prediction::Prediction;
-use super::problem::{HiddenLayers, Problem};
+use super::problem::{FitProblem, HiddenWidths};
 use super::{Fit, FitError, SampleSettings};
 use crate::chain::{Control, Progress};
 use crate::model::dataset::Targets;
@@ -17,20 +17,20 @@ use crate::network::Activation;
 /// Unless told otherwise one hidden layer of 512 GELU units, and noise that is learned, a scale for each output.
 #[derive(Debug, Clone)]
 pub struct Regression {
-    inputs: Result<Table, FitError>,
-    targets: Result<Table, FitError>,
-    hidden: HiddenLayers,
+    inputs: Result<RowTable, FitError>,
+    targets: Result<RowTable, FitError>,
+    hidden: HiddenWidths,
     noise: Option<Vec<f64>>,
 }
 
 impl Regression {
     /// Of rows of inputs and as many rows of targets, both in their own units. [`sample`](Self::sample) says what is wrong with
     /// them.
-    pub fn new<X: Row, Y: Row>(inputs: &[X], targets: &[Y]) -> Self {
+    pub fn new<X: AsRow, Y: AsRow>(inputs: &[X], targets: &[Y]) -> Self {
         Self {
-            inputs: Table::new("inputs", inputs),
-            targets: Table::new("targets", targets),
-            hidden: HiddenLayers::default(),
+            inputs: RowTable::new("inputs", inputs),
+            targets: RowTable::new("targets", targets),
+            hidden: HiddenWidths::default(),
             noise: None,
         }
     }
@@ -51,7 +51,7 @@ impl Regression {
 
     /// Standard deviations of the noise where they are known, in the targets' own units: one, or one per output.
     #[must_use]
-    pub fn noise<N: Row>(mut self, scales: N) -> Self {
+    pub fn noise<N: AsRow>(mut self, scales: N) -> Self {
         self.noise = Some(scales.values().to_vec());
         self
     }
@@ -77,7 +77,7 @@ impl Regression {
         Fit::sample(self.problem()?, settings, Some((control, progress)))
     }
 
-    fn problem(&self) -> Result<Problem, FitError> {
+    fn problem(&self) -> Result<FitProblem, FitError> {
         let (inputs, targets) = (self.inputs.clone()?, self.targets.clone()?);
         if inputs.rows != targets.rows {
             let (inputs, targets) = (inputs.rows, targets.rows);
@@ -87,7 +87,7 @@ impl Regression {
         let names = (0..outputs).map(|output| output.to_string()).collect();
         let values = targets.values;
         let real = Targets::Real { values, names };
-        Problem::new(
+        FitProblem::new(
             inputs,
             real,
             &self.hidden,

@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::prediction::{Predicted, Predictive, Records};
-use super::problem::Problem;
-use super::{FitError, Row, SampleSettings};
+use super::prediction::{DrawRecords, Predicted, Predictive};
+use super::problem::FitProblem;
+use super::{AsRow, FitError, SampleSettings};
 use crate::chain::snapshot::Snapshot;
-use crate::chain::{Chain, Control, Observer, Outcome, Progress, Schedule, Statistics, run};
+use crate::chain::{Chain, Control, Observer, Progress, RunOutcome, Schedule, Statistics, run};
 use crate::compute::{Purpose, Stream, share};
-use crate::diagnostics::{Convergence, summarise};
-use crate::posterior::{
-    Coordinates, EvaluationError, Posterior, PosteriorSettings, Projection, Recorder,
-};
+use crate::diagnostics::{Convergence, Estimator, Spread};
+use crate::posterior::{Coordinates, EvaluationError, Posterior, PosteriorSettings, Recorder};
 use crate::sampler::State;
 
 /// Training rows at which the function is watched for the summary.
@@ -26,7 +24,7 @@ const WATCHED: usize = 50;
 ///
 /// `P` is what it predicts: [`Prediction`](super::Prediction) or [`ClassProbabilities`](super::ClassProbabilities).
 pub struct Fit<P> {
-    problem: Problem,
+    problem: FitProblem,
     coordinates: PosteriorSettings,
     seed: u64,
     threads: usize,
@@ -137,7 +135,7 @@ impl Observer<Posterior<f64>> for Keep {
 
 impl<P: Predicted> Fit<P> {
     pub(super) fn sample(
-        problem: Problem,
+        problem: FitProblem,
         settings: &SampleSettings,
         driven: Option<(Control<'_>, &(dyn Fn(Progress) + Sync))>,
     ) -> Result<Self, FitError> {
@@ -157,7 +155,7 @@ impl<P: Predicted> Fit<P> {
             let target = Posterior::new(Arc::clone(&model), coordinates)?;
             let chain = Chain::start(index, schedule, &settings.sampler, target)?;
             let keep = Keep {
-                recorder: Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0)),
+                recorder: Recorder::new(Arc::clone(&model)),
                 schedule,
                 keep: settings.keep,
                 chain: index as u64,
@@ -177,7 +175,7 @@ impl<P: Predicted> Fit<P> {
             &|_| {},
         ));
         let (chains, outcome) = run(chains, control, progress);
-        if outcome.map_err(|error| FitError::Run(error.to_string()))? == Outcome::Stopped {
+        if outcome.map_err(|error| FitError::Run(error.to_string()))? == RunOutcome::Stopped {
             return Err(FitError::Stopped);
         }
         let mut statistics = Statistics::default();
@@ -216,7 +214,7 @@ impl<P: Predicted> Fit<P> {
     ///
     /// # Errors
     /// Inputs that do not fit, or that are not finite.
-    pub fn predict<X: Row>(&self, inputs: &[X]) -> Result<P, FitError> {
+    pub fn predict<X: AsRow>(&self, inputs: &[X]) -> Result<P, FitError> {
         let (rows, inputs) = self.problem.standardised(inputs)?;
         let model = self.problem.model(&inputs)?;
         let positions = || {
@@ -225,7 +223,7 @@ impl<P: Predicted> Fit<P> {
         };
         let states: Result<Vec<_>, FitError> = (0..self.threads.max(1))
             .map(|_| {
-                let recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+                let recorder = Recorder::new(Arc::clone(&model));
                 Ok((
                     Posterior::new(Arc::clone(&model), self.coordinates)?,
                     recorder,
@@ -247,7 +245,7 @@ impl<P: Predicted> Fit<P> {
         });
         let draws = draws.into_iter().collect::<Result<_, _>>()?;
         let problem = &self.problem;
-        P::of(Records {
+        P::of(DrawRecords {
             problem,
             rows,
             draws,
@@ -271,16 +269,16 @@ fn summary(
                 .for_each(|(out, value)| *out = *value);
         }
     };
-    let summaries = summarise(variables, chains, draws, read)
+    let summaries = Estimator::summarise(variables, chains, draws, read)
         .map_err(|error| FitError::Run(error.to_string()))?;
-    let found = summaries.variables.iter();
+    let found = summaries.iter();
     let convergence = found.map(|one| Convergence::of(one, chains)).max();
     Ok(FitSummary {
         chains,
         draws: schedule.draws,
         convergence: convergence.unwrap_or(Convergence::Unknown),
-        rhat: summaries.over(|one| one.rhat).max,
-        ess: summaries.over(|one| one.ess_bulk.min(one.ess_tail)).min,
+        rhat: Spread::over(&summaries, |one| one.rhat).max,
+        ess: Spread::over(&summaries, |one| one.ess_bulk.min(one.ess_tail)).min,
         acceptance_rate: statistics.acceptance_rate(),
         divergences: statistics.divergences,
     })

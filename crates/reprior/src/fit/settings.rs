@@ -4,7 +4,7 @@ use std::thread::available_parallelism;
 
 use thiserror::Error;
 
-use crate::chain::{Schedule, ScheduleError, StartError};
+use crate::chain::{Schedule, StartError};
 use crate::metrics::MetricsError;
 use crate::model::ModelError;
 use crate::posterior::{Coordinates, EvaluationError, PosteriorError};
@@ -66,7 +66,7 @@ impl SampleSettings {
         };
         schedule.check()?;
         if self.keep == 0 {
-            return Err(ScheduleError::Zero("kept positions (keep)").into());
+            return Err(StartError::Zero("kept positions (keep)").into());
         }
         Ok(schedule)
     }
@@ -123,9 +123,6 @@ pub enum FitError {
     /// A sampler that cannot be.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Lengths that cannot be.
-    #[error(transparent)]
-    Schedule(#[from] ScheduleError),
     /// Network and data that do not fit together.
     #[error(transparent)]
     Model(#[from] ModelError),

@@ -11,8 +11,10 @@ use std::collections::VecDeque;
 
 use super::Laplace;
 use crate::compute::{Real, add_scaled, dot, matrix};
-use crate::network::{Executor, ParameterLayout};
-use crate::stochastic::{MinibatchData, Prior, row_loss};
+use crate::network::Executor;
+use crate::network::parameters::ParameterLayout;
+use crate::stochastic::data::MinibatchData;
+use crate::stochastic::{Prior, row_loss};
 
 /// Pairs that are kept.
 const PAIRS: usize = 10;

@@ -9,7 +9,7 @@ use crate::compute::{
     panel_rows,
 };
 use crate::network::Executor;
-use crate::network::executor::Factors;
+use crate::network::executor::CurvatureFactors;
 
 use super::RowCurvature;
 
@@ -26,7 +26,7 @@ pub trait SymmetricOperator<R> {
 const AT_ONCE: usize = 16;
 
 /// The generalised Gauss-Newton matrix of a network at fixed weights; with
-/// [`EmpiricalFisher`](super::EmpiricalFisher)'s H the empirical Fisher matrix.
+/// [`EmpiricalFisher`](super::row_curvature::EmpiricalFisher)'s H the empirical Fisher matrix.
 #[derive(Debug)]
 pub struct GaussNewton<'a, R> {
     /// The network.
@@ -84,7 +84,7 @@ impl<R: Real> GaussNewton<'_, R> {
         let write = |row: usize, y: &[R], c: usize, out: &mut [R]| {
             curvature.factor(row, y, c, out);
         };
-        let factors = Factors {
+        let factors = CurvatureFactors {
             count: curvature.count(self.executor.outputs_count()),
             write: &write,
         };

@@ -2,9 +2,10 @@
 
 use super::LaplaceError;
 use super::curvature::GaussNewton;
-use super::last_layer::Features;
+use super::last_layer::RowFeatures;
 use super::structure::{
-    Array, Arrays, Point, ReadoutStructure, Structure, finite, scale_by, scale_by_roots, variances,
+    KeptArray, KeptArrays, PredictionPoint, ReadoutStructure, Structure, finite, scale_by,
+    scale_by_roots, variances,
 };
 use crate::compute::Real;
 
@@ -38,7 +39,7 @@ impl Diagonal {
         Self::new(places.iter().map(|&at| diagonal[at]).collect())
     }
 
-    pub fn load<R>(arrays: &mut Arrays<R>) -> Result<Self, LaplaceError> {
+    pub fn load<R>(arrays: &mut KeptArrays<R>) -> Result<Self, LaplaceError> {
         Self::new(arrays.take("curvature")?)
     }
 }
@@ -66,7 +67,7 @@ impl<R: Real> Structure<R> for Diagonal {
         self.variances.clone()
     }
 
-    fn predict(&self, point: &mut Point<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
+    fn predict(&self, point: &mut PredictionPoint<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
         let variances = point.by_layer(self.variances.iter().copied());
         let covariances = point.covariances(&variances, |_| None);
         point.prediction(covariances, has_covariances)
@@ -76,13 +77,13 @@ impl<R: Real> Structure<R> for Diagonal {
         Self::NAME
     }
 
-    fn arrays(&self) -> Vec<(String, Array<'_, R>)> {
-        vec![("curvature".to_owned(), Array::Double(&self.curvature))]
+    fn arrays(&self) -> Vec<(String, KeptArray<'_, R>)> {
+        vec![("curvature".to_owned(), KeptArray::Double(&self.curvature))]
     }
 }
 
 impl<R: Real> ReadoutStructure<R> for Diagonal {
-    fn readout_covariances(&self, features: &Features, has_covariances: bool) -> Vec<f64> {
+    fn readout_covariances(&self, features: &RowFeatures, has_covariances: bool) -> Vec<f64> {
         features.independent(&self.variances, has_covariances)
     }
 }

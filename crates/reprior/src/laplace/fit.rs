@@ -12,8 +12,10 @@ use super::{
 };
 use crate::compute::{Matrix, Purpose, Real, Stream, matrix};
 use crate::model::likelihood::Curvature;
-use crate::network::{Composition, Executor, ParameterLayout};
-use crate::stochastic::{MinibatchData, Prior};
+use crate::network::parameters::ParameterLayout;
+use crate::network::{Composition, Executor};
+use crate::stochastic::Prior;
+use crate::stochastic::data::MinibatchData;
 
 /// Nats from the mode at which the ascent to it is over.
 const CLOSE: f64 = 1e-3;

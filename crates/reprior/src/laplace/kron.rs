@@ -4,33 +4,33 @@
 
 use super::LaplaceError;
 use super::curvature::GaussNewton;
-use super::last_layer::Features;
+use super::last_layer::RowFeatures;
 use super::structure::{
-    Array, Arrays, DecompositionReport, Point, ReadoutStructure, Structure, double, finite,
-    scale_by, scale_by_roots, variances,
+    DecompositionReport, KeptArray, KeptArrays, PredictionPoint, ReadoutStructure, Structure,
+    double, finite, scale_by, scale_by_roots, variances,
 };
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply, symmetric_eigen};
-use crate::network::ParameterLayout;
+use crate::network::parameters::ParameterLayout;
 
 /// Kronecker factors with a prior.
 #[derive(Debug, Clone)]
 pub(super) struct Kronecker<R> {
-    layers: Vec<Layer<R>>,
+    layers: Vec<LayerCurvature<R>>,
     /// Of the posterior, layer after layer, in the coordinates of the factors where there are any.
     variances: Vec<Vec<f64>>,
 }
 
 /// One layer's curvature.
 #[derive(Debug, Clone)]
-enum Layer<R> {
-    Factors(Factors<R>),
+enum LayerCurvature<R> {
+    Factors(EigenFactors<R>),
     /// Of layers without factors (batch normalisation).
     Diagonal(Vec<f64>),
 }
 
 /// The eigenvalues and eigenvectors of A (rows × rows) and B/n (units × units).
 #[derive(Debug, Clone)]
-struct Factors<R> {
+struct EigenFactors<R> {
     /// Of A, not negative.
     inputs: Vec<f64>,
     /// Of B/n, not negative.
@@ -63,10 +63,17 @@ impl<R: Real> Kronecker<R> {
                     diagonal = operator.diagonal();
                     finite(&diagonal)?;
                 }
-                layers.push(Layer::Diagonal(diagonal[layer.range.clone()].to_vec()));
+                layers.push(LayerCurvature::Diagonal(
+                    diagonal[layer.range.clone()].to_vec(),
+                ));
             } else {
                 let is_separate = is_separate && layer.has_bias;
-                layers.push(Layer::Factors(Factors::new(a, b, scale, is_separate)?));
+                layers.push(LayerCurvature::Factors(EigenFactors::new(
+                    a,
+                    b,
+                    scale,
+                    is_separate,
+                )?));
             }
         }
         Ok(Self {
@@ -83,19 +90,24 @@ impl<R: Real> Kronecker<R> {
         is_separate: bool,
     ) -> Result<Self, LaplaceError> {
         Ok(Self {
-            layers: vec![Layer::Factors(Factors::new(a, b, scale, is_separate)?)],
+            layers: vec![LayerCurvature::Factors(EigenFactors::new(
+                a,
+                b,
+                scale,
+                is_separate,
+            )?)],
             variances: Vec::new(),
         })
     }
 
-    pub fn load(arrays: &mut Arrays<R>) -> Result<Self, LaplaceError> {
+    pub fn load(arrays: &mut KeptArrays<R>) -> Result<Self, LaplaceError> {
         let mut layers = Vec::new();
         for index in 0.. {
             let name = |part: &str| format!("layers.{index}.{part}");
             if let Some(values) = arrays.double.remove(&name("diagonal")) {
-                layers.push(Layer::Diagonal(values));
+                layers.push(LayerCurvature::Diagonal(values));
             } else if arrays.double.contains_key(&name("inputs")) {
-                let factors = Factors {
+                let factors = EigenFactors {
                     inputs: arrays.take(&name("inputs"))?,
                     outputs: arrays.take(&name("outputs"))?,
                     vectors: [
@@ -109,7 +121,7 @@ impl<R: Real> Kronecker<R> {
                         "the eigenvectors of layer {index} are not as many as its eigenvalues"
                     )));
                 }
-                layers.push(Layer::Factors(factors));
+                layers.push(LayerCurvature::Factors(factors));
             } else {
                 break;
             }
@@ -124,7 +136,7 @@ impl<R: Real> Kronecker<R> {
     fn for_each_layer(
         &self,
         mut values: &mut [R],
-        use_it: impl Fn(&mut [R], &[f64], Option<&Factors<R>>),
+        use_it: impl Fn(&mut [R], &[f64], Option<&EigenFactors<R>>),
     ) {
         for (variances, layer) in self.variances.iter().zip(&self.layers) {
             let (own, after) = values.split_at_mut(variances.len());
@@ -136,7 +148,7 @@ impl<R: Real> Kronecker<R> {
 
 impl<R: Real> Structure<R> for Kronecker<R> {
     fn size(&self) -> usize {
-        self.layers.iter().map(Layer::size).sum()
+        self.layers.iter().map(LayerCurvature::size).sum()
     }
 
     fn set_prior(&mut self, precisions: &[f64], scale: f64) -> Result<f64, LaplaceError> {
@@ -144,8 +156,8 @@ impl<R: Real> Structure<R> for Kronecker<R> {
         for layer in &self.layers {
             let (own, after) = rest.split_at(layer.size());
             let (variances, ratio) = match layer {
-                Layer::Diagonal(g) => variances(g.iter().copied(), own, scale),
-                Layer::Factors(factors) => {
+                LayerCurvature::Diagonal(g) => variances(g.iter().copied(), own, scale),
+                LayerCurvature::Factors(factors) => {
                     if own.iter().any(|precision| *precision != own[0]) {
                         return Err(LaplaceError::PrecisionWithinLayer);
                     }
@@ -183,13 +195,13 @@ impl<R: Real> Structure<R> for Kronecker<R> {
     fn variances(&self) -> Vec<f64> {
         let pairs = self.variances.iter().zip(&self.layers);
         let own = pairs.flat_map(|(variances, layer)| match layer {
-            Layer::Diagonal(_) => variances.clone(),
-            Layer::Factors(factors) => factors.variances(variances),
+            LayerCurvature::Diagonal(_) => variances.clone(),
+            LayerCurvature::Factors(factors) => factors.variances(variances),
         });
         own.collect()
     }
 
-    fn predict(&self, point: &mut Point<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
+    fn predict(&self, point: &mut PredictionPoint<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
         let real = |own: &Vec<f64>| own.iter().map(|&v| R::from_f64(v)).collect();
         let variances: Vec<Vec<R>> = self.variances.iter().map(real).collect();
         let covariances = point.covariances(&variances, |layer| {
@@ -211,18 +223,18 @@ impl<R: Real> Structure<R> for Kronecker<R> {
         Self::NAME
     }
 
-    fn arrays(&self) -> Vec<(String, Array<'_, R>)> {
+    fn arrays(&self) -> Vec<(String, KeptArray<'_, R>)> {
         let mut all = Vec::new();
         for (index, layer) in self.layers.iter().enumerate() {
             let mut add = |part: &str, array| all.push((format!("layers.{index}.{part}"), array));
             match layer {
-                Layer::Diagonal(values) => add("diagonal", Array::Double(values)),
-                Layer::Factors(factors) => {
+                LayerCurvature::Diagonal(values) => add("diagonal", KeptArray::Double(values)),
+                LayerCurvature::Factors(factors) => {
                     let [a, b] = &factors.vectors;
-                    add("inputs", Array::Double(&factors.inputs));
-                    add("outputs", Array::Double(&factors.outputs));
-                    add("input_vectors", Array::Weights(a));
-                    add("output_vectors", Array::Weights(b));
+                    add("inputs", KeptArray::Double(&factors.inputs));
+                    add("outputs", KeptArray::Double(&factors.outputs));
+                    add("input_vectors", KeptArray::Weights(a));
+                    add("output_vectors", KeptArray::Weights(b));
                 }
             }
         }
@@ -232,16 +244,18 @@ impl<R: Real> Structure<R> for Kronecker<R> {
 
 impl<R: Real> ReadoutStructure<R> for Kronecker<R> {
     /// Σ_k w_k b_k b_kᵀ of each row, with the eigenvectors b of B and w = Σ_i v_ik (Q_Aᵀψ)_i² of the variances v.
-    fn readout_covariances(&self, features: &Features, has_covariances: bool) -> Vec<f64> {
+    fn readout_covariances(&self, features: &RowFeatures, has_covariances: bool) -> Vec<f64> {
         let (rows, outputs) = (features.rows, features.outputs);
         let mut spread = vec![0.0; rows * features.width(has_covariances)];
         for (layer, variances) in self.layers.iter().zip(&self.variances) {
             let (along, b) = match layer {
-                Layer::Factors(factors) => {
+                LayerCurvature::Factors(factors) => {
                     let [a, b] = factors.vectors.each_ref().map(|vectors| double(vectors));
                     (features.rotated(&a).quadratic(variances), b)
                 }
-                Layer::Diagonal(_) => return features.independent(variances, has_covariances),
+                LayerCurvature::Diagonal(_) => {
+                    return features.independent(variances, has_covariances);
+                }
             };
             add_rotated(&along, &b, [rows, outputs], has_covariances, &mut spread);
         }
@@ -281,7 +295,7 @@ fn add_rotated(
     }
 }
 
-impl<R: Real> Layer<R> {
+impl<R: Real> LayerCurvature<R> {
     /// Parameters.
     fn size(&self) -> usize {
         match self {
@@ -290,7 +304,7 @@ impl<R: Real> Layer<R> {
         }
     }
 
-    fn factors(&self) -> Option<&Factors<R>> {
+    fn factors(&self) -> Option<&EigenFactors<R>> {
         match self {
             Self::Diagonal(_) => None,
             Self::Factors(factors) => Some(factors),
@@ -298,7 +312,7 @@ impl<R: Real> Layer<R> {
     }
 }
 
-impl<R: Real> Factors<R> {
+impl<R: Real> EigenFactors<R> {
     /// From A and B, and what B is multiplied by. With `is_separate` the products of the bias, the last of the inputs, with the
     /// others are taken out of A: its block is then A_bb·B/n. Eigenvalues below zero are rounding.
     fn new(a: &[f64], b: &[f64], scale: f64, is_separate: bool) -> Result<Self, LaplaceError> {

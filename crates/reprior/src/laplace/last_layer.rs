@@ -9,11 +9,13 @@ use super::kron::Kronecker;
 use super::low_rank::LowRank;
 use super::spectrum::Spectrum;
 use super::structure::{
-    Array, Arrays, DecompositionReport, Point, ReadoutStructure, Structure, double, finite, load,
+    DecompositionReport, KeptArray, KeptArrays, PredictionPoint, ReadoutStructure, Structure,
+    double, finite, load,
 };
 use super::{HessianStructure, LaplaceData, LaplaceError};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
-use crate::network::{Executor, ParameterLayout};
+use crate::network::Executor;
+use crate::network::parameters::ParameterLayout;
 
 /// Rows whose features are held at a time.
 const ROWS: usize = 1024;
@@ -21,7 +23,7 @@ const ROWS: usize = 1024;
 /// The readout's curvature with a prior.
 #[derive(Debug)]
 pub(super) struct LastLayer<R> {
-    readout: Readout,
+    readout: ReadoutMap,
     curvature: Box<dyn ReadoutStructure<R>>,
 }
 
@@ -33,7 +35,7 @@ impl<R: Real> LastLayer<R> {
         data: &LaplaceData<'_, R>,
         structure: HessianStructure,
     ) -> Result<Self, LaplaceError> {
-        let readout = Readout::new(layout);
+        let readout = ReadoutMap::new(layout);
         let curvature = readout.fit(executor, weights, data, structure)?;
         Ok(Self { readout, curvature })
     }
@@ -41,9 +43,9 @@ impl<R: Real> LastLayer<R> {
     pub fn load(
         layout: &ParameterLayout,
         name: &str,
-        arrays: &mut Arrays<R>,
+        arrays: &mut KeptArrays<R>,
     ) -> Result<Self, LaplaceError> {
-        let readout = Readout::new(layout);
+        let readout = ReadoutMap::new(layout);
         let curvature = load(name, readout.features * readout.outputs, arrays)?;
         Ok(Self { readout, curvature })
     }
@@ -71,7 +73,7 @@ impl<R: Real> Structure<R> for LastLayer<R> {
     }
 
     /// From features, which are made once.
-    fn predict(&self, point: &mut Point<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
+    fn predict(&self, point: &mut PredictionPoint<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
         let (rows, outputs) = (point.inputs.nrows(), self.readout.outputs);
         let own = (&mut *point.executor, point.weights, point.inputs);
         let (features, f) = self.readout.features_and_outputs(own.0, own.1, own.2);
@@ -91,14 +93,14 @@ impl<R: Real> Structure<R> for LastLayer<R> {
         self.curvature.name()
     }
 
-    fn arrays(&self) -> Vec<(String, Array<'_, R>)> {
+    fn arrays(&self) -> Vec<(String, KeptArray<'_, R>)> {
         self.curvature.arrays()
     }
 }
 
 /// The readout of a network.
 #[derive(Debug)]
-pub(super) struct Readout {
+pub(super) struct ReadoutMap {
     /// p.
     features: usize,
     outputs: usize,
@@ -107,14 +109,14 @@ pub(super) struct Readout {
 }
 
 /// Ψ of some rows.
-pub(super) struct Features {
+pub(super) struct RowFeatures {
     pub rows: usize,
     pub outputs: usize,
     /// n × p, column-major.
     psi: Vec<f64>,
 }
 
-impl Features {
+impl RowFeatures {
     /// Numbers of a row's covariance, or of its variances alone.
     pub fn width(&self, has_covariances: bool) -> usize {
         match has_covariances {
@@ -170,7 +172,7 @@ impl Features {
     }
 }
 
-impl Readout {
+impl ReadoutMap {
     pub fn new(layout: &ParameterLayout) -> Self {
         let last = layout.layers.last();
         Self {
@@ -205,9 +207,9 @@ impl Readout {
         executor: &mut Executor<R>,
         weights: &[R],
         inputs: Matrix<'_, R>,
-    ) -> (Features, Vec<f64>) {
+    ) -> (RowFeatures, Vec<f64>) {
         let inner = weights.len() - self.features * self.outputs;
-        let features = Features {
+        let features = RowFeatures {
             rows: inputs.nrows(),
             outputs: self.outputs,
             psi: double(&self.features(executor, weights, inputs)),
@@ -249,7 +251,7 @@ impl Readout {
             let rows = ROWS.min(samples - first);
             let inputs = data.inputs.subrows(first, rows);
             let (features, f) = self.features_and_outputs(executor, weights, inputs);
-            let at = Rows {
+            let at = DataRows {
                 first,
                 rows,
                 psi: &features.psi,
@@ -280,7 +282,7 @@ impl Readout {
     }
 
     /// Blocks (k, l ≤ k) of Σ H ⊗ ψψᵀ.
-    fn add_full<R: Real>(&self, data: &LaplaceData<'_, R>, at: &Rows<'_>, sums: &mut [f64]) {
+    fn add_full<R: Real>(&self, data: &LaplaceData<'_, R>, at: &DataRows<'_>, sums: &mut [f64]) {
         let (p, outputs, rows) = (self.features, self.outputs, at.rows);
         let area = outputs * outputs;
         let mut curvatures = vec![0.0; rows * area];
@@ -309,7 +311,7 @@ impl Readout {
         }
     }
 
-    fn add_factors<R: Real>(&self, data: &LaplaceData<'_, R>, at: &Rows<'_>, sums: &mut [f64]) {
+    fn add_factors<R: Real>(&self, data: &LaplaceData<'_, R>, at: &DataRows<'_>, sums: &mut [f64]) {
         let p = self.features;
         let (a, b) = sums.split_at_mut(p * p);
         let psi = matrix(at.psi, at.rows, p);
@@ -321,7 +323,12 @@ impl Readout {
         }
     }
 
-    fn add_diagonal<R: Real>(&self, data: &LaplaceData<'_, R>, at: &Rows<'_>, sums: &mut [f64]) {
+    fn add_diagonal<R: Real>(
+        &self,
+        data: &LaplaceData<'_, R>,
+        at: &DataRows<'_>,
+        sums: &mut [f64],
+    ) {
         let (p, outputs, rows) = (self.features, self.outputs, at.rows);
         let mut curvatures = vec![0.0; rows * outputs];
         let mut f = vec![R::ZERO; outputs];
@@ -339,14 +346,14 @@ impl Readout {
 }
 
 /// Some rows of the data.
-struct Rows<'a> {
+struct DataRows<'a> {
     first: usize,
     rows: usize,
     psi: &'a [f64],
     outputs: &'a [f64],
 }
 
-impl Rows<'_> {
+impl DataRows<'_> {
     fn outputs_of<R: Real>(&self, row: usize, out: &mut [R]) {
         let own = self.outputs[row..].iter().step_by(self.rows);
         for (to, &from) in out.iter_mut().zip(own) {

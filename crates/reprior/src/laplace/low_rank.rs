@@ -4,10 +4,11 @@
 //! S² = Λ/α where P = αI.
 
 use super::curvature::GaussNewton;
-use super::last_layer::Features;
+use super::last_layer::RowFeatures;
 use super::spectrum::Spectrum;
 use super::structure::{
-    Array, Arrays, DecompositionReport, Point, ReadoutStructure, Structure, scale_by,
+    DecompositionReport, KeptArray, KeptArrays, PredictionPoint, ReadoutStructure, Structure,
+    scale_by,
 };
 use super::{Lanczos, LaplaceError};
 use crate::compute::{Real, Stream, add_scaled, gram_of_columns, matrix, matrix_mut, multiply};
@@ -21,7 +22,7 @@ const AT_ONCE: usize = 32;
 
 /// What a curvature of low rank has not: eigenvalues beyond its pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LeftOut {
+pub struct LeftOutCurvature {
     /// How many may be other than zero.
     pub directions: usize,
     /// Their sum: the trace of G less the eigenvalues of the pairs.
@@ -80,7 +81,7 @@ impl<R: Real> LowRank<R> {
         })
     }
 
-    pub fn load(size: usize, arrays: &mut Arrays<R>) -> Result<Self, LaplaceError> {
+    pub fn load(size: usize, arrays: &mut KeptArrays<R>) -> Result<Self, LaplaceError> {
         let (values, vectors) = (arrays.take("values")?, arrays.take_weights("vectors")?);
         if vectors.len() != size * values.len() {
             return Err(LaplaceError::Kept(format!(
@@ -206,7 +207,7 @@ impl<R: Real> Structure<R> for LowRank<R> {
     }
 
     /// The prior's covariance less what the curvature takes away along its eigenvectors.
-    fn predict(&self, point: &mut Point<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
+    fn predict(&self, point: &mut PredictionPoint<'_, R>, has_covariances: bool) -> [Vec<f64>; 2] {
         let prior = self.prior_scales.iter().map(|scale| scale * scale);
         let variances = point.by_layer(prior);
         let mut covariances = point.covariances(&variances, |_| None);
@@ -236,7 +237,7 @@ impl<R: Real> Structure<R> for LowRank<R> {
         point.prediction(covariances, has_covariances)
     }
 
-    fn left_out(&self, precisions: &[f64], scale: f64) -> Option<LeftOut> {
+    fn left_out(&self, precisions: &[f64], scale: f64) -> Option<LeftOutCurvature> {
         let [trace, rank] = self.whole?;
         let directions = (rank as usize).saturating_sub(self.spectrum.values.len());
         let kept: f64 = self.spectrum.values.iter().sum();
@@ -246,7 +247,7 @@ impl<R: Real> Structure<R> for LowRank<R> {
         };
         let least = precisions.iter().copied().fold(f64::INFINITY, f64::min);
         let each = trace / (directions.max(1) as f64 * least);
-        Some(LeftOut {
+        Some(LeftOutCurvature {
             directions,
             trace,
             log_determinant: directions as f64 * each.ln_1p(),
@@ -266,18 +267,24 @@ impl<R: Real> Structure<R> for LowRank<R> {
         Self::NAME
     }
 
-    fn arrays(&self) -> Vec<(String, Array<'_, R>)> {
+    fn arrays(&self) -> Vec<(String, KeptArray<'_, R>)> {
         let whole = self.whole.as_ref().map_or(&[][..], |whole| whole);
         vec![
-            ("whole".to_owned(), Array::Double(whole)),
-            ("values".to_owned(), Array::Double(&self.spectrum.values)),
-            ("vectors".to_owned(), Array::Weights(&self.spectrum.vectors)),
+            ("whole".to_owned(), KeptArray::Double(whole)),
+            (
+                "values".to_owned(),
+                KeptArray::Double(&self.spectrum.values),
+            ),
+            (
+                "vectors".to_owned(),
+                KeptArray::Weights(&self.spectrum.vectors),
+            ),
         ]
     }
 }
 
 impl<R: Real> ReadoutStructure<R> for LowRank<R> {
-    fn readout_covariances(&self, features: &Features, has_covariances: bool) -> Vec<f64> {
+    fn readout_covariances(&self, features: &RowFeatures, has_covariances: bool) -> Vec<f64> {
         let (rows, outputs) = (features.rows, features.outputs);
         let width = features.width(has_covariances);
         let variances: Vec<f64> = self

@@ -8,7 +8,7 @@
 //! * [`LaplaceFit`](fit::LaplaceFit): all of the way from the end of a training to draws;
 //! * [`LogPosterior`](ascent::LogPosterior): how far weights are from the mode, and the way there;
 //! * [`GaussNewton`](curvature::GaussNewton): G as an operator, its diagonal, Kronecker factors and parts, for the Fisher information of the outputs
-//!   ([`FisherInformation`]) or the [`EmpiricalFisher`] matrix;
+//!   ([`FisherInformation`]) or the [`EmpiricalFisher`](row_curvature::EmpiricalFisher) matrix;
 //! * [`Spectrum`](spectrum::Spectrum): eigenpairs, exactly or by block Lanczos;
 //! * [`DiffusionPath`](diffusion::DiffusionPath): Laplace diffusions (Roy, Miani et al. 2024).
 
@@ -19,7 +19,6 @@ mod kron;
 mod last_layer;
 mod posterior;
 mod predictive;
-mod row_curvature;
 
 // Operators, decompositions, diffusions and kept fits, for the program and the experiments; they change without notice.
 #[doc(hidden)]
@@ -37,6 +36,8 @@ pub mod low_rank;
 #[doc(hidden)]
 pub mod precision;
 #[doc(hidden)]
+pub mod row_curvature;
+#[doc(hidden)]
 pub mod spectrum;
 #[doc(hidden)]
 pub mod structure;
@@ -47,6 +48,6 @@ pub use link::Link;
 pub use posterior::{HessianStructure, Laplace, LaplaceData, LaplaceError};
 pub use precision::{PrecisionPer, PriorPrecision};
 pub use predictive::Linearised;
-pub use row_curvature::{EmpiricalFisher, FisherInformation, RowCurvature};
+pub use row_curvature::{FisherInformation, RowCurvature};
 pub use spectrum::Lanczos;
 pub use subset::Subset;

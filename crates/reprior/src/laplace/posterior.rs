@@ -9,14 +9,15 @@ use super::curvature::GaussNewton;
 use super::diag::Diagonal;
 use super::kron::Kronecker;
 use super::last_layer::LastLayer;
-use super::low_rank::{LeftOut, LowRank};
+use super::low_rank::{LeftOutCurvature, LowRank};
 use super::spectrum::SpectrumError;
-use super::structure::{Array, Arrays, DecompositionReport, KeptFit, Structure, load};
+use super::structure::{DecompositionReport, KeptArray, KeptArrays, KeptFit, Structure, load};
 use super::{Lanczos, PriorPrecision, RowCurvature, Subset, full};
 use crate::compute::{EigenFailed, Matrix, Real, Stream, dot, matrix_mut};
 use crate::model::likelihood::Likelihood;
+use crate::network::Executor;
 use crate::network::layer::ShapeError;
-use crate::network::{Executor, ParameterLayout};
+use crate::network::parameters::ParameterLayout;
 
 /// Why there is no approximation.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -183,7 +184,7 @@ impl<R: Real> Laplace<R> {
     }
 
     /// What [`load`](Self::load) makes the same approximation of again, bit for bit.
-    pub fn keep(&self) -> (KeptFit, Vec<(String, Array<'_, R>)>) {
+    pub fn keep(&self) -> (KeptFit, Vec<(String, KeptArray<'_, R>)>) {
         let about = KeptFit {
             structure: self.structure.name().to_owned(),
             subset: self.subset.clone(),
@@ -192,15 +193,15 @@ impl<R: Real> Laplace<R> {
         let is_one = self.precisions.iter().all(|p| *p == self.precisions[0]);
         let precisions = &self.precisions[..if is_one { 1 } else { self.precisions.len() }];
         arrays.extend([
-            ("weights".to_owned(), Array::Weights(&self.weights[..])),
-            ("precisions".to_owned(), Array::Double(precisions)),
+            ("weights".to_owned(), KeptArray::Weights(&self.weights[..])),
+            ("precisions".to_owned(), KeptArray::Double(precisions)),
             (
                 "scale".to_owned(),
-                Array::Double(std::slice::from_ref(&self.curvature_scale)),
+                KeptArray::Double(std::slice::from_ref(&self.curvature_scale)),
             ),
             (
                 "log_likelihood".to_owned(),
-                Array::Double(std::slice::from_ref(&self.log_likelihood)),
+                KeptArray::Double(std::slice::from_ref(&self.log_likelihood)),
             ),
         ]);
         (about, arrays)
@@ -213,7 +214,7 @@ impl<R: Real> Laplace<R> {
     pub fn load(
         layout: &ParameterLayout,
         about: KeptFit,
-        mut arrays: Arrays<R>,
+        mut arrays: KeptArrays<R>,
     ) -> Result<Self, LaplaceError> {
         let weights = arrays.take_weights("weights")?;
         let readout = layout.layers.last().map_or(0, |layer| layer.range.len());
@@ -363,7 +364,7 @@ impl<R: Real> Laplace<R> {
     }
 
     /// What a curvature of low rank has left out; none of other structures.
-    pub fn left_out(&self) -> Option<LeftOut> {
+    pub fn left_out(&self) -> Option<LeftOutCurvature> {
         self.structure
             .left_out(&self.precisions, self.curvature_scale)
     }

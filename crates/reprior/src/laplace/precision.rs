@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{HessianStructure, Laplace, LaplaceError};
 use crate::compute::{Matrix, Real};
-use crate::network::{Executor, ParameterLayout, ParameterMatrix};
-use crate::stochastic::{MinibatchData, Prior};
+use crate::network::Executor;
+use crate::network::parameters::{ParameterLayout, ParameterMatrix};
+use crate::stochastic::Prior;
+use crate::stochastic::data::MinibatchData;
 
 /// Precisions of the prior N(0, P^(−1)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

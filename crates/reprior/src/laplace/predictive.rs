@@ -4,8 +4,8 @@
 //! Cost: diagonal and Kronecker structures [`Executor::covariances`]; spectral ones a jvp for each eigenpair besides; the last
 //! layer features alone.
 
-use super::last_layer::Readout;
-use super::structure::Point;
+use super::last_layer::ReadoutMap;
+use super::structure::PredictionPoint;
 use super::{Laplace, Subset};
 use crate::compute::{Matrix, Real, Stream, matrix, matrix_mut, multiply};
 use crate::network::Executor;
@@ -48,7 +48,7 @@ impl<R: Real> Laplace<R> {
         inputs: Matrix<'_, R>,
         has_covariances: bool,
     ) -> [Vec<f64>; 2] {
-        let mut point = Point {
+        let mut point = PredictionPoint {
             executor,
             layout: self.layout(),
             weights: self.mean(),
@@ -72,7 +72,7 @@ impl<R: Real> Laplace<R> {
         let mut draw = self.mean().to_vec();
         let mut f = vec![R::ZERO; rows * outputs];
         let is_last = *self.subset() == Subset::LastLayer;
-        let layer = Readout::new(self.layout());
+        let layer = ReadoutMap::new(self.layout());
         let psi = is_last.then(|| layer.features::<R>(executor, self.mean(), inputs));
         let inner = draw.len() - self.readout();
         for _ in 0..draws {

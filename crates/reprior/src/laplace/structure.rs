@@ -15,11 +15,12 @@ use serde::{Deserialize, Serialize};
 
 use super::diag::Diagonal;
 use super::kron::Kronecker;
-use super::last_layer::Features;
-use super::low_rank::{LeftOut, LowRank};
+use super::last_layer::RowFeatures;
+use super::low_rank::{LeftOutCurvature, LowRank};
 use super::{LaplaceError, Subset};
 use crate::compute::{Matrix, MatrixMut, Real, matrix};
-use crate::network::{Executor, MatrixGaussian, ParameterLayout};
+use crate::network::parameters::ParameterLayout;
+use crate::network::{Executor, MatrixGaussian};
 
 /// A curvature with a prior: the precision of a Gaussian around weights.
 pub(super) trait Structure<R: Real>: Debug + Send + Sync {
@@ -40,10 +41,10 @@ pub(super) trait Structure<R: Real>: Debug + Send + Sync {
 
     /// The outputs of the linearised network (n × C, row after row) and their covariances J(G + P)^(−1)Jᵀ (C × C for each
     /// input), or the variances alone (n × C).
-    fn predict(&self, point: &mut Point<'_, R>, has_covariances: bool) -> [Vec<f64>; 2];
+    fn predict(&self, point: &mut PredictionPoint<'_, R>, has_covariances: bool) -> [Vec<f64>; 2];
 
     /// What of the curvature is not here; none but of low rank.
-    fn left_out(&self, _precisions: &[f64], _scale: f64) -> Option<LeftOut> {
+    fn left_out(&self, _precisions: &[f64], _scale: f64) -> Option<LeftOutCurvature> {
         None
     }
 
@@ -56,13 +57,13 @@ pub(super) trait Structure<R: Real>: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The numbers that it is made of again.
-    fn arrays(&self) -> Vec<(String, Array<'_, R>)>;
+    fn arrays(&self) -> Vec<(String, KeptArray<'_, R>)>;
 }
 
 /// A structure that the readout's curvature may have.
 pub(super) trait ReadoutStructure<R: Real>: Structure<R> {
     /// (I ⊗ ψᵀ)(G + P)^(−1)(I ⊗ ψ) of each row of features (C × C each), or its diagonal.
-    fn readout_covariances(&self, features: &Features, has_covariances: bool) -> Vec<f64>;
+    fn readout_covariances(&self, features: &RowFeatures, has_covariances: bool) -> Vec<f64>;
 }
 
 /// How a decomposition of the curvature went.
@@ -78,7 +79,7 @@ pub struct DecompositionReport {
     pub diagonal_layers: usize,
 }
 
-/// What a fit that is kept says of itself, besides its [`Arrays`].
+/// What a fit that is kept says of itself, besides its [`KeptArrays`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KeptFit {
     pub(super) structure: String,
@@ -87,7 +88,7 @@ pub struct KeptFit {
 
 /// A view of numbers that are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Array<'a, R> {
+pub enum KeptArray<'a, R> {
     /// In the precision of the weights.
     Weights(&'a [R]),
     /// In double precision.
@@ -96,14 +97,14 @@ pub enum Array<'a, R> {
 
 /// Numbers that were kept, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Arrays<R> {
+pub struct KeptArrays<R> {
     /// In the precision of the weights.
     pub weights: BTreeMap<String, Vec<R>>,
     /// In double precision.
     pub double: BTreeMap<String, Vec<f64>>,
 }
 
-impl<R> Arrays<R> {
+impl<R> KeptArrays<R> {
     pub(super) fn take_weights(&mut self, name: &str) -> Result<Vec<R>, LaplaceError> {
         let found = self.weights.remove(name);
         found.ok_or_else(|| LaplaceError::Kept(format!("it has no `{name}`")))
@@ -119,7 +120,7 @@ impl<R> Arrays<R> {
 pub(super) fn load<R: Real>(
     name: &str,
     size: usize,
-    arrays: &mut Arrays<R>,
+    arrays: &mut KeptArrays<R>,
 ) -> Result<Box<dyn ReadoutStructure<R>>, LaplaceError> {
     let found: Box<dyn ReadoutStructure<R>> = match name {
         Diagonal::NAME => Box::new(Diagonal::load(arrays)?),
@@ -141,7 +142,7 @@ pub(super) fn load<R: Real>(
 
 /// Where a network is linearised, and for which inputs.
 #[derive(Debug)]
-pub(super) struct Point<'a, R> {
+pub(super) struct PredictionPoint<'a, R> {
     pub executor: &'a mut Executor<R>,
     pub layout: &'a ParameterLayout,
     pub weights: &'a [R],
@@ -151,7 +152,7 @@ pub(super) struct Point<'a, R> {
     pub inputs: Matrix<'a, R>,
 }
 
-impl<R: Real> Point<'_, R> {
+impl<R: Real> PredictionPoint<'_, R> {
     /// The outputs with these covariances, of which the variances alone may be wanted.
     pub fn prediction(&mut self, covariances: Vec<f64>, has_covariances: bool) -> [Vec<f64>; 2] {
         let (rows, outputs) = (self.inputs.nrows(), self.executor.outputs_count());

@@ -29,7 +29,7 @@ impl ClassPredictions<'_> {
     /// Reliability in `bins` equally wide bins on [0, 1]: [k/bins, (k+1)/bins), the last closed at 1; a row's bin is
     /// min(⌊bins · confidence⌋, bins − 1). Always `bins` rows, empty bins included; 15 is the usual number.
     pub fn reliability(&self, bins: usize) -> Vec<ReliabilityBin> {
-        let mut sums = vec![Sums::default(); bins];
+        let mut sums = vec![BinSums::default(); bins];
         if bins > 0 {
             for (confidence, right) in self.outcomes() {
                 let bin = (bins as f64 * confidence).floor() as usize;
@@ -53,7 +53,7 @@ impl ClassPredictions<'_> {
             .map(|k| &outcomes[k * rows / bins..(k + 1) * rows / bins])
             .filter(|members| !members.is_empty())
             .map(|members| {
-                let mut sums = Sums::default();
+                let mut sums = BinSums::default();
                 for &(confidence, right) in members {
                     sums.add(confidence, right);
                 }
@@ -84,13 +84,13 @@ fn gaps(table: &[ReliabilityBin]) -> impl Iterator<Item = (f64, usize)> {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct BinSums {
     count: usize,
     confidence: f64,
     right: usize,
 }
 
-impl Sums {
+impl BinSums {
     fn add(&mut self, confidence: f64, right: bool) {
         self.count += 1;
         self.confidence += confidence;

@@ -7,7 +7,7 @@ use std::fmt;
 use crate::diagnostics::normal;
 
 /// The functions of a family, one parameter of which all members share (ν of Student-t; 0 where there is none).
-pub trait Law: Send + Sync {
+pub trait PredictiveLaw: Send + Sync {
     /// Of the family; two with the same name and parameter are the same.
     fn name(&self) -> &'static str;
 
@@ -37,14 +37,14 @@ pub trait Law: Send + Sync {
 
 /// A family of distributions on the real line.
 #[derive(Clone, Copy)]
-pub struct Family {
-    law: &'static dyn Law,
+pub struct PredictiveFamily {
+    law: &'static dyn PredictiveLaw,
     parameter: f64,
 }
 
 struct Normal;
 
-impl Law for Normal {
+impl PredictiveLaw for Normal {
     fn name(&self) -> &'static str {
         "normal"
     }
@@ -63,12 +63,12 @@ impl Law for Normal {
     }
 }
 
-impl Family {
+impl PredictiveFamily {
     /// N(m, v).
     pub const NORMAL: Self = Self::new(&Normal, 0.0);
 
     /// With the parameter that all members share.
-    pub const fn new(law: &'static dyn Law, parameter: f64) -> Self {
+    pub const fn new(law: &'static dyn PredictiveLaw, parameter: f64) -> Self {
         Self { law, parameter }
     }
 
@@ -98,13 +98,13 @@ impl Family {
     }
 }
 
-impl PartialEq for Family {
+impl PartialEq for PredictiveFamily {
     fn eq(&self, other: &Self) -> bool {
         self.law.name() == other.law.name() && self.parameter == other.parameter
     }
 }
 
-impl fmt::Debug for Family {
+impl fmt::Debug for PredictiveFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({})", self.law.name(), self.parameter)
     }

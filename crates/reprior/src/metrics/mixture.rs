@@ -1,17 +1,17 @@
 //! The equally weighted mixture that a set of draws predicts for one output of one row.
 //!
-//! F(y) = (1/S) Σ_s F_s(y), with one [`Family`] for all components. A quantile is bracketed outwards from the components'
+//! F(y) = (1/S) Σ_s F_s(y), with one [`PredictiveFamily`] for all components. A quantile is bracketed outwards from the components'
 //! locations and found there by Newton's method, with bisection wherever a Newton step would leave the bracket or would not
 //! halve the step before the last; of counts by bisection over whole numbers. Cost: S distribution functions per evaluation,
 //! about 15 evaluations per quantile, at most 300.
 
 use super::error::{MetricsError, check_component, expect_length};
-use super::family::Family;
+use super::family::PredictiveFamily;
 
 /// A view of equally weighted components, at least one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mixture<'a> {
-    family: Family,
+    family: PredictiveFamily,
     means: &'a [f64],
     variances: &'a [f64],
 }
@@ -23,7 +23,7 @@ impl<'a> Mixture<'a> {
     /// # Errors
     /// No components, lengths that differ, a mean that is not finite or a variance that is not positive and finite.
     pub fn new(
-        family: Family,
+        family: PredictiveFamily,
         means: &'a [f64],
         variances: &'a [f64],
     ) -> Result<Self, MetricsError> {

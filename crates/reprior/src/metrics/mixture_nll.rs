@@ -1,4 +1,4 @@
-//! Likelihood of targets under a member of a [`Family`] per draw, mixed over draws.
+//! Likelihood of targets under a member of a [`PredictiveFamily`] per draw, mixed over draws.
 //!
 //! For row i with targets y_ic, and draws s = 1 … S that predict p(·; m_sic, v_sic) independently over outputs c,
 //!
@@ -8,10 +8,10 @@
 //! Cost: one logarithm per draw and value, one exponential per draw and row; memory 2 numbers per row, whatever the number of draws.
 
 use super::error::{MetricsError, check_component, expect_length, rows};
-use super::family::Family;
+use super::family::PredictiveFamily;
 use crate::compute::LogSum;
 
-impl Family {
+impl PredictiveFamily {
     /// Mean over rows of −log p(y_i), in nats per row (not per output); lower is better, and it may be negative.
     ///
     /// `targets` is row-major, rows × `outputs`. Each of the `draws` is a pair of means and variances (not standard

@@ -3,7 +3,7 @@
 //! | predictions | metrics |
 //! |---|---|
 //! | real outputs | [`rmse`] |
-//! | a member of a [`Family`] (Gaussian, Student-t, Poisson) per draw, mixed over draws | [`Family::mixture_nll`]; of one output, [`Mixture`]'s distribution function and quantiles |
+//! | a member of a [`PredictiveFamily`] (Gaussian, Student-t, Poisson) per draw, mixed over draws | [`PredictiveFamily::mixture_nll`]; of one output, [`Mixture`]'s distribution function and quantiles |
 //! | class probabilities | [`ClassPredictions`]: accuracy, Brier score, negative log-likelihood, mean confidence, reliability |
 //! | uncertainties ([`UncertaintyScore`](detection::UncertaintyScore)) of inputs like the training data and of others | [`Detection`](detection::Detection): AUROC, average precision, FPR95 |
 //! | whether as many rows are hit as the model expects | [`PredictiveCheck`](predictive_check::PredictiveCheck), with a known error rate |
@@ -29,6 +29,6 @@ pub mod predictive_check;
 pub use calibration::ReliabilityBin;
 pub use classification::ClassPredictions;
 pub use error::MetricsError;
-pub use family::{Family, Law};
+pub use family::{PredictiveFamily, PredictiveLaw};
 pub use mixture::Mixture;
 pub use regression::rmse;

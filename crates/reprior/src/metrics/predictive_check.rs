@@ -99,7 +99,7 @@ impl PredictiveCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{Family, Mixture};
+    use crate::metrics::{Mixture, PredictiveFamily};
 
     /// Rows that share one unknown mean: y = m + noise, m ~ N(0, 1), seen `seen` times; the posterior of m by exact draws. The noise is 1;
     /// the model takes it to be `noise`.
@@ -113,14 +113,14 @@ mod tests {
             .map(|_| centre + stream.normal() / precision.sqrt())
             .collect();
         let variance = [noise * noise];
-        let mixture = Mixture::new(Family::NORMAL, &draws, &variance).unwrap();
+        let mixture = Mixture::new(PredictiveFamily::NORMAL, &draws, &variance).unwrap();
         let [low, high] = [0.05, 0.95].map(|p| mixture.quantile(p));
         let mut check = PredictiveCheck::new(1);
         for _ in 0..rows {
             let y = truth + stream.normal();
             check.add((low..=high).contains(&y), |replicate, _| {
                 let mean = draws[replicate % draws.len()];
-                let cdf = |y| Family::NORMAL.cdf(y, mean, variance[0]);
+                let cdf = |y| PredictiveFamily::NORMAL.cdf(y, mean, variance[0]);
                 cdf(high) - cdf(low)
             });
         }

@@ -11,10 +11,10 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{
-    Matrix, MatrixMut, Packed, Real, Shape, lower_trapezoidal_factor, matrix, multiply,
+    Matrix, MatrixMut, Packed, PackedShape, Real, lower_trapezoidal_factor, matrix, multiply,
     multiply_packed,
 };
-use crate::network::{Composition, Inputs};
+use crate::network::{Composition, NetworkInputs};
 
 /// Whether the first layer's inputs are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -200,9 +200,9 @@ impl<R: Real> Design<R> {
         let packed_rows = if is_multiplied { rows } else { 0 };
         let view = matrix(&values, rows, columns).subrows(0, packed_rows);
         let (shape, transposed) = if is_reduced {
-            (Shape::Lower, Shape::Upper)
+            (PackedShape::Lower, PackedShape::Upper)
         } else {
-            (Shape::Full, Shape::Full)
+            (PackedShape::Full, PackedShape::Full)
         };
         let packed = Packed::new(view, shape);
         let packed_transposed = Packed::new(view.transpose(), transposed);
@@ -243,7 +243,7 @@ impl<R: Real> Design<R> {
     }
 }
 
-impl<R: Real> Inputs<R> for Design<R> {
+impl<R: Real> NetworkInputs<R> for Design<R> {
     fn matrix(&self) -> Matrix<'_, R> {
         matrix(&self.values, self.rows, self.columns)
     }
@@ -267,7 +267,7 @@ pub(crate) struct TestInputs<'a, R> {
     pub noise: &'a [R],
 }
 
-impl<R: Real> Inputs<R> for TestInputs<'_, R> {
+impl<R: Real> NetworkInputs<R> for TestInputs<'_, R> {
     fn matrix(&self) -> Matrix<'_, R> {
         self.design.known()
     }

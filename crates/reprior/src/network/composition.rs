@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::LayerScale;
 use super::layer::{Branch, Convolution, Dense, Layer, Shape, ShapeError, output_shape};
-use super::{LayerScale, ParameterLayout};
+use super::parameters::ParameterLayout;
 
 /// The widest layer: numbers of bytes of matrices with two such sides still fit in 64 bits.
 const MAX_WIDTH: usize = 1 << 27;

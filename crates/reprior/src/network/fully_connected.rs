@@ -4,7 +4,8 @@
 //! what the data can see (see [`Design`](crate::model::design::Design)) before the network is evaluated.
 
 use super::layer::{Dense, Layer, Shape};
-use super::{Activation, Composition, LayerScale, ParameterLayout};
+use super::parameters::ParameterLayout;
+use super::{Activation, Composition, LayerScale};
 
 /// A hidden layer of a fully connected network.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,7 @@
 //! Networks in the NTK parametrisation: every weight and bias is N(0, 1) a priori, and a layer is
 //! z = (σ_w/√fan_in)·h·W + σ_b·b.
 //!
-//! [`Composition`] says what a network is, [`Named`](named::Named) makes those that have names, and [`ParameterLayout`] says where each layer's
+//! [`Composition`] says what a network is, [`Named`](named::NamedNetwork) makes those that have names, and [`ParameterLayout`](parameters::ParameterLayout) says where each layer's
 //! parameters are. [`Executor`] evaluates and differentiates any network.
 //! [`EmpiricalKernels`](empirical::EmpiricalKernels) are kernels at given weights, [`infinite`] has those of infinitely wide networks.
 
@@ -12,7 +12,6 @@ mod fully_connected;
 pub mod infinite;
 pub mod layer;
 mod operation;
-mod parameters;
 mod scale;
 
 // Named networks, kernels at given weights and sums over samples, for the program and the experiments; they change without notice.
@@ -22,14 +21,15 @@ pub mod empirical;
 pub mod executor;
 #[doc(hidden)]
 pub mod named;
+#[doc(hidden)]
+pub mod parameters;
 
 pub use activation::Activation;
 pub use composition::{Composition, NetworkError};
-pub use executor::Executor;
 pub(crate) use executor::{
-    Dropout, Evaluation, Features, Gradients, Inputs, Minibatch, UnitSums, scale_by,
+    Dropout, Evaluation, Features, Gradients, Minibatch, NetworkInputs, UnitSums, scale_by,
 };
+pub use executor::{Executor, GradientStatistics};
 pub(crate) use fully_connected::HiddenLayer;
 pub(crate) use operation::MatrixGaussian;
-pub use parameters::{ParameterLayout, ParameterMatrix};
 pub use scale::LayerScale;

@@ -15,7 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::layer::{
-    BatchNorm, Branch, Combination, Convolution, Dense, Layer, MaxPool, Padding, Parallel, Shape,
+    BatchNorm, Branch, Combination, Convolution, Dense, Layer, Padding, Parallel, Shape,
     ShapeError, Window,
 };
 use super::{Activation, Composition, LayerScale};
@@ -25,7 +25,7 @@ const NETWORKS: &str = "fcn:WIDTH,WIDTH,…, lenet, resnet:DEPTH,width=WIDTH[,sc
 
 /// A network without its input and outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedNetwork {
     /// Fully connected, with these widths; none for a linear model.
     FullyConnected(Vec<usize>),
     /// LeNet with tanh.
@@ -43,7 +43,7 @@ pub enum Named {
     ResnetSmall,
 }
 
-/// How the residual branches of [`Named::Resnet`] are scaled.
+/// How the residual branches of [`NamedNetwork::Resnet`] are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scaling {
     /// All alike: a_k² = 1/2.
@@ -78,7 +78,7 @@ impl fmt::Display for Scaling {
 }
 
 /// The name with every default written out, which [`FromStr`] reads back.
-impl fmt::Display for Named {
+impl fmt::Display for NamedNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FullyConnected(widths) => {
@@ -111,7 +111,7 @@ impl FromStr for Scaling {
     }
 }
 
-impl FromStr for Named {
+impl FromStr for NamedNetwork {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -134,13 +134,15 @@ fn count(text: &str, what: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("{what} is `{text}`: it must be a whole number, at least 1"))
 }
 
-fn fully_connected(settings: &str) -> Result<Named, String> {
+fn fully_connected(settings: &str) -> Result<NamedNetwork, String> {
     let widths = settings.split(',').filter(|_| !settings.trim().is_empty());
     let widths = widths.map(|width| count(width, "a width of the network `fcn`"));
-    Ok(Named::FullyConnected(widths.collect::<Result<_, _>>()?))
+    Ok(NamedNetwork::FullyConnected(
+        widths.collect::<Result<_, _>>()?,
+    ))
 }
 
-fn resnet(settings: &str) -> Result<Named, String> {
+fn resnet(settings: &str) -> Result<NamedNetwork, String> {
     const USAGE: &str = "write resnet:20,width=128,scaling=progressive-one";
     let (depth, others) = settings.split_once(',').unwrap_or((settings, ""));
     let depth =
@@ -165,14 +167,14 @@ fn resnet(settings: &str) -> Result<Named, String> {
         }
     }
     let width = width.ok_or_else(|| format!("the network `resnet` needs a width: {USAGE}"))?;
-    Ok(Named::Resnet {
+    Ok(NamedNetwork::Resnet {
         depth,
         width,
         scaling,
     })
 }
 
-impl Named {
+impl NamedNetwork {
     /// The network for one kind of input. `activation` and `scale` are those of hidden layers where the name leaves them open:
     /// in `fcn` both, in `resnet` the activation, and the scale of its branches.
     ///
@@ -243,12 +245,10 @@ fn sum(branches: [(f64, Vec<Layer>); 2]) -> Layer {
 }
 
 fn lenet(scale: LayerScale) -> Vec<Layer> {
-    let halve = Layer::MaxPool(MaxPool {
-        window: Window {
-            size: [2; 2],
-            stride: [2; 2],
-            padding: Padding::Valid,
-        },
+    let halve = Layer::MaxPool(Window {
+        size: [2; 2],
+        stride: [2; 2],
+        padding: Padding::Valid,
     });
     let mut layers = Vec::new();
     for channels in [6, 16] {
@@ -346,7 +346,7 @@ mod tests {
     const CIFAR: [usize; 3] = [32, 32, 3];
 
     fn network(name: &str, input: [usize; 3]) -> Composition {
-        let named: Named = name.parse().unwrap();
+        let named: NamedNetwork = name.parse().unwrap();
         let scale = LayerScale {
             weight: 2.2_f64.sqrt(),
             bias: 0.0,
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn parameters_are_as_many_as_published() {
-        let lenet = Named::Lenet;
+        let lenet = NamedNetwork::Lenet;
         let lenet = lenet.network([28, 28, 1].into(), 10, Activation::Tanh, LayerScale::HIDDEN);
         assert_eq!(parameters(&lenet.unwrap()), 44_426);
         assert_eq!(parameters(&network("resnet-small", CIFAR)), 272_378);
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(count, inner + (4 * w + 1) * 10);
         let linear = network("fcn:", [1, 1, 3]);
         assert_eq!(parameters(&linear), 40);
-        let wide = Named::FullyConnected(vec![512]);
+        let wide = NamedNetwork::FullyConnected(vec![512]);
         let wide = wide.network(CIFAR.into(), 10, Activation::Gelu, LayerScale::HIDDEN);
         assert_eq!(parameters(&wide.unwrap()), 1_578_506);
     }
@@ -414,9 +414,9 @@ mod tests {
             ("lenet", "lenet"),
             ("resnet-small", "resnet-small"),
         ] {
-            let named: Named = name.parse().unwrap();
+            let named: NamedNetwork = name.parse().unwrap();
             assert_eq!(named.to_string(), written);
-            assert_eq!(written.parse::<Named>().unwrap(), named);
+            assert_eq!(written.parse::<NamedNetwork>().unwrap(), named);
         }
     }
 
@@ -433,11 +433,11 @@ mod tests {
             ("resnet:20,wide=4", "unknown setting `wide=4`"),
             ("resnet:20,width=4,scaling=none", "progressive-depth"),
         ] {
-            let error = name.parse::<Named>().unwrap_err();
+            let error = name.parse::<NamedNetwork>().unwrap_err();
             assert!(error.contains(part), "{name}: {error}");
         }
         let small =
-            Named::Lenet.network([8, 8, 1].into(), 10, Activation::Tanh, LayerScale::HIDDEN);
+            NamedNetwork::Lenet.network([8, 8, 1].into(), 10, Activation::Tanh, LayerScale::HIDDEN);
         assert!(small.unwrap_err().to_string().contains("its window of 5×5"));
     }
 

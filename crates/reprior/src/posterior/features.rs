@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::compute::{Matrix, MatrixMut, Real, blend, matrix, matrix_mut, one_minus_cos};
 use crate::model::design::Design;
 use crate::model::{Model, TestInputs};
-use crate::network::{Composition, Features, Inputs};
+use crate::network::{Composition, Features, NetworkInputs};
 
 /// Features h̃ (n × p, the readout's constant column included) of a model's inputs.
 ///
@@ -26,7 +26,7 @@ struct OnEllipse<'a, R> {
     angle: f64,
 }
 
-impl<R: Real> Inputs<R> for OnEllipse<'_, R> {
+impl<R: Real> NetworkInputs<R> for OnEllipse<'_, R> {
     fn matrix(&self) -> Matrix<'_, R> {
         self.design.matrix()
     }

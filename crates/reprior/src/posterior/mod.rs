@@ -9,24 +9,25 @@ mod conditional;
 mod coordinates;
 mod network;
 mod output_likelihood;
-mod projection;
 mod recorder;
 mod repriorised;
-mod target;
 
 // Parts of `Posterior` that tests, plans and experiments look at one by one; they change without notice.
 #[doc(hidden)]
 pub mod features;
+#[doc(hidden)]
+pub mod projection;
 #[doc(hidden)]
 pub mod readout;
 #[doc(hidden)]
 pub mod repriorisation;
 #[doc(hidden)]
 pub mod tangent;
+#[doc(hidden)]
+pub mod target;
 
 pub use coordinates::{Coordinates, Regulariser, Space};
 pub use network::{Posterior, PosteriorError, PosteriorSettings};
-pub use projection::Projection;
 pub use recorder::{DrawRecord, Recorder};
 pub use tangent::TangentDeterminant;
-pub use target::{Ellipse, EvaluationError, Target};
+pub use target::{EvaluationError, Target};

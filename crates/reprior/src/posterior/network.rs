@@ -13,9 +13,8 @@ use super::output_likelihood::OutputLikelihood;
 use super::readout::Readout;
 use super::repriorised::Repriorised;
 use super::tangent::TangentMap;
-use super::{
-    Coordinates, Ellipse, EvaluationError, Regulariser, Space, TangentDeterminant, Target,
-};
+use super::target::Ellipse;
+use super::{Coordinates, EvaluationError, Regulariser, Space, TangentDeterminant, Target};
 use crate::compute::Real;
 use crate::model::Model;
 use crate::network::layer::ShapeError;

@@ -16,7 +16,7 @@ use crate::model::Model;
 /// Directions for one model.
 pub struct Projection<R> {
     count: usize,
-    layers: Vec<Factors<R>>,
+    layers: Vec<ProjectionFactors<R>>,
     /// count × rank, column-major: root of the covariance of what the chain's weights do not determine.
     unseen_root: Vec<f64>,
     unseen_rank: usize,
@@ -26,7 +26,7 @@ pub struct Projection<R> {
     scale: f64,
 }
 
-struct Factors<R> {
+struct ProjectionFactors<R> {
     rows: usize,
     units: usize,
     /// count × rows, column-major.
@@ -35,7 +35,7 @@ struct Factors<R> {
     right: Vec<R>,
 }
 
-impl<R: Real> Factors<R> {
+impl<R: Real> ProjectionFactors<R> {
     fn draw(rows: usize, units: usize, count: usize, stream: &mut Stream) -> Self {
         let mut right = vec![R::ZERO; units * count];
         stream.fill_normal(&mut right);
@@ -60,7 +60,7 @@ impl<R: Real> Projection<R> {
         let (mut unseen_root, mut unseen_rank, mut unseen_dimension) = (Vec::new(), 0, 0);
         for (index, &(rows, units)) in shapes.iter().enumerate() {
             let mut stream = Stream::new(seed, 0, Purpose::Projection, index as u64);
-            let factors = Factors::draw(rows, units, count, &mut stream);
+            let factors = ProjectionFactors::draw(rows, units, count, &mut stream);
             if index == 0 && model.design.is_reduced() {
                 // In an orthonormal basis of the inputs whose first r vectors are the rows of Q, a Gaussian direction
                 // has independent N(0, 1) coordinates: `left` holds the first r of them, these are the others.
@@ -92,7 +92,7 @@ impl<R: Real> Projection<R> {
         let parameters: usize = shapes.iter().map(|(rows, units)| rows * units).sum();
         let of_layer = |(index, &(rows, units)): (usize, &(usize, usize))| {
             let mut stream = Stream::new(seed, 0, Purpose::Projection, index as u64);
-            Factors::draw(rows, units, count, &mut stream)
+            ProjectionFactors::draw(rows, units, count, &mut stream)
         };
         Self {
             count,

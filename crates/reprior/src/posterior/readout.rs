@@ -10,7 +10,7 @@
 //! of the ridge regression (‖Y − Ψμ‖² + σ²‖μ‖²)/σ², which errors in μ change in second order only (the textbook form
 //! YᵀY − SᵀS cancels). Products run in the network's precision, factorisations in double precision.
 //!
-//! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a `Group`.
+//! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a `NoiseGroup`.
 //! Cost of ℓ with G groups: n²p + G·n³/3 or np² + G·p³/3 operations; the gradient adds 2n²p + G·2n³/3 or
 //! 2np² + G·2p³/3.
 
@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use super::{EvaluationError, Space};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Packed, Real, Shape, gram_of_columns,
+    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Packed, PackedShape, Real, gram_of_columns,
     gram_of_rows, matrix, matrix_mut, mirror_lower, multiply, multiply_packed, norm_squared,
 };
 use crate::model::{Model, Noise};
@@ -37,7 +37,7 @@ pub struct Readout<R> {
     pub(super) gram: Vec<R>,
     /// Columns of features that `gram` has so far.
     columns_taken: usize,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<NoiseGroup>,
     /// A = K_s⁻¹Y (n × C).
     pub(super) weighted_targets: Vec<f64>,
     /// μ (p × C); feature space only.
@@ -57,13 +57,13 @@ pub struct Readout<R> {
 }
 
 /// Neighbouring outputs that share a σ.
-pub(super) struct Group {
+pub(super) struct NoiseGroup {
     pub outputs: Range<usize>,
     pub noise: f64,
     pub cholesky: Cholesky,
 }
 
-impl Group {
+impl NoiseGroup {
     /// The group's columns of a column-major matrix of so many rows.
     pub fn columns(&self, rows: usize) -> Range<usize> {
         self.outputs.start * rows..self.outputs.end * rows
@@ -81,7 +81,7 @@ impl<R: Real> Readout<R> {
         } else {
             0
         };
-        let group = |outputs: Range<usize>| Group {
+        let group = |outputs: Range<usize>| NoiseGroup {
             outputs,
             noise: 1.0,
             cholesky: Cholesky::new(size),
@@ -291,7 +291,7 @@ impl<R: Real> Readout<R> {
         if self.space != Space::Feature {
             let symmetric = matrix(&self.gram, n, n);
             self.symmetric
-                .get_or_insert_with(|| Packed::new(symmetric, Shape::Full))
+                .get_or_insert_with(|| Packed::new(symmetric, PackedShape::Full))
                 .repack(symmetric);
         }
     }

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use super::features::FeatureMap;
-use super::{Coordinates, EvaluationError, Posterior, Projection};
+use super::projection::Projection;
+use super::{Coordinates, EvaluationError, Posterior};
 use crate::compute::{Real, Stream, matrix, matrix_mut, multiply};
 use crate::model::Model;
 
@@ -45,8 +46,9 @@ pub struct Recorder<R> {
 }
 
 impl<R: Real> Recorder<R> {
-    /// A recorder for the draws of one chain, with the given projections.
-    pub fn new(model: Arc<Model<R>>, projection: Projection<R>) -> Self {
+    /// A recorder for the draws of one chain, without projections.
+    pub fn new(model: Arc<Model<R>>) -> Self {
+        let projection = Projection::new(&model, 0, 0);
         let architecture = &model.architecture;
         let rows = model.test_design.rows();
         let first = architecture.hidden_widths().first().copied().unwrap_or(0);
@@ -60,7 +62,7 @@ impl<R: Real> Recorder<R> {
                 outputs: vec![0.0; rows * architecture.outputs],
                 variance: vec![0.0; rows * architecture.outputs],
                 noise: vec![0.0; architecture.outputs],
-                projections: vec![0.0; projection.count()],
+                projections: Vec::new(),
                 mean_squares: vec![0.0; projection.layers()],
                 weights: vec![R::ZERO; parameters],
                 clamped: 0,
@@ -68,6 +70,14 @@ impl<R: Real> Recorder<R> {
             projection,
             model,
         }
+    }
+
+    /// The same with projections of the weights.
+    #[must_use]
+    pub fn with_projection(mut self, projection: Projection<R>) -> Self {
+        self.record.projections = vec![0.0; projection.count()];
+        self.projection = projection;
+        self
     }
 
     /// The record of position `z`; `stream` draws what the position leaves open.

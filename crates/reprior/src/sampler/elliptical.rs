@@ -9,7 +9,8 @@ use std::f64::consts::TAU;
 
 use super::{Fatal, Info, Sampler, State, evaluate, start};
 use crate::compute::{Real, Stream};
-use crate::posterior::{Ellipse, EvaluationError, Target};
+use crate::posterior::target::Ellipse;
+use crate::posterior::{EvaluationError, Target};
 
 /// The elliptical slice kernel.
 #[derive(Debug, Clone, Default)]

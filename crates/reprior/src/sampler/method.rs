@@ -39,7 +39,7 @@ pub(super) struct Profile {
     pub name: &'static str,
     pub needs_gradients: bool,
     /// Absent for methods without a step size.
-    pub step_size: Option<StepSize>,
+    pub step_size: Option<StepSizeRange>,
     /// The default of `damping`; absent for methods without.
     pub damping: Option<f64>,
     /// The default of `trajectory`; absent for methods without.
@@ -49,7 +49,7 @@ pub(super) struct Profile {
 }
 
 /// Step sizes of a method.
-pub(super) struct StepSize {
+pub(super) struct StepSizeRange {
     /// Where the search that precedes adaptation begins, and without warm-up what is used.
     pub initial: f64,
     pub largest: f64,
@@ -95,7 +95,7 @@ impl Method {
 
     pub(super) fn profile(self) -> Profile {
         let step = |initial, largest, allowed, target_acceptance| {
-            Some(StepSize {
+            Some(StepSizeRange {
                 initial,
                 largest,
                 allowed,

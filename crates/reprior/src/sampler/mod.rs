@@ -27,7 +27,7 @@ use crate::compute::{Real, Stream, all_finite};
 use crate::posterior::{EvaluationError, Target};
 
 pub use method::Method;
-pub(crate) use search::Found;
+pub(crate) use search::FoundStepSize;
 pub use settings::{SamplerSettings, SettingsError};
 pub(crate) use trajectory::DIVERGENCE;
 

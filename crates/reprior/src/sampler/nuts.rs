@@ -101,7 +101,7 @@ impl<R: Real> Sampler<R> for Nuts<R> {
         self.gradient.resize(dim, R::ZERO);
         let settings = self.settings();
         let mut n_gradients = 0;
-        let density = Density {
+        let density = NutsDensity {
             target,
             start: state,
             position: &mut self.position,
@@ -149,7 +149,7 @@ impl<R: Real> Sampler<R> for Nuts<R> {
 }
 
 /// What nuts-rs sees of a target: the identity as transformation, ℓ as log-density, −½‖z‖² as log-determinant.
-struct Density<'a, R: Real> {
+struct NutsDensity<'a, R: Real> {
     target: &'a mut dyn Target<Real = R>,
     /// Where the transition starts; what is known there is not evaluated again.
     start: &'a State<R>,
@@ -160,20 +160,20 @@ struct Density<'a, R: Real> {
 
 /// A position where ℓ cannot be evaluated.
 #[derive(Debug, Error)]
-enum Failure {
+enum NutsFailure {
     #[error("ℓ cannot be evaluated there")]
     Recoverable,
     #[error("{0}")]
     Fatal(String),
 }
 
-impl LogpError for Failure {
+impl LogpError for NutsFailure {
     fn is_recoverable(&self) -> bool {
         matches!(self, Self::Recoverable)
     }
 }
 
-impl<R: Real> HasDims for Density<'_, R> {
+impl<R: Real> HasDims for NutsDensity<'_, R> {
     fn dim_sizes(&self) -> HashMap<String, u64> {
         HashMap::from([(
             "unconstrained_parameter".to_owned(),
@@ -182,8 +182,8 @@ impl<R: Real> HasDims for Density<'_, R> {
     }
 }
 
-impl<R: Real> CpuLogpFunc for Density<'_, R> {
-    type LogpError = Failure;
+impl<R: Real> CpuLogpFunc for NutsDensity<'_, R> {
+    type LogpError = NutsFailure;
     type FlowParameters = ();
     type ExpandedVector = ();
 
@@ -192,7 +192,7 @@ impl<R: Real> CpuLogpFunc for Density<'_, R> {
     }
 
     /// Called once, at the start, for a gradient that a transformation could be made from.
-    fn logp(&mut self, _: &[f64], gradient: &mut [f64]) -> Result<f64, Failure> {
+    fn logp(&mut self, _: &[f64], gradient: &mut [f64]) -> Result<f64, NutsFailure> {
         read(gradient, &self.start.gradient);
         Ok(self.start.log_ratio)
     }
@@ -210,7 +210,7 @@ impl<R: Real> CpuLogpFunc for Density<'_, R> {
         _: &mut G,
         _: usize,
         _: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), NutsFailure> {
         Ok(())
     }
 
@@ -220,11 +220,11 @@ impl<R: Real> CpuLogpFunc for Density<'_, R> {
         _: &[f64],
         _: &[f64],
         _: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), NutsFailure> {
         Ok(())
     }
 
-    fn transformation_id(&self, (): &()) -> Result<i64, Failure> {
+    fn transformation_id(&self, (): &()) -> Result<i64, NutsFailure> {
         Ok(0)
     }
 
@@ -237,7 +237,7 @@ impl<R: Real> CpuLogpFunc for Density<'_, R> {
         transformed: &mut [f64],
         transformed_gradient: &mut [f64],
         _: Option<f64>,
-    ) -> Result<(f64, f64), Failure> {
+    ) -> Result<(f64, f64), NutsFailure> {
         transformed.copy_from_slice(position);
         read(gradient, &self.start.gradient);
         let log_normal = normal_part(transformed, gradient, transformed_gradient);
@@ -253,14 +253,14 @@ impl<R: Real> CpuLogpFunc for Density<'_, R> {
         transformed: &[f64],
         transformed_gradient: &mut [f64],
         _: Option<f64>,
-    ) -> Result<(f64, f64), Failure> {
+    ) -> Result<(f64, f64), NutsFailure> {
         write(self.position, transformed);
         read(position, self.position);
         *self.n_gradients += 1;
         let log_ratio = evaluate_gradient(self.target, self.position, self.gradient)
-            .map_err(|Fatal(message)| Failure::Fatal(message))?;
+            .map_err(|Fatal(message)| NutsFailure::Fatal(message))?;
         if log_ratio == f64::NEG_INFINITY {
-            return Err(Failure::Recoverable);
+            return Err(NutsFailure::Recoverable);
         }
         read(gradient, self.gradient);
         let log_normal = normal_part(transformed, gradient, transformed_gradient);

@@ -13,7 +13,7 @@ use crate::posterior::Target;
 
 /// What a search found, and what it cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Found {
+pub struct FoundStepSize {
     /// The step size.
     pub step_size: f64,
     /// Evaluations of ℓ alone.
@@ -33,11 +33,11 @@ impl SamplerSettings {
         target: &mut dyn Target<Real = R>,
         state: &State<R>,
         stream: impl Fn() -> Stream,
-    ) -> Result<Option<Found>, Fatal> {
+    ) -> Result<Option<FoundStepSize>, Fatal> {
         let Some([initial, smallest, largest, aim]) = self.adapted_steps() else {
             return Ok(None);
         };
-        let mut found = Found::default();
+        let mut found = FoundStepSize::default();
         let mut is_good = |step_size: f64| {
             let mut state = State {
                 momentum: Vec::new(),

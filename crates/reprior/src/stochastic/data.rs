@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ObjectiveError;
+use super::objective::ObjectiveError;
 use crate::compute::{Real, Stream};
 use crate::model::likelihood::{Derivatives, Likelihood};
 

@@ -1,7 +1,7 @@
 //! Draws of Monte-Carlo dropout (Gal & Ghahramani 2016): a position with hidden units left out, for all inputs alike.
 
 use crate::compute::{Real, Stream};
-use crate::network::ParameterLayout;
+use crate::network::parameters::ParameterLayout;
 
 /// Leaves each input of every layer but the first out with probability `rate` in [0, 1), and multiplies the others' weights by
 /// 1/(1 − rate), as dropout in training does. Of fully connected networks, where a layer's inputs are the units below.

@@ -5,19 +5,20 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use super::Dynamics;
 use super::preconditioner::{Batch, Block, Preconditioner, Scope};
 use super::prior::Pull;
-use super::{LangevinError, LangevinState};
+use super::update::{StochasticGradientError, StochasticGradientState};
 use crate::compute::{Purpose, Real, Stream, Team, all_finite, dot_in_lanes, norm_squared, simd};
-use crate::network::executor::GradientStatistics;
-use crate::network::{Evaluation, ParameterLayout, UnitSums};
+use crate::network::parameters::ParameterLayout;
+use crate::network::{Evaluation, GradientStatistics, UnitSums};
 
 /// Parameters of a group of units, about.
 const GROUP: usize = 1 << 15;
 
 /// Parameters that are worked on together: whole blocks.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub(super) struct ParameterGroup {
     pub parameters: Range<usize>,
     /// Its layer, and which units of it; of everything if that is one block.
     layer: usize,
@@ -31,7 +32,7 @@ pub(super) struct Group {
 
 /// What groups found, added up.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct GroupSums {
     pub corrections: u64,
     /// ⟨θ − mean, g⟩.
     pub virial: f64,
@@ -41,7 +42,7 @@ pub(super) struct Found {
 
 /// How positions move.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum UpdateStep {
     Plain,
     /// What is kept of the momentum.
     Momentum(f64),
@@ -53,9 +54,23 @@ pub(super) enum Step {
     },
 }
 
-impl Step {
+impl UpdateStep {
+    /// Update number `update` of these dynamics, and the share of its noise that is injected.
+    pub fn of(dynamics: Dynamics, thermostat: f64, update: u64) -> (Self, f64) {
+        match dynamics {
+            Dynamics::Langevin => (Self::Plain, 1.0),
+            Dynamics::Hamiltonian { friction } => (Self::Momentum(1.0 - friction), friction),
+            Dynamics::NoseHoover { friction } => (Self::Momentum(1.0 - thermostat), friction),
+            Dynamics::Adam {
+                first,
+                second,
+                epsilon,
+            } => (Self::adam(first, second, epsilon, update + 1), 0.0),
+        }
+    }
+
     /// Adam's `count`-th update.
-    pub fn adam(first: f64, second: f64, epsilon: f64, count: u64) -> Self {
+    fn adam(first: f64, second: f64, epsilon: f64, count: u64) -> Self {
         let rates = [first, second];
         Self::Adam {
             rates,
@@ -66,7 +81,7 @@ impl Step {
 }
 
 /// What is the same for every group in an update.
-pub(super) struct Shared<'a, R> {
+pub(super) struct UpdateContext<'a, R> {
     pub evaluation: Evaluation<'a, R>,
     pub layout: &'a ParameterLayout,
     pub preconditioner: &'a dyn Preconditioner<R>,
@@ -77,7 +92,7 @@ pub(super) struct Shared<'a, R> {
     pub rows: usize,
     /// η.
     pub step_size: f64,
-    pub step: Step,
+    pub step: UpdateStep,
     /// Scale of the noise; 0 for none.
     pub noise: f64,
     /// γ.
@@ -90,7 +105,7 @@ pub(super) struct Shared<'a, R> {
 /// One group's own parts of the chain's state.
 struct Own<'a, R> {
     index: usize,
-    group: &'a Group,
+    group: &'a ParameterGroup,
     position: &'a mut [R],
     momentum: &'a mut [R],
     state: &'a mut [R],
@@ -109,7 +124,7 @@ struct Work<'a, R> {
 pub(super) fn groups<R: Real>(
     layout: &ParameterLayout,
     preconditioner: &dyn Preconditioner<R>,
-) -> Vec<Group> {
+) -> Vec<ParameterGroup> {
     let mut groups = Vec::new();
     let statistics = preconditioner.statistics();
     let mut outer = 0;
@@ -119,7 +134,7 @@ pub(super) fn groups<R: Real>(
             GradientStatistics::Kronecker => block.rows * block.rows + block.units * block.units,
             _ => 0,
         };
-        groups.push(Group {
+        groups.push(ParameterGroup {
             parameters,
             layer,
             units,
@@ -163,7 +178,7 @@ pub(super) fn groups<R: Real>(
     groups
 }
 
-impl Group {
+impl ParameterGroup {
     /// Parameters of one block.
     fn block_len(&self) -> usize {
         self.block.rows * self.block.units
@@ -180,17 +195,17 @@ impl Group {
 /// # Errors
 /// The first group's that fails; the state is then of no use any more.
 pub(super) fn update_groups<R: Real>(
-    groups: &[Group],
-    state: &mut LangevinState<R>,
+    groups: &[ParameterGroup],
+    state: &mut StochasticGradientState<R>,
     scratch: &mut [Vec<R>],
     team: &mut Team,
-    shared: &Shared<'_, R>,
-) -> Result<Found, LangevinError> {
+    shared: &UpdateContext<'_, R>,
+) -> Result<GroupSums, StochasticGradientError> {
     let mut position = &mut state.position[..];
     let mut momentum = &mut state.momentum[..];
     let mut own_state = &mut state.preconditioner[..];
     let momenta = momentum.len() / position.len().max(1);
-    let mut found = vec![Ok(Found::default()); groups.len()];
+    let mut found = vec![Ok(GroupSums::default()); groups.len()];
     let mut items = Vec::with_capacity(groups.len());
     for (index, (group, found)) in groups.iter().zip(&mut found).enumerate() {
         let length = group.parameters.len();
@@ -213,7 +228,7 @@ pub(super) fn update_groups<R: Real>(
             free().push(lent);
         }
     });
-    let mut total = Found::default();
+    let mut total = GroupSums::default();
     for found in found {
         let found = found?;
         total.corrections += found.corrections;
@@ -223,10 +238,14 @@ pub(super) fn update_groups<R: Real>(
     Ok(total)
 }
 
-impl<R: Real> Shared<'_, R> {
+impl<R: Real> UpdateContext<'_, R> {
     /// One group's part of an update.
-    fn group(&self, own: Own<'_, R>, scratch: &mut Vec<R>) -> Result<Found, LangevinError> {
-        let (group, size, mut found) = (own.group, own.group.block_len(), Found::default());
+    fn group(
+        &self,
+        own: Own<'_, R>,
+        scratch: &mut Vec<R>,
+    ) -> Result<GroupSums, StochasticGradientError> {
+        let (group, size, mut found) = (own.group, own.group.block_len(), GroupSums::default());
         if size == 0 {
             return Ok(found);
         }
@@ -248,7 +267,7 @@ impl<R: Real> Shared<'_, R> {
             found.corrections += self
                 .preconditioner
                 .update(group.block, batch, self.rate, state)
-                .map_err(|reason| LangevinError::Preconditioner {
+                .map_err(|reason| StochasticGradientError::Preconditioner {
                     update: self.update,
                     reason,
                 })?;
@@ -272,7 +291,12 @@ impl<R: Real> Shared<'_, R> {
     }
 
     /// A group's mean gradient, statistics and noise.
-    fn sums<'w>(&self, group: &Group, index: usize, scratch: &'w mut Vec<R>) -> Work<'w, R> {
+    fn sums<'w>(
+        &self,
+        group: &ParameterGroup,
+        index: usize,
+        scratch: &'w mut Vec<R>,
+    ) -> Work<'w, R> {
         let length = group.parameters.len();
         let statistics = self.preconditioner.statistics();
         let has = |is_wanted: bool| if is_wanted { length } else { 0 };
@@ -356,7 +380,7 @@ impl<R: Real> Shared<'_, R> {
         simd(
             #[inline(always)]
             || match self.step {
-                Step::Momentum(keeps) => {
+                UpdateStep::Momentum(keeps) => {
                     let keeps = R::from_f64(keeps);
                     for (v, &g) in momentum.iter_mut().zip(gradient) {
                         *v = keeps * *v - step_size * g;
@@ -383,7 +407,7 @@ impl<R: Real> Shared<'_, R> {
 
     /// Adam's move.
     fn adam(&self, position: &mut [R], first: &mut [R], second: &mut [R], gradient: &[R]) {
-        let Step::Adam {
+        let UpdateStep::Adam {
             rates,
             corrections,
             epsilon,
@@ -410,12 +434,12 @@ impl<R: Real> Shared<'_, R> {
     }
 
     /// Which layer's weights are not finite, among those from number `first` on.
-    fn out_of_range(&self, first: usize, position: &[R]) -> LangevinError {
+    fn out_of_range(&self, first: usize, position: &[R]) -> StochasticGradientError {
         let at = position.iter().position(|x| !x.to_f64().is_finite());
         let at = first + at.unwrap_or(0);
         let layers = &self.layout.layers;
         let layer = layers.iter().find(|layer| layer.range.contains(&at));
-        LangevinError::Position {
+        StochasticGradientError::Position {
             layer: layer.map_or_else(String::new, |layer| layer.name.clone()),
             update: self.update,
             step_size: self.step_size,

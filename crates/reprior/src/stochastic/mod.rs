@@ -10,11 +10,8 @@
 //! ([`Composition::in_standard_parametrisation`](crate::network::Composition::in_standard_parametrisation)) with a [`Prior`].
 
 mod batches;
-mod data;
 mod dropout;
 mod groups;
-mod langevin;
-mod objective;
 pub mod preconditioner;
 mod prior;
 mod settings;
@@ -24,19 +21,22 @@ mod step_size;
 #[doc(hidden)]
 pub mod average;
 #[doc(hidden)]
+pub mod data;
+#[doc(hidden)]
 pub mod ensemble;
 #[doc(hidden)]
+pub mod objective;
+#[doc(hidden)]
 pub mod swag;
+#[doc(hidden)]
+pub mod update;
 #[doc(hidden)]
 pub mod validation;
 
 pub(crate) use batches::Batches;
-pub use data::MinibatchData;
 pub(crate) use data::row_loss;
 pub(crate) use dropout::leave_units_out;
-pub use langevin::Langevin;
 
-pub use objective::{Objective, ObjectiveError};
 pub use prior::Prior;
-pub use settings::{Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Update};
+pub use settings::{CurvatureLabels, Dynamics, StochasticGradientSettings};
 pub use step_size::StepSize;

@@ -2,13 +2,12 @@
 
 use thiserror::Error;
 
-use super::MinibatchData;
-use super::data::{row_loss, simulate};
+use super::data::{MinibatchData, row_loss, simulate};
 use crate::compute::{Real, Stream, Team};
-use crate::network::executor::GradientStatistics;
 use crate::network::layer::ShapeError;
+use crate::network::parameters::ParameterLayout;
 use crate::network::{
-    Composition, Dropout, Evaluation, Executor, Gradients, Minibatch, ParameterLayout,
+    Composition, Dropout, Evaluation, Executor, GradientStatistics, Gradients, Minibatch,
 };
 
 /// A network that minibatches are evaluated with.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::compute::Real;
-use crate::network::ParameterMatrix;
+use crate::network::parameters::ParameterMatrix;
 
 /// The prior of each layer's weights and biases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct Pull {
 
 /// How many numbers, and the sum of their squared distances from the prior's mean: of weights and of biases.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spread {
+pub struct WeightSums {
     /// Of weights and of biases.
     pub count: [usize; 2],
     /// Of weights and of biases.
@@ -73,8 +73,8 @@ impl Prior {
     }
 
     /// The spread of one layer's matrix of `rows` rows, the last one the biases if `has_bias`.
-    pub fn spread<R: Real>(&self, matrix: &[R], rows: usize, has_bias: bool) -> Spread {
-        let mut spread = Spread::default();
+    pub fn spread<R: Real>(&self, matrix: &[R], rows: usize, has_bias: bool) -> WeightSums {
+        let mut spread = WeightSums::default();
         let mean = self.mean();
         for unit in matrix.chunks_exact(rows.max(1)) {
             let (weights, bias) = unit.split_at(rows - usize::from(has_bias));
@@ -88,7 +88,7 @@ impl Prior {
     }
 
     /// ∇ log p of a layer with this spread.
-    pub fn pull(&self, spread: Spread) -> Pull {
+    pub fn pull(&self, spread: WeightSums) -> Pull {
         let precision = match *self {
             Self::Gaussian { weights, biases } => [1.0 / weights, 1.0 / biases],
             Self::NormalInverseGamma { shape, rate, .. } => [0, 1].map(|kind| {
@@ -105,14 +105,14 @@ impl Prior {
     /// ∇ log p of one layer of `position`.
     pub(super) fn pull_of<R: Real>(&self, position: &[R], layer: &ParameterMatrix) -> Pull {
         if !self.needs_spread() {
-            return self.pull(Spread::default());
+            return self.pull(WeightSums::default());
         }
         let matrix = &position[layer.range.clone()];
         self.pull(self.spread(matrix, layer.rows, layer.has_bias))
     }
 
     /// log p of a layer with this spread.
-    pub fn log_density(&self, spread: Spread) -> f64 {
+    pub fn log_density(&self, spread: WeightSums) -> f64 {
         let log_two_pi = (2.0 * std::f64::consts::PI).ln();
         let of_kind = |kind: usize| {
             let (count, squares) = (spread.count[kind] as f64, spread.squares[kind]);

@@ -1,12 +1,12 @@
-//! What a Langevin chain is told, what it keeps, what it says of an update, and what goes wrong.
+//! What updates by minibatches are told.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::preconditioner::{Block, Decay, Preconditioner, Scope};
+use super::update::StochasticGradientError;
 use super::{Prior, StepSize};
-use crate::compute::{NotPositiveDefinite, Real};
-use crate::network::ParameterLayout;
+use crate::compute::Real;
+use crate::network::parameters::ParameterLayout;
 
 /// What the matrices of a preconditioner may take: those of 7,000 parameters together in single precision.
 const MOST_BYTES: f64 = 2e9;
@@ -60,7 +60,7 @@ impl Dynamics {
 /// Whose targets the preconditioner's statistics are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Labels {
+pub enum CurvatureLabels {
     /// The data's: the outer-product metric.
     #[default]
     Data,
@@ -70,7 +70,7 @@ pub enum Labels {
 
 /// What a Langevin chain is made of, besides network, data and preconditioner.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LangevinSettings {
+pub struct StochasticGradientSettings {
     /// η₀ > 0, in units of the mean loss.
     pub step_size: f64,
     /// η_t/η₀.
@@ -82,7 +82,7 @@ pub struct LangevinSettings {
     /// γ of the preconditioner's averages.
     pub decay: Decay,
     /// Whose targets its statistics are of.
-    pub labels: Labels,
+    pub labels: CurvatureLabels,
     /// The prior of all layers, or one for each layer with parameters, the readout last.
     pub priors: Vec<Prior>,
     /// Of every random number.
@@ -95,101 +95,7 @@ pub struct LangevinSettings {
     pub dropout: f64,
 }
 
-/// Where a chain is: with the settings, all that is needed to go on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LangevinState<R> {
-    /// Updates made.
-    pub update: u64,
-    /// θ.
-    pub position: Vec<R>,
-    /// v; empty without momentum. Of Adam m and v, group by group.
-    pub momentum: Vec<R>,
-    /// z of [`Dynamics::NoseHoover`].
-    pub thermostat: f64,
-    /// The preconditioner's, block by block.
-    pub preconditioner: Vec<R>,
-}
-
-/// What one update did.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Update {
-    /// η_t.
-    pub step_size: f64,
-    /// Mean −log p of the minibatch's rows, at the position before the update.
-    pub loss: f64,
-    /// Numbers that the preconditioner had to correct, and factorisations that needed jitter.
-    pub corrections: u64,
-    /// N·⟨θ − prior mean, g⟩/D: its mean over a chain is the configurational temperature, 1 if the law is the posterior's.
-    pub configurational_temperature: f64,
-    /// (1 − a/2)·|v|²/(h·D), with z for a where there is a thermostat: 1 in the mean as h → 0. None without momentum or with a
-    /// preconditioner.
-    pub kinetic_temperature: Option<f64>,
-}
-
-/// An update that cannot be made.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum LangevinError {
-    /// A setting that is out of range, in words.
-    #[error("{0}")]
-    Setting(String),
-    /// A state of another network or preconditioner.
-    #[error("the state has {found} numbers of {what}, not {expected}")]
-    State {
-        /// Which numbers.
-        what: &'static str,
-        /// How many there are.
-        found: usize,
-        /// How many there should be.
-        expected: usize,
-    },
-    /// The loss is not finite any more.
-    #[error(
-        "the loss is {loss} at update {update}, with a step size of {step_size}: lower --step-size"
-    )]
-    Loss {
-        /// The loss.
-        loss: f64,
-        /// The number of the update, from 0.
-        update: u64,
-        /// η_t.
-        step_size: f64,
-    },
-    /// Weights are not finite any more.
-    #[error(
-        "update {update} took weights of layer {layer} out of range, with a step size of {step_size}: lower --step-size"
-    )]
-    Position {
-        /// The layer's name.
-        layer: String,
-        /// The number of the update, from 0.
-        update: u64,
-        /// η_t.
-        step_size: f64,
-    },
-    /// A temperature is not finite any more: weights are, but not for long.
-    #[error(
-        "the temperature is not finite at update {update}, with a step size of {step_size}: lower --step-size"
-    )]
-    Temperature {
-        /// The number of the update, from 0.
-        update: u64,
-        /// η_t.
-        step_size: f64,
-    },
-    /// No threads.
-    #[error("threads cannot be started: {0}")]
-    Threads(String),
-    /// The preconditioner's matrix is singular.
-    #[error("the preconditioner failed at update {update}: {reason}; raise its epsilon")]
-    Preconditioner {
-        /// The number of the update, from 0.
-        update: u64,
-        /// Why.
-        reason: NotPositiveDefinite,
-    },
-}
-
-impl LangevinSettings {
+impl StochasticGradientSettings {
     /// The prior of one layer with parameters.
     pub(super) fn prior(&self, layer: usize) -> &Prior {
         &self.priors[if self.priors.len() == 1 { 0 } else { layer }]
@@ -198,13 +104,13 @@ impl LangevinSettings {
     /// Checks everything that does not need the data, with a preconditioner and a network of this layout.
     ///
     /// # Errors
-    /// [`LangevinError::Setting`] says what is out of range, does not go together, or would take too much memory.
+    /// [`StochasticGradientError::Setting`] says what is out of range, does not go together, or would take too much memory.
     pub fn check<R: Real>(
         &self,
         preconditioner: &dyn Preconditioner<R>,
         layout: &ParameterLayout,
-    ) -> Result<(), LangevinError> {
-        let wrong = |text: String| Err(LangevinError::Setting(text));
+    ) -> Result<(), StochasticGradientError> {
+        let wrong = |text: String| Err(StochasticGradientError::Setting(text));
         check_memory(layout, preconditioner)?;
         let (priors, layers) = (self.priors.len(), layout.layers.len());
         if priors != 1 && priors != layers {
@@ -284,7 +190,7 @@ impl LangevinSettings {
 fn check_memory<R: Real>(
     layout: &ParameterLayout,
     preconditioner: &dyn Preconditioner<R>,
-) -> Result<(), LangevinError> {
+) -> Result<(), StochasticGradientError> {
     let square = |size: usize| (size as f64).powi(2);
     let layers = layout.layers.iter();
     let (name, numbers) = match preconditioner.scope() {
@@ -300,7 +206,7 @@ fn check_memory<R: Real>(
     if bytes <= MOST_BYTES {
         return Ok(());
     }
-    Err(LangevinError::Setting(format!(
+    Err(StochasticGradientError::Setting(format!(
         "the preconditioner {name} of {} parameters would take {:.1} GB, more than {:.0}: use quasi-diagonal",
         layout.len(),
         bytes / 1e9,

@@ -1,6 +1,7 @@
 //! Rows that are held out: how likely their targets are at one position.
 
-use super::{MinibatchData, ObjectiveError};
+use super::data::MinibatchData;
+use super::objective::ObjectiveError;
 use crate::compute::{Real, matrix, matrix_mut};
 use crate::network::{Composition, Executor};
 

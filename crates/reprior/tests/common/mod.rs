@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::chain::{Chain, Collect, Control, RunOutcome, Schedule, run};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::posterior::Target;
 use reprior::sampler::{Method, SamplerSettings};
@@ -38,7 +38,7 @@ pub fn sample<T: Target>(
         stop: &stop,
     };
     let (done, outcome) = run(chains, control, &|_| {});
-    assert_eq!(outcome.unwrap(), Outcome::Complete);
+    assert_eq!(outcome.unwrap(), RunOutcome::Complete);
     done.into_iter().map(|(_, collected)| collected).collect()
 }
 

@@ -64,7 +64,7 @@ fn largest(case: &Case, chain_count: usize, distortion: Distortion, way: Way) ->
     for index in 0..chain_count {
         let mut stream = Stream::new(case.seed + 1, index as u64, Purpose::Initial, 0);
         let (truth, projection) = experiment.truth(&mut stream);
-        let recorder = Recorder::new(truth.model.clone(), projection);
+        let recorder = Recorder::new(truth.model.clone()).with_projection(projection);
         let target = Distorted::new(experiment.posterior(&truth.model), recorder, distortion);
         let ranks = Ranks::new(case, &experiment, &truth, index as u64);
         match way {

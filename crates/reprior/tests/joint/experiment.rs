@@ -6,7 +6,8 @@ use reprior::compute::{Matrix, Purpose, Stream};
 use reprior::model::Model;
 use reprior::network::{Activation, Composition};
 use reprior::posterior::features::FeatureMap;
-use reprior::posterior::{Posterior, PosteriorSettings, Projection};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Posterior, PosteriorSettings};
 
 use crate::case::Case;
 use crate::inverse::solve;

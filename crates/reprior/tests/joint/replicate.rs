@@ -160,7 +160,7 @@ pub fn outcome(
         let mut stream = Stream::new(case.seed, replicate, Purpose::Initial, 0);
         let (truth, projection) = replicates.experiment.truth(&mut stream);
         let model = Arc::clone(&truth.model);
-        let mut recorder = Recorder::new(Arc::clone(&model), projection);
+        let mut recorder = Recorder::new(Arc::clone(&model)).with_projection(projection);
         let mut posterior = replicates.experiment.posterior(&model);
         let z = position(
             &mut posterior,

@@ -2,7 +2,7 @@
 
 use reprior::compute::{Purpose, Stream};
 use reprior::network::layer::{
-    AveragePool, Branch, Combination, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
+    Branch, Combination, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
 };
 use reprior::network::{Activation, Composition, LayerScale};
 
@@ -47,9 +47,7 @@ pub fn conv3(stride: usize) -> Layer {
 }
 
 pub fn pool(size: usize, stride: usize) -> Layer {
-    Layer::AveragePool(AveragePool {
-        window: window(size, stride, Padding::Valid),
-    })
+    Layer::AveragePool(window(size, stride, Padding::Valid))
 }
 
 pub fn gap() -> Layer {

@@ -117,7 +117,7 @@ fn through(layers: &[Layer], mut shape: Shape, mut pairs: Pairs) -> (Shape, Pair
             }
             Layer::Activation { .. } => relu_map(&pairs, shape.pixels()),
             Layer::AveragePool(layer) => {
-                let at = windows(&layer.window, shape, above);
+                let at = windows(layer, shape, above);
                 let there = |p: usize| at[p].iter().copied().flatten().collect::<Vec<_>>();
                 linear(&pairs, sizes, |p, other| {
                     all_pairs(&there(p), &there(other))
@@ -215,11 +215,7 @@ fn agrees(input: [usize; 3], mut layers: Vec<Layer>) {
 
 #[test]
 fn chosen_networks() {
-    let average = |size, stride, padding| {
-        Layer::AveragePool(reprior::network::layer::AveragePool {
-            window: window(size, stride, padding),
-        })
-    };
+    let average = |size, stride, padding| Layer::AveragePool(window(size, stride, padding));
     use Padding::{Circular, Same, Valid};
     for layers in [
         vec![conv(3, 1, Valid), relu(), gap(), dense(), relu()],
@@ -302,9 +298,7 @@ fn layer() -> impl Strategy<Value = Vec<Layer>> {
     let kind = 0..5_usize;
     (kind, 1..4_usize, 1..3_usize, padding).prop_map(|(kind, size, stride, padding)| match kind {
         0 => vec![conv(size, stride, padding), relu()],
-        1 => vec![Layer::AveragePool(reprior::network::layer::AveragePool {
-            window: window(size, stride, padding),
-        })],
+        1 => vec![Layer::AveragePool(window(size, stride, padding))],
         2 => vec![dense(), relu()],
         3 => vec![conv(size, 1, padding)],
         _ => {
@@ -335,9 +329,7 @@ fn what_has_no_kernel_is_refused_with_its_reason() {
             .unwrap_err()
             .to_string()
     };
-    let max = Layer::MaxPool(reprior::network::layer::MaxPool {
-        window: window(2, 2, Padding::Valid),
-    });
+    let max = Layer::MaxPool(window(2, 2, Padding::Valid));
     let message = refused(vec![conv3(1), relu(), max]);
     assert_eq!(
         message,

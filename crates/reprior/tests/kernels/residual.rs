@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 use reprior::compute::matrix;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::layer::Shape;
-use reprior::network::named::Named;
+use reprior::network::named::NamedNetwork;
 use reprior::network::{Activation, LayerScale};
 
 use super::networks::noise;
@@ -64,7 +64,7 @@ fn the_residual_network_is_the_published_one() {
         bias: 0.0,
     };
     for (depth, blocks) in [(8, 1), (20, 3)] {
-        let named: Named = format!("resnet:{depth},width=4").parse().unwrap();
+        let named: NamedNetwork = format!("resnet:{depth},width=4").parse().unwrap();
         let input = Shape::from([1, 1, CHANNELS]);
         let network = named.network(input, 1, Activation::Gelu, scale).unwrap();
         let inputs = matrix(&x, CHANNELS, 2).transpose();

@@ -3,13 +3,15 @@
 use reprior::compute::kernels::matrix_mut;
 use reprior::compute::matrix;
 use reprior::laplace::curvature::{GaussNewton, SymmetricOperator};
-use reprior::laplace::structure::{Array, Arrays, KeptFit};
+use reprior::laplace::row_curvature::EmpiricalFisher;
+use reprior::laplace::structure::{KeptArray, KeptArrays, KeptFit};
 use reprior::laplace::{
-    EmpiricalFisher, FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData,
-    LaplaceError, PriorPrecision, RowCurvature, Subset,
+    FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData, LaplaceError,
+    PriorPrecision, RowCurvature, Subset,
 };
 use reprior::model::likelihood::{Categorical, Gaussian};
-use reprior::network::{Composition, Executor, ParameterLayout};
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Composition, Executor};
 
 use crate::{
     apply, close, dense_network, gauss_newton, image_network, jacobians, normals, stream, times,
@@ -683,11 +685,11 @@ fn kept_fits_are_the_same_to_the_bit() {
             let (about, arrays) = laplace.keep();
             let text = serde_json::to_string(&about).unwrap();
             let about: KeptFit = serde_json::from_str(&text).unwrap();
-            let mut kept = Arrays::default();
+            let mut kept = KeptArrays::default();
             for (name, array) in arrays {
                 match array {
-                    Array::Weights(own) => drop(kept.weights.insert(name, own.to_vec())),
-                    Array::Double(own) => drop(kept.double.insert(name, own.to_vec())),
+                    KeptArray::Weights(own) => drop(kept.weights.insert(name, own.to_vec())),
+                    KeptArray::Double(own) => drop(kept.double.insert(name, own.to_vec())),
                 }
             }
             let loaded = Laplace::load(&case.layout, about.clone(), kept.clone()).unwrap();

@@ -10,8 +10,10 @@ use reprior::laplace::{
     PriorPrecision, Subset,
 };
 use reprior::model::likelihood::{Bernoulli, Gaussian, Likelihood};
-use reprior::network::{Composition, Executor, ParameterLayout};
-use reprior::stochastic::{MinibatchData, Prior};
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Composition, Executor};
+use reprior::stochastic::Prior;
+use reprior::stochastic::data::MinibatchData;
 
 use crate::{apply, close, dense_network, normals, stream, times};
 

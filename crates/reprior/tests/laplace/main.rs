@@ -9,7 +9,7 @@ mod exact;
 use reprior::compute::kernels::{matrix_mut, symmetric_eigen};
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::laplace::RowCurvature;
-use reprior::network::layer::{BatchNorm, Convolution, Layer, MaxPool, Padding, Shape, Window};
+use reprior::network::layer::{BatchNorm, Convolution, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, Executor, LayerScale};
 
 fn normals(count: usize, index: u64) -> Vec<f64> {
@@ -50,9 +50,7 @@ fn image_network() -> Composition {
             Layer::Activation {
                 function: Activation::Tanh,
             },
-            Layer::MaxPool(MaxPool {
-                window: window(2, 2),
-            }),
+            Layer::MaxPool(window(2, 2)),
             Layer::Flatten,
             Layer::Dense(reprior::network::layer::Dense { units: 5, scale }),
             Layer::Activation {

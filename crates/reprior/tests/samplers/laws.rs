@@ -6,8 +6,9 @@ use reprior::chain::{Collect, Schedule};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
+use reprior::posterior::projection::Projection;
 use reprior::posterior::{
-    Coordinates, EvaluationError, Posterior, PosteriorSettings, Projection, Recorder, Space, Target,
+    Coordinates, EvaluationError, Posterior, PosteriorSettings, Recorder, Space, Target,
 };
 use reprior::sampler::{Method, SamplerSettings};
 
@@ -202,7 +203,8 @@ fn langevin_accepts_as_the_dimension_allows() {
 /// training point the first layer is one Gaussian number per unit; here there is one unit per layer.
 fn quadrature(model: &Model<f64>, make: impl Fn() -> Posterior<f64>) -> (f64, f64) {
     let mut target = make();
-    let mut recorder = Recorder::new(Arc::clone(target.model()), Projection::new(model, 1, 0));
+    let mut recorder =
+        Recorder::new(Arc::clone(target.model())).with_projection(Projection::new(model, 1, 0));
     let dim = target.dim();
     let points: Vec<f64> = (-150..=150).map(|i| f64::from(i) * 0.04).collect();
     let (mut mass, mut mean, mut square) = (0.0, 0.0, 0.0);
@@ -225,7 +227,8 @@ fn quadrature(model: &Model<f64>, make: impl Fn() -> Posterior<f64>) -> (f64, f6
 fn recorded(chains: &[Collect<f64>], make: impl Fn() -> Posterior<f64>) -> [Vec<Vec<f64>>; 2] {
     let mut target = make();
     let model = Arc::clone(target.model());
-    let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
+    let mut recorder =
+        Recorder::new(Arc::clone(&model)).with_projection(Projection::new(&model, 1, 0));
     let mut out = [vec![], vec![]];
     for chain in chains {
         let (mut means, mut squares) = (vec![], vec![]);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reprior::chain::{Chain, Collect, Control, Outcome, Schedule, run};
+use reprior::chain::{Chain, Collect, Control, RunOutcome, Schedule, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
@@ -51,7 +51,7 @@ fn sample<T: Target>(
         stop: &stop,
     };
     let (done, outcome) = run(chains, control, &|_| {});
-    assert_eq!(outcome.unwrap(), Outcome::Complete);
+    assert_eq!(outcome.unwrap(), RunOutcome::Complete);
     done.into_iter().map(|(_, collected)| collected).collect()
 }
 

@@ -4,7 +4,8 @@
 
 use reprior::model::likelihood::Bernoulli;
 use reprior::stochastic::preconditioner::Preconditioner;
-use reprior::stochastic::{Langevin, LangevinSettings, Prior};
+use reprior::stochastic::update::StochasticGradient;
+use reprior::stochastic::{Prior, StochasticGradientSettings};
 
 use crate::{network, normals, objective, preconditioners, settings};
 
@@ -35,7 +36,7 @@ fn difference(kind: usize) -> f64 {
     };
     let start: Vec<f64> = normals(units * (d + 1) + units + 1, 2);
     let run = |x: &[f64], start: Vec<f64>| {
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             batch: 30,
             priors: vec![Prior::Gaussian {
                 weights: 1e15,
@@ -45,7 +46,7 @@ fn difference(kind: usize) -> f64 {
         };
         let objective = objective(&network, x, &y, Bernoulli, 1.0, 1);
         let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-15).swap_remove(kind);
-        let mut chain = Langevin::new(objective, kind, settings, start).unwrap();
+        let mut chain = StochasticGradient::new(objective, kind, settings, start).unwrap();
         for _ in 0..30 {
             chain.update().unwrap();
         }

@@ -13,12 +13,15 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::model::likelihood::Likelihood;
 use reprior::network::{Activation, Composition};
-use reprior::stochastic::preconditioner::{
-    Elementwise, Full, Identity, Kfac, Preconditioner, QuasiDiagonal, Regularisation,
-};
-use reprior::stochastic::{
-    Dynamics, Labels, LangevinSettings, MinibatchData, Objective, Prior, StepSize,
-};
+use reprior::stochastic::data::MinibatchData;
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::preconditioner::elementwise::Elementwise;
+use reprior::stochastic::preconditioner::full::Full;
+use reprior::stochastic::preconditioner::identity::Identity;
+use reprior::stochastic::preconditioner::kfac::Kfac;
+use reprior::stochastic::preconditioner::quasi_diagonal::QuasiDiagonal;
+use reprior::stochastic::preconditioner::{Preconditioner, Regularisation};
+use reprior::stochastic::{CurvatureLabels, Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 fn normals(count: usize, index: u64) -> Vec<f64> {
     let mut values = vec![0.0; count];
@@ -50,14 +53,14 @@ fn objective<R: Real>(
     Objective::new(network, data, threads).unwrap()
 }
 
-fn settings(step_size: f64) -> LangevinSettings {
-    LangevinSettings {
+fn settings(step_size: f64) -> StochasticGradientSettings {
+    StochasticGradientSettings {
         step_size,
         schedule: StepSize::Constant,
         batch: usize::MAX,
         dynamics: Dynamics::Langevin,
         decay: Default::default(),
-        labels: Labels::Data,
+        labels: CurvatureLabels::Data,
         priors: vec![Prior::default()],
         seed: 3,
         chain: 0,

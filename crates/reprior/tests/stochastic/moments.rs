@@ -6,7 +6,8 @@ use reprior::network::executor::GradientMoments;
 use reprior::network::layer::{
     Branch, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
 };
-use reprior::network::{Activation, Composition, Executor, LayerScale, ParameterLayout};
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Activation, Composition, Executor, LayerScale};
 
 use crate::normals;
 

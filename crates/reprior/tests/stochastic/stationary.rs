@@ -4,8 +4,10 @@
 use reprior::compute::kernels::{dot, log_determinant, matrix_mut, multiply};
 use reprior::compute::matrix;
 use reprior::model::likelihood::{Bernoulli, Gaussian};
+use reprior::stochastic::objective::Objective;
 use reprior::stochastic::preconditioner::{Block, Decay, Preconditioner, Scope};
-use reprior::stochastic::{Dynamics, Langevin, LangevinSettings, LangevinState, Objective};
+use reprior::stochastic::update::{StochasticGradient, StochasticGradientState};
+use reprior::stochastic::{Dynamics, StochasticGradientSettings};
 
 use crate::{network, normals, objective, preconditioners, settings};
 
@@ -60,7 +62,7 @@ fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
 }
 
 /// C of a chain whose one layer is one block.
-fn matrix_of(kind: &dyn Preconditioner<f64>, state: &LangevinState<f64>) -> Vec<f64> {
+fn matrix_of(kind: &dyn Preconditioner<f64>, state: &StochasticGradientState<f64>) -> Vec<f64> {
     let block = Block {
         rows: 3,
         units: 1,
@@ -79,19 +81,20 @@ fn matrix_of(kind: &dyn Preconditioner<f64>, state: &LangevinState<f64>) -> Vec<
 fn at_rest(
     make: &dyn Fn() -> Objective<f64>,
     kind: usize,
-    settings: LangevinSettings,
-) -> Langevin<f64> {
+    settings: StochasticGradientSettings,
+) -> StochasticGradient<f64> {
     let preconditioner = || preconditioners::<f64>(1e-4).swap_remove(kind);
-    let plain = LangevinSettings {
+    let plain = StochasticGradientSettings {
         dynamics: Dynamics::Langevin,
         ..settings.clone()
     };
     let dim = make().layout().len();
-    let mut chain = Langevin::new(make(), preconditioner(), plain, vec![0.0; dim]).unwrap();
+    let mut chain =
+        StochasticGradient::new(make(), preconditioner(), plain, vec![0.0; dim]).unwrap();
     for _ in 0..3000 {
         chain.update().unwrap();
     }
-    let settings = LangevinSettings {
+    let settings = StochasticGradientSettings {
         decay: Decay::Constant { rate: 1e-300 },
         ..settings
     };
@@ -102,11 +105,11 @@ fn at_rest(
     if let Dynamics::NoseHoover { friction } = settings.dynamics {
         state.thermostat = friction;
     }
-    Langevin::resume(make(), preconditioner(), settings, state).unwrap()
+    StochasticGradient::resume(make(), preconditioner(), settings, state).unwrap()
 }
 
 /// Mean and covariance of `updates` positions, and the means of both temperatures.
-fn settle(chain: &mut Langevin<f64>, updates: usize) -> (Vec<f64>, Vec<f64>, [f64; 2]) {
+fn settle(chain: &mut StochasticGradient<f64>, updates: usize) -> (Vec<f64>, Vec<f64>, [f64; 2]) {
     let dim = chain.state().position.len();
     let (mut mean, mut squares) = (vec![0.0; dim], vec![0.0; dim * dim]);
     let mut temperatures = [0.0; 2];
@@ -199,7 +202,7 @@ fn linear_regression_with_momentum() {
         (Dynamics::NoseHoover { friction: 0.1 }, 0),
     ] {
         let step_size = if kind == 0 { 2e-3 } else { 2e-2 } * ROWS as f64;
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             dynamics,
             ..settings(step_size)
         };

@@ -4,10 +4,10 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian};
 use reprior::network::layer::{Convolution, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, LayerScale};
-use reprior::stochastic::preconditioner::{Preconditioner, QuasiDiagonal};
-use reprior::stochastic::{
-    Dynamics, Labels, Langevin, LangevinError, LangevinSettings, Prior, StepSize,
-};
+use reprior::stochastic::preconditioner::Preconditioner;
+use reprior::stochastic::preconditioner::quasi_diagonal::QuasiDiagonal;
+use reprior::stochastic::update::{StochasticGradient, StochasticGradientError};
+use reprior::stochastic::{CurvatureLabels, Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 use crate::{network, normals, objective, preconditioners, settings};
 
@@ -51,9 +51,9 @@ fn kinds() -> Vec<Box<dyn Preconditioner<f32>>> {
 #[test]
 fn nothing_depends_on_threads_or_interruptions() {
     let (network, x, y) = images();
-    for labels in [Labels::Data, Labels::Model] {
+    for labels in [CurvatureLabels::Data, CurvatureLabels::Model] {
         for kind in 0..kinds().len() {
-            let settings = LangevinSettings {
+            let settings = StochasticGradientSettings {
                 batch: 16,
                 labels,
                 dynamics: if kind == 3 {
@@ -73,9 +73,11 @@ fn nothing_depends_on_threads_or_interruptions() {
             let start = make(1).layout().draw_standard_normal(&mut stream);
             let preconditioner = || kinds().swap_remove(kind);
             let mut whole =
-                Langevin::new(make(1), preconditioner(), settings.clone(), start.clone()).unwrap();
+                StochasticGradient::new(make(1), preconditioner(), settings.clone(), start.clone())
+                    .unwrap();
             let mut first =
-                Langevin::new(make(3), preconditioner(), settings.clone(), start).unwrap();
+                StochasticGradient::new(make(3), preconditioner(), settings.clone(), start)
+                    .unwrap();
             let mut losses = Vec::new();
             (0..30).for_each(|_| losses.push(whole.update().unwrap().loss));
             for loss in &losses[..11] {
@@ -83,7 +85,8 @@ fn nothing_depends_on_threads_or_interruptions() {
             }
             let state = first.state().clone();
             let mut second =
-                Langevin::resume(make(2), preconditioner(), settings.clone(), state).unwrap();
+                StochasticGradient::resume(make(2), preconditioner(), settings.clone(), state)
+                    .unwrap();
             for loss in &losses[11..] {
                 assert_eq!(second.update().unwrap().loss, *loss);
             }
@@ -98,7 +101,7 @@ fn nothing_depends_on_threads_or_interruptions() {
 fn cycles_explore_before_they_sample() {
     let (x, y) = (normals(20, 1), normals(10, 2));
     let network = network(2, &[], 1);
-    let settings = LangevinSettings {
+    let settings = StochasticGradientSettings {
         schedule: StepSize::Cyclical {
             length: 10,
             exploration: 0.6,
@@ -108,11 +111,11 @@ fn cycles_explore_before_they_sample() {
     let run = |seed: u64| {
         let objective = objective::<f64>(&network, &x, &y, Gaussian, 0.5, 1);
         let kind = Box::new(QuasiDiagonal::default());
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             seed,
             ..settings.clone()
         };
-        Langevin::new(objective, kind, settings, vec![0.0; 3]).unwrap()
+        StochasticGradient::new(objective, kind, settings, vec![0.0; 3]).unwrap()
     };
     let (mut one, mut other) = (run(1), run(2));
     for update in 0..10 {
@@ -129,17 +132,17 @@ fn what_goes_wrong_is_said() {
     let (x, y) = (normals(40, 1), normals(20, 2));
     let network = network(2, &[3], 1);
     let dim = 13;
-    let make = |settings: LangevinSettings, dim: usize| {
+    let make = |settings: StochasticGradientSettings, dim: usize| {
         let objective = objective::<f64>(&network, &x, &y, Gaussian, 1e-3, 1);
         let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-4).swap_remove(0);
-        Langevin::new(objective, kind, settings, vec![0.1; dim])
+        StochasticGradient::new(objective, kind, settings, vec![0.1; dim])
     };
     let mut chain = make(settings(1e250), dim).unwrap();
     let error = (0..10).find_map(|_| chain.update().err()).unwrap();
     let text = error.to_string();
     assert!(matches!(
         error,
-        LangevinError::Loss { .. } | LangevinError::Position { .. }
+        StochasticGradientError::Loss { .. } | StochasticGradientError::Position { .. }
     ));
     assert!(
         text.contains("step size of") && text.contains("lower --step-size"),
@@ -148,14 +151,14 @@ fn what_goes_wrong_is_said() {
     for (wrong, word) in [
         (settings(0.0), "the step size is 0"),
         (
-            LangevinSettings {
+            StochasticGradientSettings {
                 batch: 0,
                 ..settings(0.1)
             },
             "minibatch has 0 rows",
         ),
         (
-            LangevinSettings {
+            StochasticGradientSettings {
                 dynamics: Dynamics::Hamiltonian { friction: 0.0 },
                 ..settings(0.1)
             },
@@ -177,7 +180,7 @@ fn what_goes_wrong_is_said() {
         )
     };
     let full: Box<dyn Preconditioner<f32>> = preconditioners(1e-4).swap_remove(4);
-    let error = Langevin::new(objective_of(1), full, settings(0.1), vec![0.0; 318_010]);
+    let error = StochasticGradient::new(objective_of(1), full, settings(0.1), vec![0.0; 318_010]);
     let text = error.unwrap_err().to_string();
     assert!(
         text.contains("4045.2 GB") && text.contains("quasi-diagonal"),
@@ -186,12 +189,12 @@ fn what_goes_wrong_is_said() {
     let error = make(settings(0.1), 5).unwrap_err().to_string();
     assert_eq!(error, "the state has 5 numbers of the position, not 13");
     let objective = objective::<f64>(&network, &x, &y, Gaussian, 1.0, 1);
-    let settings = LangevinSettings {
+    let settings = StochasticGradientSettings {
         dynamics: Dynamics::NoseHoover { friction: 0.1 },
         ..settings(0.1)
     };
     let kind = Box::new(QuasiDiagonal::default());
-    let error = Langevin::new(objective, kind, settings, vec![0.0; dim]).unwrap_err();
+    let error = StochasticGradient::new(objective, kind, settings, vec![0.0; dim]).unwrap_err();
     assert!(error.to_string().contains("thermostat"), "{error}");
 }
 
@@ -209,13 +212,13 @@ fn dense_networks_go_another_way_to_the_same_positions() {
     // few inputs other than zero are multiplied in yet another way
     let sparse: Vec<f64> = whole.iter().map(|x| x.max(0.7) - 0.7).collect();
     for (x, labels) in [
-        (&whole, Labels::Data),
-        (&whole, Labels::Model),
-        (&sparse, Labels::Data),
-        (&sparse, Labels::Model),
+        (&whole, CurvatureLabels::Data),
+        (&whole, CurvatureLabels::Model),
+        (&sparse, CurvatureLabels::Data),
+        (&sparse, CurvatureLabels::Model),
     ] {
         for kind in 0..4 {
-            let settings = LangevinSettings {
+            let settings = StochasticGradientSettings {
                 batch: 25,
                 labels,
                 ..settings(1e-3)
@@ -223,9 +226,13 @@ fn dense_networks_go_another_way_to_the_same_positions() {
             let run = |network: &Composition, threads: usize| {
                 let objective = objective::<f64>(network, x, &y, Categorical, 1.0, threads);
                 let preconditioner = preconditioners(1e-3).swap_remove(kind);
-                let mut chain =
-                    Langevin::new(objective, preconditioner, settings.clone(), start.clone())
-                        .unwrap();
+                let mut chain = StochasticGradient::new(
+                    objective,
+                    preconditioner,
+                    settings.clone(),
+                    start.clone(),
+                )
+                .unwrap();
                 let losses = (0..7).map(|_| chain.update().unwrap().loss);
                 (losses.collect::<Vec<_>>(), chain.state().position.clone())
             };
@@ -247,14 +254,14 @@ fn dropout_keeps_means_and_is_the_same_on_any_number_of_threads() {
     let start = normals(network.parameters(), 2);
     let rate = 0.3;
     let run = |threads: usize, updates: usize| {
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             dropout: rate,
             temperature: 0.0,
             ..settings(1e-300)
         };
         let objective = objective::<f64>(&network, &x, &y, Gaussian, 1.0, threads);
         let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-3).swap_remove(0);
-        let mut chain = Langevin::new(objective, kind, settings, start.clone()).unwrap();
+        let mut chain = StochasticGradient::new(objective, kind, settings, start.clone()).unwrap();
         let losses = (0..updates).map(|_| chain.update().unwrap().loss);
         losses.collect::<Vec<_>>()
     };
@@ -290,14 +297,14 @@ fn adam_moves_as_its_formulas_say() {
     let (x, y) = (normals(rows * d, 1), normals(rows, 2));
     let dim = network.parameters();
     let make = |dynamics, step_size, start: &[f64]| {
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             dynamics,
             temperature: 0.0,
             ..settings(step_size)
         };
         let objective = objective::<f64>(&network, &x, &y, Gaussian, 0.7, 2);
         let kind: Box<dyn Preconditioner<f64>> = preconditioners(1e-3).swap_remove(0);
-        Langevin::new(objective, kind, settings, start.to_vec()).unwrap()
+        StochasticGradient::new(objective, kind, settings, start.to_vec()).unwrap()
     };
     let start = normals(dim, 3);
     let mut adam = make(Dynamics::ADAM, 0.01, &start);

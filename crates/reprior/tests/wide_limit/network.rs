@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reprior::chain::snapshot::Snapshot;
-use reprior::chain::{Chain, Control, Observer, Outcome, Schedule, Statistics, run};
+use reprior::chain::{Chain, Control, Observer, RunOutcome, Schedule, Statistics, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, EvaluationError, Posterior, Projection, Recorder};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Coordinates, EvaluationError, Posterior, Recorder};
 use reprior::sampler::{Method, SamplerSettings, State};
 
 use super::{INPUTS, Kinds, NOISE, OUTPUTS, Problem, Quantity, TEST, TRAIN};
@@ -98,7 +99,8 @@ pub fn sampled(
     };
     let start = |index| {
         let target = Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
-        let recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 1, 0));
+        let recorder =
+            Recorder::new(Arc::clone(&model)).with_projection(Projection::new(&model, 1, 0));
         let chain = Chain::start(index, schedule, &settings, target).unwrap();
         (
             chain,
@@ -115,7 +117,7 @@ pub fn sampled(
         stop: &stop,
     };
     let (chains, outcome) = run((0..schedule.chains).map(start).collect(), control, &|_| {});
-    assert_eq!(outcome.unwrap(), Outcome::Complete);
+    assert_eq!(outcome.unwrap(), RunOutcome::Complete);
     let estimate = |value: &dyn Fn(&Kept) -> f64| {
         let values: Vec<f64> = chains
             .iter()

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use reprior::compute::kernels::{
-    Cholesky, Packed, Shape, gram_of_columns, gram_of_rows, matrix_mut, multiply, multiply_packed,
+    Cholesky, Packed, PackedShape, gram_of_columns, gram_of_rows, matrix_mut, multiply,
+    multiply_packed,
 };
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::Executor;
@@ -53,7 +54,7 @@ pub fn peak<R: Stored>(budget: Duration) -> f64 {
         noise::<R>(n * columns),
         noise::<R>(n * columns),
     );
-    let packed = Packed::new(matrix(&a, n, n), Shape::Full);
+    let packed = Packed::new(matrix(&a, n, n), PackedShape::Full);
     let seconds = shortest(budget, || {
         let out = matrix_mut(&mut out, n, columns);
         multiply_packed(out, false, &packed, matrix(&b, n, columns));
@@ -108,8 +109,8 @@ impl Parts<'_> {
             return;
         };
         let (shape, entries) = match r <= n && self.sizes.is_reduced() {
-            true => (Shape::Lower, 2 * n * r - r * r),
-            false => (Shape::Full, 2 * n * r),
+            true => (PackedShape::Lower, 2 * n * r - r * r),
+            false => (PackedShape::Full, 2 * n * r),
         };
         let packed = Packed::new(matrix(&noise::<R>(n * r), n, r), shape);
         let (v, mut out) = (noise::<R>(r * units), noise::<R>(n * units));

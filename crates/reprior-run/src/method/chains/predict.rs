@@ -5,9 +5,7 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Likelihood;
 use reprior::model::standardisation::Affine;
-use reprior::posterior::{
-    Coordinates, DrawRecord, Posterior, PosteriorSettings, Projection, Recorder,
-};
+use reprior::posterior::{Coordinates, DrawRecord, Posterior, PosteriorSettings, Recorder};
 use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;
@@ -52,7 +50,7 @@ fn predict<R: Stored + Number>(
         ..settings.posterior()
     };
     let mut posterior = Posterior::new(Arc::clone(&model), chosen).map_err(Failure::request)?;
-    let mut recorder = Recorder::new(Arc::clone(&model), Projection::new(&model, 0, 0));
+    let mut recorder = Recorder::new(Arc::clone(&model));
     let maps = problem.output_maps();
     let rows = inputs.len() / problem.description.columns;
     let mut predictions = Predictions {

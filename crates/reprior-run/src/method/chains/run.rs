@@ -7,7 +7,8 @@ use reprior::chain::Chain;
 use reprior::chain::moments::WeightMoments;
 use reprior::model::Model;
 use reprior::model::design::whole_weights;
-use reprior::posterior::{Posterior, Projection, Recorder};
+use reprior::posterior::projection::Projection;
+use reprior::posterior::{Posterior, Recorder};
 use reprior::sampler::Method;
 use reprior_io::run::{Checkpoint, DrawStore};
 
@@ -88,7 +89,7 @@ fn make_chains<R: Stored>(
         let target =
             Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
         let projection = Projection::new(model, settings.record.projections, schedule.seed);
-        let recorder = Recorder::new(Arc::clone(model), projection);
+        let recorder = Recorder::new(Arc::clone(model)).with_projection(projection);
         let (chain, writer, moments) = match checkpoint {
             None => {
                 let chain =

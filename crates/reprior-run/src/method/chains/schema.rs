@@ -1,6 +1,7 @@
 //! What chains on all data record.
 
-use reprior::network::{Composition, ParameterLayout};
+use reprior::network::Composition;
+use reprior::network::parameters::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Schema};
 
 use super::sizes::ProblemSizes;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::laplace::link::log_probabilities;
 use reprior::laplace::{Laplace, Link};
-use reprior::metrics::Family;
+use reprior::metrics::PredictiveFamily;
 use reprior::model::likelihood::Likelihood;
 use reprior::model::standardisation::Affine;
 use reprior::network::Executor;
@@ -31,7 +31,7 @@ pub struct FitPredictor<R> {
 
 /// Whether predictions of such targets have a closed form.
 pub fn has_closed_form(kind: PredictionKind) -> bool {
-    kind == PredictionKind::Probabilities || kind == PredictionKind::Real(Family::NORMAL)
+    kind == PredictionKind::Probabilities || kind == PredictionKind::Real(PredictiveFamily::NORMAL)
 }
 
 /// Rows that are predicted together, of a network with so many outputs. Random numbers of the link begin anew with each part.

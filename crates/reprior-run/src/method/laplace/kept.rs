@@ -1,9 +1,9 @@
 //! A chain's Laplace approximation in the run folder, and predictions for new inputs with it.
 
 use reprior::laplace::Laplace;
-use reprior::laplace::structure::{Array, Arrays, KeptFit};
+use reprior::laplace::structure::{KeptArray, KeptArrays, KeptFit};
 use reprior::laplace::subset::SubsetChoice;
-use reprior::network::{ParameterLayout, ParameterMatrix};
+use reprior::network::parameters::{ParameterLayout, ParameterMatrix};
 use reprior_io::run::{Files, Number, RunError, RunFolder, Tensor, laplace};
 
 use super::closed_form::{FitPredictor, rows_together};
@@ -26,8 +26,8 @@ pub fn save<R: Stored>(folder: &RunFolder, chain: u64, fitted: &Laplace<R>) -> R
     let (about, arrays) = fitted.keep();
     let document = serde_json::to_value(about).map_err(Failure::run)?;
     let named = arrays.iter().map(|(name, array)| match array {
-        Array::Weights(own) => (PREFIXES[0].to_owned() + name, [own.len()], R::values(own)),
-        Array::Double(own) => (PREFIXES[1].to_owned() + name, [own.len()], f64::values(own)),
+        KeptArray::Weights(own) => (PREFIXES[0].to_owned() + name, [own.len()], R::values(own)),
+        KeptArray::Double(own) => (PREFIXES[1].to_owned() + name, [own.len()], f64::values(own)),
     });
     let named: Vec<_> = named.collect();
     let tensors = named.iter().map(|(name, shape, values)| Tensor {
@@ -65,7 +65,7 @@ fn load<R: Stored>(
     })?;
     let about: KeptFit = serde_json::from_value(file.document().clone())
         .map_err(|error| wrong(format!("`{}`: {error}", path)))?;
-    let mut arrays = Arrays::default();
+    let mut arrays = KeptArrays::default();
     for (name, shape) in file.tensors() {
         let read = |error: RunError| wrong(error.to_string());
         if let Some(own) = name.strip_prefix(PREFIXES[0]) {

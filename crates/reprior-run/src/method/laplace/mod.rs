@@ -9,7 +9,7 @@ mod warnings;
 
 use reprior::chain::minibatch::MinibatchChain;
 use reprior::laplace::fit::LaplaceFit;
-use reprior::network::ParameterLayout;
+use reprior::network::parameters::ParameterLayout;
 use reprior_io::run::{DataType, DrawStore, Group, Number, Selection, Variable};
 
 use self::closed_form::has_closed_form;

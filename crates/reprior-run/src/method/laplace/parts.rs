@@ -5,7 +5,7 @@ use reprior::laplace::fit::LaplaceMethod;
 use reprior::laplace::precision::{PrecisionChoice, prior_precisions};
 use reprior::laplace::subset::SubsetChoice;
 use reprior::laplace::{HessianStructure, Lanczos, PrecisionPer};
-use reprior::network::ParameterLayout;
+use reprior::network::parameters::ParameterLayout;
 use reprior::stochastic::Prior;
 
 use crate::failure::Failure;
@@ -145,7 +145,7 @@ impl LaplaceSettings {
         if method == MinibatchMethod::LaplaceDiffusion {
             return (lanczos, most * self.diffusion_steps.unwrap_or(20));
         }
-        let factors = |layers: &[reprior::network::ParameterMatrix]| -> u64 {
+        let factors = |layers: &[reprior::network::parameters::ParameterMatrix]| -> u64 {
             let numbers = layers
                 .iter()
                 .map(|layer| layer.rows.pow(2) + layer.units.pow(2));

@@ -1,7 +1,8 @@
 //! What a run of a minibatch method takes: memory, disk, operations.
 
 use reprior::chain::minibatch::Collection;
-use reprior::network::{Composition, ParameterLayout};
+use reprior::network::Composition;
+use reprior::network::parameters::ParameterLayout;
 use reprior::stochastic::Dynamics;
 use reprior::stochastic::preconditioner::{Block, Preconditioner, Scope};
 use reprior_io::run::Group;

@@ -10,12 +10,12 @@ use reprior::chain::moments::WeightMoments;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::Likelihood;
 use reprior::model::standardisation::Affine;
-use reprior::network::ParameterLayout;
-use reprior::posterior::Projection;
-use reprior::stochastic::LangevinState;
+use reprior::network::parameters::ParameterLayout;
+use reprior::posterior::projection::Projection;
 use reprior::stochastic::average::{Averaging, PosteriorMean};
 use reprior::stochastic::ensemble::Ensemble;
 use reprior::stochastic::swag::Swag;
+use reprior::stochastic::update::StochasticGradientState;
 use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ pub struct Document {
 /// What a checkpoint keeps.
 pub struct Restored<R> {
     pub counters: MinibatchCounters,
-    pub langevin: LangevinState<R>,
+    pub langevin: StochasticGradientState<R>,
     pub moments: WeightMoments,
     pub mean: PosteriorMean<R>,
     pub swag: Option<Swag<R>>,
@@ -309,7 +309,7 @@ pub fn restore<R: Stored>(
     };
     Ok(Restored {
         counters: document.counters,
-        langevin: LangevinState {
+        langevin: StochasticGradientState {
             update: document.update,
             position: of_parameters("position")?,
             momentum: of_any_length("momentum")?,

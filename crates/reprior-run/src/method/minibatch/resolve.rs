@@ -3,9 +3,9 @@
 use reprior::chain::Schedule as Lengths;
 use reprior::chain::minibatch::{Collection, MinibatchPlan};
 use reprior::model::Noise;
-use reprior::network::ParameterLayout;
+use reprior::network::parameters::ParameterLayout;
 use reprior::stochastic::preconditioner::Decay;
-use reprior::stochastic::{Dynamics, Labels, LangevinSettings, Prior};
+use reprior::stochastic::{CurvatureLabels, Dynamics, Prior, StochasticGradientSettings};
 
 use crate::failure::Failure;
 use crate::problem::Problem;
@@ -27,7 +27,7 @@ pub struct Resolved {
     /// Rows that are not held out.
     pub train: usize,
     pub plan: MinibatchPlan,
-    pub settings: LangevinSettings,
+    pub settings: StochasticGradientSettings,
     /// Updates of each chain.
     pub updates: u64,
     /// Updates of an epoch, and epochs that will be complete.
@@ -75,7 +75,7 @@ impl Settings {
             )));
         }
         let is_dropout = method == MinibatchMethod::Dropout;
-        let settings = LangevinSettings {
+        let settings = StochasticGradientSettings {
             step_size: self
                 .sampler
                 .step_size
@@ -85,8 +85,8 @@ impl Settings {
             dynamics: own.dynamics(method),
             decay: own.decay.map_or_else(Decay::default, |decay| decay.0),
             labels: match own.labels() {
-                LabelsName::Data => Labels::Data,
-                LabelsName::Model => Labels::Model,
+                LabelsName::Data => CurvatureLabels::Data,
+                LabelsName::Model => CurvatureLabels::Model,
             },
             priors: self.priors(train, layout),
             seed: self.run.seed,

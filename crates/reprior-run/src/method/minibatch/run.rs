@@ -7,11 +7,15 @@ use reprior::chain::minibatch::{Collection, MinibatchChain};
 use reprior::chain::moments::WeightMoments;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::Noise;
-use reprior::network::{Composition, ParameterLayout};
+use reprior::network::Composition;
+use reprior::network::parameters::ParameterLayout;
+use reprior::stochastic::StochasticGradientSettings;
 use reprior::stochastic::average::PosteriorMean;
+use reprior::stochastic::data::MinibatchData;
 use reprior::stochastic::ensemble::Ensemble;
+use reprior::stochastic::objective::Objective;
+use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::validation::Validation;
-use reprior::stochastic::{Langevin, LangevinSettings, MinibatchData, Objective};
 use reprior_io::run::{Checkpoint, DrawStore, DrawWriter, Values};
 
 use super::record::{MinibatchRecorder, SharedByChains, read_document, restore};
@@ -281,8 +285,8 @@ struct Begun<R> {
 }
 
 impl<R: Stored> OneChain<'_, R> {
-    fn settings(&self) -> LangevinSettings {
-        LangevinSettings {
+    fn settings(&self) -> StochasticGradientSettings {
+        StochasticGradientSettings {
             chain: self.index,
             ..self.resolved.settings.clone()
         }
@@ -302,7 +306,7 @@ impl<R: Stored> OneChain<'_, R> {
         });
         let parameters = layout.len();
         let preconditioner = own.make_preconditioner::<R>();
-        let langevin = Langevin::new(self.objective, preconditioner, settings, start)
+        let langevin = StochasticGradient::new(self.objective, preconditioner, settings, start)
             .map_err(Failure::request)?;
         Ok(Begun {
             chain: MinibatchChain::start(self.resolved.plan, langevin, self.validation),
@@ -322,8 +326,9 @@ impl<R: Stored> OneChain<'_, R> {
         let parameters = ParameterLayout::new(&self.problem.architecture).len();
         let kept = restore(checkpoint, parameters, own.averaging(), rank).map_err(Failure::run)?;
         let preconditioner = own.make_preconditioner::<R>();
-        let langevin = Langevin::resume(self.objective, preconditioner, settings, kept.langevin)
-            .map_err(Failure::run)?;
+        let langevin =
+            StochasticGradient::resume(self.objective, preconditioner, settings, kept.langevin)
+                .map_err(Failure::run)?;
         let (swag, counters) = (kept.swag, kept.counters);
         let writer = self.store.writer_at(self.index, checkpoint.cursor());
         Ok(Begun {

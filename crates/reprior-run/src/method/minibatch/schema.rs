@@ -1,6 +1,6 @@
 //! What minibatch methods record.
 
-use reprior::network::ParameterLayout;
+use reprior::network::parameters::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Schema};
 
 use super::resolve::Resolved;

@@ -3,7 +3,7 @@
 //! Targets are 0 and 1. log p = Σ y f − log(1 + e^f), gradient y − p. At f = 0 the Fisher information is ¼: pseudo-targets
 //! ±2 of variance 4.
 
-use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, Named};
+use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::Stream;
 use crate::model::dataset::Targets;
@@ -81,7 +81,7 @@ impl Likelihood for Bernoulli {
     }
 }
 
-impl Named for Bernoulli {
+impl NamedLikelihood for Bernoulli {
     const NAME: &str = "bernoulli";
     const PREDICTS: &str = LOG_PROBABILITIES;
 

@@ -5,7 +5,7 @@
 //! variance C.
 
 use super::curvature::exponentials;
-use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, Named};
+use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::{LogSum, Stream};
 use crate::model::dataset::Targets;
@@ -123,7 +123,7 @@ impl Likelihood for Categorical {
     }
 }
 
-impl Named for Categorical {
+impl NamedLikelihood for Categorical {
     const NAME: &str = "categorical";
     const PREDICTS: &str = LOG_PROBABILITIES;
 

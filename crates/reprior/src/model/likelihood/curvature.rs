@@ -13,7 +13,7 @@ use crate::compute::{Real, add_scaled};
 /// H at the outputs of one row. It can be set again and again without new memory.
 #[derive(Debug, Clone, Default)]
 pub struct Curvature {
-    form: Form,
+    form: CurvatureForm,
     /// h; e^{f − max f}; or S, column-major.
     values: Vec<f64>,
     /// Σ e^{f − max f}.
@@ -21,7 +21,7 @@ pub struct Curvature {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Form {
+enum CurvatureForm {
     #[default]
     Diagonal,
     Softmax,
@@ -31,14 +31,14 @@ enum Form {
 impl Curvature {
     /// H = diag(h).
     pub fn set_diagonal(&mut self, entries: impl IntoIterator<Item = f64>) {
-        self.form = Form::Diagonal;
+        self.form = CurvatureForm::Diagonal;
         self.values.clear();
         self.values.extend(entries);
     }
 
     /// H = diag(p) − p·pᵀ with p = softmax(`logits`).
     pub fn set_softmax(&mut self, logits: &[f64]) {
-        self.form = Form::Softmax;
+        self.form = CurvatureForm::Softmax;
         self.values.clear();
         self.values.extend_from_slice(logits);
         self.total = exponentials(&mut self.values);
@@ -46,7 +46,7 @@ impl Curvature {
 
     /// H = S·Sᵀ with a square S, column-major.
     pub fn set_root(&mut self, root: impl IntoIterator<Item = f64>) {
-        self.form = Form::Root;
+        self.form = CurvatureForm::Root;
         self.values.clear();
         self.values.extend(root);
     }
@@ -54,18 +54,18 @@ impl Curvature {
     /// `out` ← column c of S.
     pub fn factor<R: Real>(&self, c: usize, out: &mut [R]) {
         match self.form {
-            Form::Diagonal => {
+            CurvatureForm::Diagonal => {
                 out.fill(R::ZERO);
                 out[c] = R::from_f64(self.values[c].sqrt());
             }
-            Form::Softmax => {
+            CurvatureForm::Softmax => {
                 let root = (self.values[c] / self.total).sqrt();
                 for (out, exponential) in out.iter_mut().zip(&self.values) {
                     *out = R::from_f64(-root * exponential / self.total);
                 }
                 out[c] += R::from_f64(root);
             }
-            Form::Root => {
+            CurvatureForm::Root => {
                 let column = self.values[c * out.len()..].iter();
                 for (out, &value) in out.iter_mut().zip(column) {
                     *out = R::from_f64(value);
@@ -77,12 +77,12 @@ impl Curvature {
     /// `tangent` ← H·`tangent`.
     pub fn multiply<R: Real>(&self, tangent: &mut [R]) {
         match self.form {
-            Form::Diagonal => {
+            CurvatureForm::Diagonal => {
                 for (value, &h) in tangent.iter_mut().zip(&self.values) {
                     *value *= R::from_f64(h);
                 }
             }
-            Form::Softmax => {
+            CurvatureForm::Softmax => {
                 let p = |exponential: &f64| exponential / self.total;
                 let pairs = self.values.iter().zip(&*tangent);
                 let mean: f64 = pairs.map(|(e, value)| p(e) * value.to_f64()).sum();
@@ -90,7 +90,7 @@ impl Curvature {
                     *value = R::from_f64(p(e) * (value.to_f64() - mean));
                 }
             }
-            Form::Root => {
+            CurvatureForm::Root => {
                 let mut product = vec![0.0; tangent.len()];
                 for column in self.values.chunks_exact(tangent.len()) {
                     let pairs = column.iter().zip(&*tangent);
@@ -108,19 +108,19 @@ impl Curvature {
     pub fn add_matrix(&self, sum: &mut [f64]) {
         let count = sum.len().isqrt();
         match self.form {
-            Form::Diagonal => {
+            CurvatureForm::Diagonal => {
                 for (c, own) in self.values.iter().enumerate() {
                     sum[c * (count + 1)] += own;
                 }
             }
-            Form::Softmax => {
+            CurvatureForm::Softmax => {
                 let p: Vec<f64> = self.values.iter().map(|e| e / self.total).collect();
                 for (c, column) in sum.chunks_exact_mut(count).enumerate() {
                     add_scaled(column, -p[c], &p);
                     column[c] += p[c];
                 }
             }
-            Form::Root => {
+            CurvatureForm::Root => {
                 for factor in self.values.chunks_exact(count) {
                     for (column, own) in sum.chunks_exact_mut(count).zip(factor) {
                         add_scaled(column, *own, factor);
@@ -133,14 +133,14 @@ impl Curvature {
     /// Adds the diagonal of H to `sum`.
     pub fn add_diagonal(&self, sum: &mut [f64]) {
         match self.form {
-            Form::Diagonal => add_scaled(sum, 1.0, &self.values),
-            Form::Softmax => {
+            CurvatureForm::Diagonal => add_scaled(sum, 1.0, &self.values),
+            CurvatureForm::Softmax => {
                 for (sum, e) in sum.iter_mut().zip(&self.values) {
                     let p = e / self.total;
                     *sum += p * (1.0 - p);
                 }
             }
-            Form::Root => {
+            CurvatureForm::Root => {
                 for factor in self.values.chunks_exact(sum.len()) {
                     for (sum, own) in sum.iter_mut().zip(factor) {
                         *sum += own * own;

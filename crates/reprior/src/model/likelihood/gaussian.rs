@@ -2,10 +2,10 @@
 //!
 //! log p = Σ −½(y − f)²/σ² − log σ − ½ log 2π; the last is left out where samplers ask.
 
-use super::name::{LikelihoodError, Named};
+use super::name::{LikelihoodError, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
-use crate::metrics::Family;
+use crate::metrics::PredictiveFamily;
 use crate::model::dataset::Targets;
 
 /// The Gaussian likelihood.
@@ -74,8 +74,8 @@ impl Likelihood for Gaussian {
         }
     }
 
-    fn family(&self) -> Option<Family> {
-        Some(Family::NORMAL)
+    fn family(&self) -> Option<PredictiveFamily> {
+        Some(PredictiveFamily::NORMAL)
     }
 
     fn is_gaussian(&self) -> bool {
@@ -92,7 +92,7 @@ pub(super) fn mean_square(scales: &[f64]) -> f64 {
     scales.iter().map(|scale| scale * scale).sum::<f64>() / scales.len() as f64
 }
 
-impl Named for Gaussian {
+impl NamedLikelihood for Gaussian {
     const NAME: &str = "gaussian";
     const PREDICTS: &str =
         "mean of the function given this draw's inner weights, in the target's own units";

@@ -30,7 +30,7 @@ pub mod name;
 use std::fmt;
 
 use crate::compute::Stream;
-use crate::metrics::Family;
+use crate::metrics::PredictiveFamily;
 
 pub use bernoulli::Bernoulli;
 pub use categorical::Categorical;
@@ -86,7 +86,7 @@ pub trait Likelihood: fmt::Debug + Send + Sync {
 
     /// The distribution of one real target given [`mean`](Self::mean) of its output and σ²; none where targets are classes, whose
     /// probabilities [`log_probabilities`](Self::log_probabilities) gives.
-    fn family(&self) -> Option<Family> {
+    fn family(&self) -> Option<PredictiveFamily> {
         None
     }
 

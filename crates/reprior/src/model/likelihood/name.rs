@@ -1,5 +1,5 @@
 //! Likelihoods by name, for the data at hand: whether they fit, how targets are coded, how many outputs a network needs. What is
-//! said of each is in its own file (`Named`).
+//! said of each is in its own file (`NamedLikelihood`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
-use crate::metrics::Family;
+use crate::metrics::PredictiveFamily;
 use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
 use crate::model::targets;
 
 /// What a likelihood of the library's says of itself for data, or before there are any.
-pub(super) trait Named: Likelihood + Sized + 'static {
+pub(super) trait NamedLikelihood: Likelihood + Sized + 'static {
     /// Its name in settings.
     const NAME: &str;
 
@@ -45,8 +45,8 @@ pub(super) const LOG_PROBABILITIES: &str =
 
 type Made = Result<Arc<dyn Likelihood>, LikelihoodError>;
 
-/// [`Named`] without a type.
-struct Entry {
+/// [`NamedLikelihood`] without a type.
+struct LikelihoodEntry {
     name: &'static str,
     predicts: &'static str,
     of_targets: fn(&Targets, f64) -> Made,
@@ -55,8 +55,8 @@ struct Entry {
     code: fn(&Targets, &Standardisation) -> Vec<f64>,
 }
 
-impl Entry {
-    const fn of<L: Named>() -> Self {
+impl LikelihoodEntry {
+    const fn of<L: NamedLikelihood>() -> Self {
         Self {
             name: L::NAME,
             predicts: L::PREDICTS,
@@ -68,7 +68,7 @@ impl Entry {
     }
 }
 
-/// Makes [`LikelihoodName`] of the types' names, with an [`Entry`] of each.
+/// Makes [`LikelihoodName`] of the types' names, with an [`LikelihoodEntry`] of each.
 macro_rules! register {
     ($($(#[$about:meta])* $name:ident,)*) => {
         /// A likelihood's name.
@@ -79,8 +79,8 @@ macro_rules! register {
         }
 
         /// In the order of the names.
-        const ENTRIES: &[(LikelihoodName, Entry)] =
-            &[$((LikelihoodName::$name, Entry::of::<$name>()),)*];
+        const ENTRIES: &[(LikelihoodName, LikelihoodEntry)] =
+            &[$((LikelihoodName::$name, LikelihoodEntry::of::<$name>()),)*];
     };
 }
 
@@ -129,7 +129,7 @@ pub enum LikelihoodError {
 }
 
 impl LikelihoodName {
-    fn entry(self) -> &'static Entry {
+    fn entry(self) -> &'static LikelihoodEntry {
         &ENTRIES[self as usize].1
     }
 
@@ -177,7 +177,7 @@ impl LikelihoodName {
     }
 
     /// The distribution of one real target given its output; none where the likelihood gives probabilities of classes.
-    pub fn family(self, degrees_of_freedom: f64) -> Option<Family> {
+    pub fn family(self, degrees_of_freedom: f64) -> Option<PredictiveFamily> {
         self.example(degrees_of_freedom).family()
     }
 

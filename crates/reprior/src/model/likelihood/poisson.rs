@@ -6,10 +6,10 @@
 
 use rand_distr::{Distribution, Poisson as PoissonLaw};
 
-use super::name::{LikelihoodError, LikelihoodName, Named, column_major};
+use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood, column_major};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
-use crate::metrics::{Family, Law, poisson};
+use crate::metrics::{PredictiveFamily, PredictiveLaw, poisson};
 use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
 use crate::model::targets;
@@ -96,8 +96,8 @@ impl Likelihood for Poisson {
         }
     }
 
-    fn family(&self) -> Option<Family> {
-        Some(Family::new(&PoissonFamily, 0.0))
+    fn family(&self) -> Option<PredictiveFamily> {
+        Some(PredictiveFamily::new(&PoissonFamily, 0.0))
     }
 
     fn simulate(&self, outputs: &[f64], _: &[f64], stream: &mut Stream, targets: &mut [f64]) {
@@ -108,7 +108,7 @@ impl Likelihood for Poisson {
     }
 }
 
-impl Named for Poisson {
+impl NamedLikelihood for Poisson {
     const NAME: &str = "poisson";
     const PREDICTS: &str = "mean count of this draw";
 
@@ -146,7 +146,7 @@ impl Named for Poisson {
 /// Counts of mean m; v is not used.
 struct PoissonFamily;
 
-impl Law for PoissonFamily {
+impl PredictiveLaw for PoissonFamily {
     fn name(&self) -> &'static str {
         "poisson"
     }

@@ -6,11 +6,11 @@
 use rand_distr::{Distribution, StudentT as StudentLaw};
 
 use super::gaussian::mean_square;
-use super::name::{LikelihoodError, LikelihoodName, Named};
+use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 use crate::diagnostics::beta;
-use crate::metrics::{Family, Law};
+use crate::metrics::{PredictiveFamily, PredictiveLaw};
 use crate::model::dataset::Targets;
 
 /// The Student-t likelihood.
@@ -93,8 +93,8 @@ impl Likelihood for StudentT {
         }
     }
 
-    fn family(&self) -> Option<Family> {
-        Some(Family::new(&StudentTLaw, self.degrees_of_freedom))
+    fn family(&self) -> Option<PredictiveFamily> {
+        Some(PredictiveFamily::new(&StudentTLaw, self.degrees_of_freedom))
     }
 
     fn has_scale(&self) -> bool {
@@ -102,7 +102,7 @@ impl Likelihood for StudentT {
     }
 }
 
-impl Named for StudentT {
+impl NamedLikelihood for StudentT {
     const NAME: &str = "student-t";
     const PREDICTS: &str = "function of this draw, in the target's own units";
 
@@ -122,7 +122,7 @@ impl Named for StudentT {
 /// m + √v·t_ν: mean m, variance vν/(ν − 2), infinite for ν ≤ 2.
 struct StudentTLaw;
 
-impl Law for StudentTLaw {
+impl PredictiveLaw for StudentTLaw {
     fn name(&self) -> &'static str {
         "student-t"
     }
@@ -173,7 +173,7 @@ mod tests {
         assert!((wide.log_density(&y, &f, &s, None) - gaussian).abs() < 1e-5);
     }
 
-    fn family(nu: f64) -> Family {
+    fn family(nu: f64) -> PredictiveFamily {
         StudentT::new(nu).unwrap().family().unwrap()
     }
 
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn the_family_with_many_degrees_is_normal() {
         for y in [-2.0, 0.3, 4.0] {
-            let (t, g) = (family(1e8), Family::NORMAL);
+            let (t, g) = (family(1e8), PredictiveFamily::NORMAL);
             assert!((t.cdf(y, 0.5, 2.0) - g.cdf(y, 0.5, 2.0)).abs() < 1e-7);
             assert!((t.log_density(y, 0.5, 2.0) - g.log_density(y, 0.5, 2.0)).abs() < 1e-6);
         }

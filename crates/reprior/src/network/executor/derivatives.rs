@@ -1,7 +1,7 @@
 //! The executor's derivatives: each is a pass over all blocks, forward and (but for jvp) back.
 
 use super::pass::{Pass, Reverse};
-use super::workspace::{Along, Order, Sums, Weights};
+use super::workspace::{Along, DerivativeOrder, ReverseSums, Weights};
 use super::{Executor, GradientMoments, Loss, OutputCurvature};
 use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut};
 
@@ -28,9 +28,11 @@ impl<R: Real> Executor<R> {
             ..self.plain_pass(weights, inputs)
         };
         self.run(pass, Some(out), |mut block| {
-            block.differentiate(Order::First);
+            block.differentiate(DerivativeOrder::First);
             if let Some(out) = block.out {
-                block.space.copy_tangents(block.program, Order::First, out);
+                block
+                    .space
+                    .copy_tangents(block.program, DerivativeOrder::First, out);
             }
         });
     }
@@ -93,10 +95,10 @@ impl<R: Real> Executor<R> {
             ..pass
         };
         let found = self.run(pass, input_gradient, |mut block| {
-            block.differentiate(Order::First);
-            block.load_cotangents(cotangent, Order::First);
+            block.differentiate(DerivativeOrder::First);
+            block.load_cotangents(cotangent, DerivativeOrder::First);
             let sums = std::mem::take(&mut block.sums);
-            block.reverse(Sums::plain(sums), to_inputs);
+            block.reverse(ReverseSums::plain(sums), to_inputs);
             if let Some(out) = block.out {
                 block.space.copy_input_cotangents(block.program, out);
             }
@@ -142,17 +144,17 @@ impl<R: Real> Executor<R> {
             ..self.plain_pass(weights, inputs)
         };
         let found = self.run(pass, None, |mut block| {
-            block.differentiate(Order::First);
+            block.differentiate(DerivativeOrder::First);
             block.add_loss(loss);
             let sums = std::mem::take(&mut block.sums);
             let (gradient, rest) = sums.split_at_mut(parameters);
             let (squares, rest) = rest.split_at_mut(wanted[0]);
             let (cross, kronecker) = rest.split_at_mut(wanted[1]);
-            let sums = Sums {
+            let sums = ReverseSums {
                 squares,
                 cross,
                 kronecker,
-                ..Sums::plain(gradient)
+                ..ReverseSums::plain(gradient)
             };
             block.reverse(sums, false);
         });
@@ -199,8 +201,8 @@ impl<R: Real> Executor<R> {
             ..self.plain_pass(weights, inputs)
         };
         let found = self.run(pass, None, |mut block| {
-            block.differentiate(Order::Second);
-            block.load_cotangents(cotangent, Order::Second);
+            block.differentiate(DerivativeOrder::Second);
+            block.load_cotangents(cotangent, DerivativeOrder::Second);
             let (program, weights) = (block.program, block.weights);
             if let Some(along) = block.along {
                 block

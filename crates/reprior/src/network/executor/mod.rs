@@ -36,10 +36,10 @@ use pass::Pass;
 use program::Program;
 use workspace::Workspace;
 
-pub(crate) use features::{Features, Inputs, scale_by};
+pub(crate) use features::{Features, NetworkInputs, scale_by};
 pub use minibatch::GradientStatistics;
 pub(crate) use minibatch::{Dropout, Evaluation, Gradients, Minibatch, UnitSums};
-pub use several::{Factor, Factors};
+pub use several::{CurvatureFactors, Factor};
 
 /// The most panels of a block: beyond that, weights are used often enough for each time that they are read.
 const MOST_PANELS: usize = 8;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::program::Program;
 use super::shares::{blocks, shares, split_rows};
-use super::workspace::{Along, Order, Sums, Weights, Workspace};
+use super::workspace::{Along, DerivativeOrder, ReverseSums, Weights, Workspace};
 use super::{Executor, Loss};
 use crate::compute::{Matrix, MatrixMut, Real, add_scaled, panel_rows, share};
 
@@ -32,7 +32,7 @@ pub(super) struct Pass<'a, R> {
 }
 
 /// One block of a pass.
-pub(super) struct Block<'a, R> {
+pub(super) struct SampleBlock<'a, R> {
     pub space: &'a mut Workspace<R>,
     pub program: &'a Program<R>,
     pub value: usize,
@@ -48,7 +48,7 @@ pub(super) struct Block<'a, R> {
 }
 
 /// What the shares of a pass found.
-pub(super) struct Summed<'a, R> {
+pub(super) struct ShareSums<'a, R> {
     /// The sum of the shares' totals.
     pub total: f64,
     shares: &'a [Vec<R>],
@@ -94,8 +94,8 @@ impl<R: Real> Executor<R> {
         &mut self,
         pass: Pass<'_, R>,
         out: Option<MatrixMut<'_, R>>,
-        work: impl Fn(Block<'_, R>) + Sync,
-    ) -> Summed<'_, R> {
+        work: impl Fn(SampleBlock<'_, R>) + Sync,
+    ) -> ShareSums<'_, R> {
         let (rows, program) = (pass.inputs.nrows(), &self.program);
         let missing = program.parameters - pass.weights.len();
         let may_miss = [0, self.readout_parameters()];
@@ -133,7 +133,7 @@ impl<R: Real> Executor<R> {
                     let first = rows.start - first;
                     out.as_mut().subrows_mut(first, rows.len())
                 });
-                work(Block {
+                work(SampleBlock {
                     space,
                     program,
                     value: pass.value,
@@ -149,14 +149,14 @@ impl<R: Real> Executor<R> {
         };
         let items: Vec<_> = items.collect();
         share(self.workspaces.iter_mut(), items.into_iter(), work_on);
-        Summed {
+        ShareSums {
             total: totals.iter().sum(),
             shares: sums,
         }
     }
 }
 
-impl<R: Real> Summed<'_, R> {
+impl<R: Real> ShareSums<'_, R> {
     /// total ← the sums of all shares, from number `from` of these on.
     pub fn add_up(&self, total: &mut [R], from: usize) {
         if total.is_empty() {
@@ -175,9 +175,9 @@ impl<R: Real> Summed<'_, R> {
     }
 }
 
-impl<R: Real> Block<'_, R> {
+impl<R: Real> SampleBlock<'_, R> {
     /// Computes the pass' value, and keeps what derivatives of this order need.
-    pub fn differentiate(&mut self, order: Order) {
+    pub fn differentiate(&mut self, order: DerivativeOrder) {
         let (program, value, along) = (self.program, self.value, self.along);
         let rows = self.rows.clone();
         self.space.differentiate(
@@ -192,7 +192,7 @@ impl<R: Real> Block<'_, R> {
     }
 
     /// Makes rows of `cotangent` those of the pass' value.
-    pub fn load_cotangents(&mut self, cotangent: Matrix<'_, R>, order: Order) {
+    pub fn load_cotangents(&mut self, cotangent: Matrix<'_, R>, order: DerivativeOrder) {
         self.space
             .load_cotangents(self.program, self.value, cotangent, order);
     }
@@ -203,13 +203,13 @@ impl<R: Real> Block<'_, R> {
         let mut visit = |sample, y: &[R], _: &[R], cotangent: &mut [R], _: &mut [R]| {
             *total += loss(sample, y, cotangent);
         };
-        let order = Order::First;
+        let order = DerivativeOrder::First;
         self.space
             .visit_outputs(self.program, false, order, &mut visit);
     }
 
     /// Goes back from the cotangents of the pass' value.
-    pub fn reverse(&mut self, sums: Sums<'_, R>, to_inputs: bool) {
+    pub fn reverse(&mut self, sums: ReverseSums<'_, R>, to_inputs: bool) {
         let (program, weights) = (self.program, self.weights);
         self.space
             .reverse(program, weights, self.value, sums, to_inputs);

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::slots::{Lifetime, Slots};
 use crate::compute::Real;
 use crate::network::Composition;
-use crate::network::layer::activation::Elementwise;
+use crate::network::layer::activation::ElementwiseActivation;
 use crate::network::layer::batch_norm::Normalise;
 use crate::network::layer::parallel::Merge;
 use crate::network::layer::pooling::{Largest, Mean};
@@ -18,7 +18,7 @@ use crate::network::operation::Operation;
 
 /// One operation, from one value to another.
 #[derive(Debug)]
-pub(super) struct Step<R> {
+pub(super) struct OperationStep<R> {
     pub operation: Box<dyn Operation<R>>,
     pub input: usize,
     pub output: usize,
@@ -37,7 +37,7 @@ pub(super) struct Step<R> {
 /// Steps with the memory that they run in.
 #[derive(Debug)]
 pub(super) struct Program<R> {
-    pub steps: Vec<Step<R>>,
+    pub steps: Vec<OperationStep<R>>,
     /// Features of each value; the first is the network's input.
     pub values: Vec<usize>,
     /// What the readout reads, and what it writes.
@@ -68,7 +68,7 @@ pub(super) struct Memory {
 
 /// What there is while steps are being added.
 struct Builder<R> {
-    steps: Vec<Step<R>>,
+    steps: Vec<OperationStep<R>>,
     values: Vec<usize>,
     parameters: usize,
     transposed: usize,
@@ -114,7 +114,7 @@ impl<R: Real> Builder<R> {
         let kronecker = self.kronecker..self.kronecker + operation.kronecker_len();
         (self.parameters, self.transposed, self.kronecker) =
             (weights.end, transposed.end, kronecker.end);
-        self.steps.push(Step {
+        self.steps.push(OperationStep {
             operation: Box::new(operation),
             input,
             output,
@@ -136,9 +136,11 @@ impl<R: Real> Builder<R> {
         match layer {
             Layer::Dense(layer) => self.step(layer.operation(shape), input, output),
             Layer::Convolution(layer) => self.step(layer.operation(shape), input, output),
-            Layer::Activation { function } => self.step(Elementwise(*function), input, output),
-            Layer::AveragePool(layer) => self.step(Mean::new(&layer.window, shape), input, output),
-            Layer::MaxPool(layer) => self.step(Largest::new(&layer.window, shape), input, output),
+            Layer::Activation { function } => {
+                self.step(ElementwiseActivation(*function), input, output)
+            }
+            Layer::AveragePool(window) => self.step(Mean::new(window, shape), input, output),
+            Layer::MaxPool(window) => self.step(Largest::new(window, shape), input, output),
             Layer::GlobalAveragePool => self.step(Mean::global(shape), input, output),
             Layer::BatchNorm(layer) => {
                 self.step(Normalise::new(layer, shape.channels), input, output);

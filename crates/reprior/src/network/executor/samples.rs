@@ -4,7 +4,7 @@
 
 use super::Executor;
 use super::pass::{Pass, Reverse};
-use super::workspace::{Along, Order};
+use super::workspace::{Along, DerivativeOrder};
 use crate::compute::{Matrix, MatrixMut, Real};
 
 impl<R: Real> Executor<R> {
@@ -24,8 +24,8 @@ impl<R: Real> Executor<R> {
             ..self.pass_of_panels(weights, inputs)
         };
         self.run(pass, Some(out), |mut block| {
-            block.differentiate(Order::First);
-            block.load_cotangents(cotangent, Order::First);
+            block.differentiate(DerivativeOrder::First);
+            block.load_cotangents(cotangent, DerivativeOrder::First);
             let (program, weights) = (block.program, block.weights);
             if let Some(out) = block.out {
                 block.space.reverse_per_sample(program, weights, out);
@@ -52,8 +52,8 @@ impl<R: Real> Executor<R> {
             ..self.pass_of_panels(weights, inputs)
         };
         self.run(pass, Some(out), |mut block| {
-            block.differentiate(Order::Second);
-            block.load_cotangents(cotangent, Order::Second);
+            block.differentiate(DerivativeOrder::Second);
+            block.load_cotangents(cotangent, DerivativeOrder::Second);
             let (program, weights) = (block.program, block.weights);
             if let (Some(out), Some(along)) = (block.out, block.along) {
                 block

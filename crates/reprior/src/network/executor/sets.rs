@@ -3,7 +3,7 @@
 
 use std::mem::{swap, take};
 
-use super::program::{Program, Step};
+use super::program::{OperationStep, Program};
 use super::workspace::{Weights, Workspace, make};
 use crate::compute::{Real, panel_rows};
 use crate::network::operation::{Cotangents, Point};
@@ -53,10 +53,10 @@ impl<R: Real> Workspace<R> {
         &mut self,
         program: &Program<R>,
         weights: Weights<'_, R>,
-        mut visit: impl FnMut(&Step<R>, usize, Point<'_, R>, Cotangents<'_, R>, &mut Vec<R>),
+        mut visit: impl FnMut(&OperationStep<R>, usize, Point<'_, R>, Cotangents<'_, R>, &mut Vec<R>),
     ) {
         let slots = &program.memory.cotangents;
-        let has_parameters = |step: &&Step<R>| !step.weights.is_empty();
+        let has_parameters = |step: &&OperationStep<R>| !step.weights.is_empty();
         let mut layer = program.steps.iter().filter(has_parameters).count();
         let mut sets = take(&mut self.sets);
         let mut scratch = take(&mut self.scratch);

@@ -5,7 +5,7 @@
 //! the first layer. Memory: the sums of all directions for each share of the rows.
 
 use super::pass::{Pass, Reverse};
-use super::workspace::{Order, Sums};
+use super::workspace::{DerivativeOrder, ReverseSums};
 use super::{Executor, OutputCurvature};
 use crate::compute::{Matrix, MatrixMut, Real};
 use crate::network::operation::MatrixGaussian;
@@ -14,7 +14,7 @@ use crate::network::operation::MatrixGaussian;
 pub type Factor<'a, R> = dyn Fn(usize, &[R], usize, &mut [R]) + Sync + 'a;
 
 /// The H = Σ_c s_c·s_cᵀ of each sample: how many s_c there are, and what writes one.
-pub struct Factors<'a, R> {
+pub struct CurvatureFactors<'a, R> {
     /// How many.
     pub count: usize,
     /// Writes one.
@@ -35,14 +35,16 @@ impl<R: Real> Executor<R> {
         assert_eq!(out.ncols(), outputs * count);
         let pass = self.plain_pass(weights, inputs);
         self.run(pass, Some(out), |mut block| {
-            block.differentiate(Order::First);
+            block.differentiate(DerivativeOrder::First);
             let (program, weights) = (block.program, block.weights);
             for index in 0..count {
                 let direction = column(directions, index);
                 block.space.carry(program, weights, direction);
                 if let Some(out) = &mut block.out {
                     let out = out.as_mut().subcols_mut(index * outputs, outputs);
-                    block.space.copy_tangents(program, Order::First, out);
+                    block
+                        .space
+                        .copy_tangents(program, DerivativeOrder::First, out);
                 }
             }
         });
@@ -67,7 +69,7 @@ impl<R: Real> Executor<R> {
             ..self.plain_pass(weights, inputs)
         };
         let found = self.run(pass, None, |mut block| {
-            block.differentiate(Order::First);
+            block.differentiate(DerivativeOrder::First);
             let (program, weights) = (block.program, block.weights);
             let sums = std::mem::take(&mut block.sums);
             for (index, sums) in sums.chunks_exact_mut(parameters).enumerate() {
@@ -77,9 +79,9 @@ impl<R: Real> Executor<R> {
                     out.copy_from_slice(tangent);
                     curvature(sample, y, out);
                 };
-                let order = Order::First;
+                let order = DerivativeOrder::First;
                 block.space.visit_outputs(program, true, order, &mut visit);
-                block.reverse(Sums::plain(sums), false);
+                block.reverse(ReverseSums::plain(sums), false);
             }
         });
         for (index, out) in out.as_mut().col_iter_mut().enumerate() {
@@ -96,7 +98,7 @@ impl<R: Real> Executor<R> {
         &mut self,
         weights: &[R],
         inputs: Matrix<'_, R>,
-        factors: &Factors<'_, R>,
+        factors: &CurvatureFactors<'_, R>,
         squares: &mut [R],
         kronecker: &mut [R],
     ) {
@@ -110,7 +112,7 @@ impl<R: Real> Executor<R> {
             ..self.plain_pass(weights, inputs)
         };
         let found = self.run(pass, None, |mut block| {
-            block.differentiate(Order::First);
+            block.differentiate(DerivativeOrder::First);
             let (program, weights, samples) = (block.program, block.weights, block.rows.len());
             block.space.load_sets(program, factors.count, factors.write);
             let (squares, kronecker) = block.sums.split_at_mut(lengths[0]);
@@ -157,7 +159,7 @@ impl<R: Real> Executor<R> {
         };
         let height = pass.block;
         self.run(pass, Some(out), |mut block| {
-            block.differentiate(Order::First);
+            block.differentiate(DerivativeOrder::First);
             let (program, weights) = (block.program, block.weights);
             block.space.load_sets(program, outputs, &unit);
             let mut sums = std::mem::take(&mut block.space.products);

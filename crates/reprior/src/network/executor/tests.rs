@@ -3,8 +3,8 @@
 use super::*;
 use crate::compute::{Purpose, Stream, dot, matrix, matrix_mut};
 use crate::network::layer::{
-    AveragePool, BatchNorm, Branch, Combination, Convolution, Dense, Layer, MaxPool, Padding,
-    Parallel, Shape, Window, output_shape,
+    BatchNorm, Branch, Combination, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
+    output_shape,
 };
 use crate::network::{Activation, LayerScale};
 
@@ -67,9 +67,7 @@ impl Choice {
                 let function = smooth[self.below(4)];
                 Layer::Activation { function }
             }
-            3 => Layer::AveragePool(AveragePool {
-                window: self.window(shape),
-            }),
+            3 => Layer::AveragePool(self.window(shape)),
             4 => Layer::BatchNorm(BatchNorm {
                 mean: noise(shape.channels, 8),
                 variance: (0..shape.channels).map(|c| 0.5 + 0.1 * c as f64).collect(),
@@ -129,9 +127,7 @@ impl Choice {
             }
             7 => {
                 if self.below(2) == 0 {
-                    return Layer::MaxPool(MaxPool {
-                        window: self.window(shape),
-                    });
+                    return Layer::MaxPool(self.window(shape));
                 }
                 let function = [Activation::Relu, Activation::LeakyRelu(0.2)][self.below(2)];
                 Layer::Activation { function }
@@ -229,8 +225,8 @@ fn plain(layer: &Layer, shape: Shape, input: &[f64], weights: &mut &[f64]) -> Ve
             out.copy_from_slice(input);
             function.apply(&mut out);
         }
-        Layer::AveragePool(layer) => pool(&mut out, &layer.window, &mean),
-        Layer::MaxPool(layer) => pool(&mut out, &layer.window, &|values| {
+        Layer::AveragePool(window) => pool(&mut out, window, &mean),
+        Layer::MaxPool(window) => pool(&mut out, window, &|values| {
             values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
         }),
         Layer::GlobalAveragePool => {

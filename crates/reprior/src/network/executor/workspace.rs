@@ -3,7 +3,7 @@
 use std::mem::take;
 use std::ops::Range;
 
-use super::program::{Program, Step};
+use super::program::{OperationStep, Program};
 use super::slots::Slots;
 use crate::compute::{Matrix, MatrixMut, Real, panel_rows};
 use crate::network::operation::{Cotangent, Direction, MomentSums, Point};
@@ -45,7 +45,7 @@ impl<'a, R> Along<'a, R> {
 
 /// What a pass is to keep for later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum DerivativeOrder {
     /// For a jvp or a vjp.
     First,
     /// For Hessian-vector products: second derivatives, and tangents of all values.
@@ -53,7 +53,7 @@ pub(super) enum Order {
 }
 
 /// Where the reverse pass adds what it finds.
-pub(super) struct Sums<'a, R> {
+pub(super) struct ReverseSums<'a, R> {
     /// The gradient; if `is_per_sample` not summed over the samples of the one panel that there is then.
     pub gradient: &'a mut [R],
     pub is_per_sample: bool,
@@ -64,7 +64,7 @@ pub(super) struct Sums<'a, R> {
     pub kronecker: &'a mut [R],
 }
 
-impl<'a, R> Sums<'a, R> {
+impl<'a, R> ReverseSums<'a, R> {
     /// The gradient alone.
     pub fn plain(gradient: &'a mut [R]) -> Self {
         Self {
@@ -187,14 +187,14 @@ impl<R: Real> Workspace<R> {
         weights: Weights<'_, R>,
         inputs: Matrix<'_, R>,
         along: Option<Along<'_, R>>,
-        order: Order,
+        order: DerivativeOrder,
         rows: Range<usize>,
     ) {
         self.begin(rows);
         let numbers = self.numbers();
         let memory = &program.memory;
         make(&mut self.values, &memory.values.lengths, numbers);
-        if order == Order::Second {
+        if order == DerivativeOrder::Second {
             make(&mut self.second, &memory.second, numbers);
         }
         let slots = tangent_slots(program, order);
@@ -234,7 +234,7 @@ impl<R: Real> Workspace<R> {
     fn step_tangent(
         &mut self,
         program: &Program<R>,
-        step: &Step<R>,
+        step: &OperationStep<R>,
         weights: Weights<'_, R>,
         along: Along<'_, R>,
         slots: &Slots,
@@ -251,9 +251,9 @@ impl<R: Real> Workspace<R> {
     fn step_forward(
         &mut self,
         program: &Program<R>,
-        step: &Step<R>,
+        step: &OperationStep<R>,
         weights: &[R],
-        order: Order,
+        order: DerivativeOrder,
         derivatives: usize,
     ) {
         let slots = &program.memory.values;
@@ -265,8 +265,8 @@ impl<R: Real> Workspace<R> {
                 derivative[..input].copy_from_slice(&self.values[slots.of[step.input]][..input]);
             }
             let second = match order {
-                Order::First => None,
-                Order::Second => Some(&mut self.second[derivatives][..input]),
+                DerivativeOrder::First => None,
+                DerivativeOrder::Second => Some(&mut self.second[derivatives][..input]),
             };
             let to = &mut out[..output];
             step.operation
@@ -285,7 +285,7 @@ impl<R: Real> Workspace<R> {
     pub(super) fn point<'a>(
         &'a self,
         program: &Program<R>,
-        step: &Step<R>,
+        step: &OperationStep<R>,
         weights: Weights<'a, R>,
         derivatives: usize,
     ) -> Point<'a, R> {
@@ -317,7 +317,7 @@ impl<R: Real> Workspace<R> {
     fn direction<'a>(
         &'a self,
         program: &Program<R>,
-        step: &Step<R>,
+        step: &OperationStep<R>,
         along: Along<'a, R>,
         slots: &Slots,
     ) -> Direction<'a, R> {
@@ -338,7 +338,12 @@ impl<R: Real> Workspace<R> {
     }
 
     /// Copies the tangents of the outputs to the rows of `out`.
-    pub fn copy_tangents(&self, program: &Program<R>, order: Order, out: MatrixMut<'_, R>) {
+    pub fn copy_tangents(
+        &self,
+        program: &Program<R>,
+        order: DerivativeOrder,
+        out: MatrixMut<'_, R>,
+    ) {
         let length = self.length(program.values[program.outputs]);
         let slot = tangent_slots(program, order).of[program.outputs];
         store(out, &self.tangents[slot][..length]);
@@ -350,7 +355,7 @@ impl<R: Real> Workspace<R> {
         program: &Program<R>,
         value: usize,
         cotangent: Matrix<'_, R>,
-        order: Order,
+        order: DerivativeOrder,
     ) {
         let slots = &program.memory.cotangents;
         let numbers = self.numbers();
@@ -361,7 +366,7 @@ impl<R: Real> Workspace<R> {
             cotangent,
             rows,
         );
-        if order == Order::Second {
+        if order == DerivativeOrder::Second {
             make(&mut self.cotangent_tangents, &slots.lengths, numbers);
             self.cotangent_tangents[slots.of[value]][..length].fill(R::ZERO);
         }
@@ -373,7 +378,7 @@ impl<R: Real> Workspace<R> {
         &mut self,
         program: &Program<R>,
         has_tangents: bool,
-        order: Order,
+        order: DerivativeOrder,
         visit: &mut Visit<'_, R>,
     ) {
         let (count, height) = (program.values[program.outputs], panel_rows::<R>());
@@ -384,7 +389,7 @@ impl<R: Real> Workspace<R> {
         let cotangents = &mut self.cotangents[slot][..length];
         cotangents.fill(R::ZERO);
         let mut second: &mut [R] = &mut [];
-        if order == Order::Second {
+        if order == DerivativeOrder::Second {
             make(&mut self.cotangent_tangents, &slots.lengths, numbers);
             second = &mut self.cotangent_tangents[slot][..length];
             second.fill(R::ZERO);
@@ -420,11 +425,11 @@ impl<R: Real> Workspace<R> {
         program: &Program<R>,
         weights: Weights<'_, R>,
         from: usize,
-        sums: Sums<'_, R>,
+        sums: ReverseSums<'_, R>,
         to_inputs: bool,
     ) {
         let slots = &program.memory.cotangents;
-        let Sums {
+        let ReverseSums {
             gradient,
             is_per_sample,
             squares,
@@ -484,7 +489,7 @@ impl<R: Real> Workspace<R> {
     ) {
         let slots = &program.memory.cotangents;
         let copies = if is_per_sample { panel_rows::<R>() } else { 1 };
-        let tangents = tangent_slots(program, Order::Second);
+        let tangents = tangent_slots(program, DerivativeOrder::Second);
         let mut derivatives = program.memory.second.len();
         for step in program.steps.iter().rev() {
             derivatives -= usize::from(step.derivative.is_some());
@@ -532,9 +537,9 @@ impl<R: Real> Workspace<R> {
             program,
             weights,
             program.outputs,
-            Sums {
+            ReverseSums {
                 is_per_sample: true,
-                ..Sums::plain(&mut scratch)
+                ..ReverseSums::plain(&mut scratch)
             },
             false,
         );
@@ -560,15 +565,15 @@ impl<R: Real> Workspace<R> {
 }
 
 /// Steps up to the one that writes `value`, the features or the outputs.
-fn steps_below<R: Real>(program: &Program<R>, value: usize) -> &[Step<R>] {
+fn steps_below<R: Real>(program: &Program<R>, value: usize) -> &[OperationStep<R>] {
     let above = usize::from(value != program.outputs);
     &program.steps[..program.steps.len() - above]
 }
 
-fn tangent_slots<R: Real>(program: &Program<R>, order: Order) -> &Slots {
+fn tangent_slots<R: Real>(program: &Program<R>, order: DerivativeOrder) -> &Slots {
     match order {
-        Order::First => &program.memory.tangents,
-        Order::Second => &program.memory.kept_tangents,
+        DerivativeOrder::First => &program.memory.tangents,
+        DerivativeOrder::Second => &program.memory.kept_tangents,
     }
 }
 

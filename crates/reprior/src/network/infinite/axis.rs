@@ -14,7 +14,7 @@ use crate::compute::simd;
 
 /// `length` covariances at consecutive positions, added with one weight to those of the output.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct CovarianceRun {
     from: [usize; 2],
     to: [usize; 2],
     length: usize,
@@ -26,7 +26,7 @@ struct Run {
 pub(super) struct AxisMap {
     lengths: [usize; 2],
     planes: [usize; 2],
-    runs: Vec<Run>,
+    runs: Vec<CovarianceRun>,
 }
 
 impl AxisMap {
@@ -44,7 +44,7 @@ impl AxisMap {
             for position in 0..positions {
                 for term in layer.terms(axis, length, displacement, position) {
                     if let Ok(input) = inputs.binary_search(&term.displacement) {
-                        single.push(Run {
+                        single.push(CovarianceRun {
                             from: [input, term.position],
                             to: [plane, position],
                             length: 1,
@@ -55,12 +55,12 @@ impl AxisMap {
             }
         }
         // runs keep plane, weight and the distance between the two positions
-        let key = |run: &Run| {
+        let key = |run: &CovarianceRun| {
             let distance = run.to[1] + length - run.from[1];
             (run.to[0], run.from[0], distance, run.weight.to_bits())
         };
         single.sort_by_key(|run| (key(run), run.to[1]));
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<CovarianceRun> = Vec::new();
         for run in single {
             match runs.last_mut() {
                 Some(last) if key(last) == key(&run) && last.to[1] + last.length == run.to[1] => {

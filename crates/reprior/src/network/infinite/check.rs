@@ -5,12 +5,12 @@
 //! sums of covariances if the branches are uncorrelated: of any two, one has weights of its own in its path, and one has
 //! mean 0.
 
-use super::super::layer::{BatchNorm, Combination, Layer, MaxPool, Parallel, Shape, output_shape};
+use super::super::layer::{BatchNorm, Combination, Layer, Parallel, Shape, output_shape, pooling};
 use super::InfiniteError;
 
 /// What is known of a channel between two layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Law {
+pub(super) struct ChannelLaw {
     /// Gaussian, and all channels alike.
     is_gaussian: bool,
     /// Of mean 0.
@@ -19,7 +19,7 @@ pub(super) struct Law {
     is_own: bool,
 }
 
-impl Law {
+impl ChannelLaw {
     /// Of the data.
     pub const INPUT: Self = Self {
         is_gaussian: false,
@@ -35,9 +35,9 @@ impl Law {
 pub(super) fn law_above(
     layers: &[Layer],
     mut shape: Shape,
-    mut law: Law,
+    mut law: ChannelLaw,
     place: &dyn Fn(usize) -> String,
-) -> Result<(Shape, Law), InfiniteError> {
+) -> Result<(Shape, ChannelLaw), InfiniteError> {
     for (index, layer) in layers.iter().enumerate() {
         let at = place(index + 1);
         let above = output_shape(layer, shape, &at)?;
@@ -47,7 +47,7 @@ pub(super) fn law_above(
             Err(InfiniteError::NoKernel { layer, reason })
         };
         law = match layer {
-            Layer::Dense(_) | Layer::Convolution(_) => Law {
+            Layer::Dense(_) | Layer::Convolution(_) => ChannelLaw {
                 is_gaussian: true,
                 is_centred: true,
                 is_own: true,
@@ -57,18 +57,18 @@ pub(super) fn law_above(
                     "{function} needs Gaussian channels that are all alike: put a dense layer or a convolution before it"
                 ));
             }
-            Layer::Activation { .. } => Law {
+            Layer::Activation { .. } => ChannelLaw {
                 is_gaussian: false,
                 is_centred: false,
                 ..law
             },
             Layer::AveragePool(_) | Layer::GlobalAveragePool => law,
             // channels of different pixels are not alike
-            Layer::Flatten => Law {
+            Layer::Flatten => ChannelLaw {
                 is_gaussian: law.is_gaussian && shape.pixels() == 1,
                 ..law
             },
-            Layer::MaxPool(_) => return refuse(MaxPool::NO_KERNEL),
+            Layer::MaxPool(_) => return refuse(pooling::NO_KERNEL),
             Layer::BatchNorm(_) => return refuse(BatchNorm::NO_KERNEL),
             Layer::Parallel(parallel) => match law_of_branches(parallel, shape, law, &at)? {
                 Ok(law) => law,
@@ -84,19 +84,19 @@ pub(super) fn law_above(
 fn law_of_branches(
     parallel: &Parallel,
     shape: Shape,
-    law: Law,
+    law: ChannelLaw,
     at: &str,
-) -> Result<Result<Law, String>, InfiniteError> {
+) -> Result<Result<ChannelLaw, String>, InfiniteError> {
     let mut laws = Vec::new();
     for (index, branch) in parallel.branches.iter().enumerate() {
-        let start = Law {
+        let start = ChannelLaw {
             is_own: false,
             ..law
         };
         let place = |number: usize| format!("{at}, branch {}, {number}", index + 1);
         laws.push(law_above(&branch.layers, shape, start, &place)?.1);
     }
-    let all = |holds: fn(&Law) -> bool| laws.iter().all(holds);
+    let all = |holds: fn(&ChannelLaw) -> bool| laws.iter().all(holds);
     let is_sum = parallel.combination == Combination::Sum;
     for (second, b) in laws.iter().enumerate() {
         for (first, a) in laws.iter().enumerate().take(second) {
@@ -108,7 +108,7 @@ fn law_of_branches(
             }
         }
     }
-    Ok(Ok(Law {
+    Ok(Ok(ChannelLaw {
         is_gaussian: all(|law| law.is_gaussian) && (is_sum || laws.len() == 1),
         is_centred: all(|law| law.is_centred),
         is_own: law.is_own || all(|law| law.is_own),

@@ -3,7 +3,7 @@
 //! That, and no more than it, makes the correlation of two equal inputs exactly 1. 2·n·m·d operations, half of them for a
 //! symmetric matrix; memory for 1,024 features of the inputs `a` once more, packed.
 
-use crate::compute::{Matrix, Packed, Shape, matrix_mut, multiply_packed, share};
+use crate::compute::{Matrix, Packed, PackedShape, matrix_mut, multiply_packed, share};
 
 /// Features at a time: a multiple of the depth at which the packed product adds up, so that bits stay the same.
 const DEPTH: usize = 1024;
@@ -34,7 +34,7 @@ pub(super) fn products(
         share(vec![(); threads.max(1)], tasks, |(), (index, block)| {
             let first = index * ROWS;
             let rows = ROWS.min(n - first);
-            *block = Some(Packed::new(a.subrows(first, rows), Shape::Full));
+            *block = Some(Packed::new(a.subrows(first, rows), PackedShape::Full));
         });
         let tasks = out.chunks_mut(n * COLUMNS).enumerate();
         share(vec![(); threads.max(1)], tasks, |(), (index, out)| {
@@ -64,7 +64,7 @@ pub(super) fn squares(a: Matrix<'_, f64>) -> Vec<f64> {
         multiply_packed(
             out,
             false,
-            &Packed::new(rows, Shape::Full),
+            &Packed::new(rows, PackedShape::Full),
             rows.transpose(),
         );
         squares.extend((0..count).map(|i| block[i * (count + 1)]));

@@ -29,7 +29,7 @@ use thiserror::Error;
 use super::Composition;
 use super::layer::{Dense, Layer, Shape, ShapeError};
 use crate::compute::{Matrix, mirror_lower};
-use plan::{Displacements, Linear, Step};
+use plan::{AxisMaps, Displacements, KernelStep};
 use samples::Samples;
 
 /// Why there is no kernel.
@@ -108,13 +108,13 @@ pub struct InfiniteNetwork {
     /// Rows and columns of pixels at each activation.
     nodes: Vec<[usize; 2]>,
     /// Each image by itself, as far as the last activation below the cut.
-    own: (Displacements, Vec<Step>),
+    own: (Displacements, Vec<KernelStep>),
     /// Up to the cut: the last pooling, or the readout.
-    lower: Vec<Chunk>,
+    lower: Vec<DisplacementChunk>,
     /// What the cut leads to: counts of displacements, rows and columns of pixels.
     cut: [[usize; 2]; 2],
     /// Above the cut.
-    upper: Vec<Step>,
+    upper: Vec<KernelStep>,
     /// Activations above the cut.
     upper_nodes: usize,
     /// Pairs of images at a time.
@@ -123,11 +123,11 @@ pub struct InfiniteNetwork {
 
 /// Some of the displacements below the cut.
 #[derive(Debug, Clone)]
-struct Chunk {
+struct DisplacementChunk {
     inputs: Displacements,
-    steps: Vec<Step>,
+    steps: Vec<KernelStep>,
     /// What they contribute to the cut's output.
-    cut: Linear,
+    cut: AxisMaps,
 }
 
 /// Numbers in one set of planes: with Θ, variances and the like, what the nearest caches hold.
@@ -145,14 +145,14 @@ impl InfiniteNetwork {
     pub fn new(network: &Composition) -> Result<Self, InfiniteError> {
         let mut layers = network.layers.clone();
         let place = |number: usize| number.to_string();
-        check::law_above(&layers, network.input, check::Law::INPUT, &place)?;
+        check::law_above(&layers, network.input, check::ChannelLaw::INPUT, &place)?;
         let readout = Dense {
             units: network.outputs,
             scale: network.readout_scale,
         };
         layers.extend([Layer::Flatten, Layer::Dense(readout)]);
         let readout = &layers[layers.len() - 1..];
-        check::law_above(readout, Shape::vector(1), check::Law::INPUT, &|_| {
+        check::law_above(readout, Shape::vector(1), check::ChannelLaw::INPUT, &|_| {
             "of the readout".into()
         })?;
         let mut input = network.input;
@@ -193,12 +193,12 @@ impl InfiniteNetwork {
             .and_then(|cut| plan::axis_terms(&layers[cut]))
             .unwrap_or(&identity);
         let needed = plan::needed(terms, shape, &wanted);
-        let lower: Vec<Chunk> = plan::chunks(below, input, &needed)
+        let lower: Vec<DisplacementChunk> = plan::chunks(below, input, &needed)
             .into_iter()
             .map(|outputs| {
                 let cut = plan::linear(terms, shape, &outputs, &wanted);
                 let (inputs, steps) = plan::steps(below, input, 0, outputs);
-                Chunk { inputs, steps, cut }
+                DisplacementChunk { inputs, steps, cut }
             })
             .collect();
         let output = lower.first().map_or([1, 1], |chunk| chunk.cut.output);
@@ -206,8 +206,9 @@ impl InfiniteNetwork {
             .iter()
             .rposition(|layer| plan::activations(std::slice::from_ref(layer)) > 0);
         let own = plan::steps(&below[..last.map_or(0, |last| last + 1)], input, 0, zero);
-        let numbers =
-            |chunk: &Chunk| chunk.inputs[0].len() * chunk.inputs[1].len() * input.pixels();
+        let numbers = |chunk: &DisplacementChunk| {
+            chunk.inputs[0].len() * chunk.inputs[1].len() * input.pixels()
+        };
         let most = lower.iter().map(numbers).max().unwrap_or(1);
         let batch = if input.pixels() == 1 {
             BATCH[1]

@@ -5,7 +5,7 @@
 //! flattening are linear maps of both, and branches add up.
 
 use super::super::layer::map_covariances;
-use super::plan::{BranchPlan, Displacements, Linear, Step};
+use super::plan::{AxisMaps, BranchPlan, Displacements, KernelStep};
 use crate::compute::simd;
 
 /// Covariances of `batch` pairs of images: \[row displacement]\[column displacement]\[row]\[column]\[pair].
@@ -23,7 +23,7 @@ pub(super) struct Planes {
 }
 
 /// The variances that activations need, node by node.
-pub(super) enum Variances<'a> {
+pub(super) enum ActivationVariances<'a> {
     /// Both images of each pair are the same, displacement 0 is there: its covariances are the variances, and kept.
     Own(&'a mut [Vec<f64>]),
     /// Those of the first images, \[row]\[column]\[pair], and of the second, whose columns come twice.
@@ -84,22 +84,22 @@ impl Pool {
 
 /// Leads `planes` through `steps`.
 pub(super) fn run(
-    steps: &[Step],
+    steps: &[KernelStep],
     mut planes: Planes,
-    variances: &mut Variances<'_>,
+    variances: &mut ActivationVariances<'_>,
     pool: &mut Pool,
 ) -> Planes {
     for step in steps {
         match step {
-            Step::Scale { weight, bias } => scale(&mut planes, *weight, *bias),
-            Step::Linear(map) => {
+            KernelStep::Scale { weight, bias } => scale(&mut planes, *weight, *bias),
+            KernelStep::Linear(map) => {
                 let counts = [0, 1].map(|axis: usize| map.axes[axis].outputs() / map.output[axis]);
                 let with_ntk = !planes.ntk.is_empty();
                 let mut output = pool.planes(counts, map.output, planes.batch, with_ntk);
                 add_linear(map, &planes, &mut output, pool);
                 pool.take(std::mem::replace(&mut planes, output));
             }
-            Step::Activation {
+            KernelStep::Activation {
                 function,
                 node,
                 displacements,
@@ -108,12 +108,12 @@ pub(super) fn run(
                     map_covariances(*function, k, ntk, first, second);
                 };
                 match variances {
-                    Variances::Own(kept) => {
+                    ActivationVariances::Own(kept) => {
                         keep(&planes, displacements, &mut kept[*node]);
                         let second = twice(&kept[*node], &planes);
                         activate(&mut planes, displacements, &kept[*node], &second, map);
                     }
-                    Variances::Given { first, second } => {
+                    ActivationVariances::Given { first, second } => {
                         activate(
                             &mut planes,
                             displacements,
@@ -124,7 +124,7 @@ pub(super) fn run(
                     }
                 }
             }
-            Step::Parallel { branches } => {
+            KernelStep::Parallel { branches } => {
                 let mut sum: Option<Planes> = None;
                 for branch in branches {
                     let input = select(&planes, branch, pool);
@@ -164,7 +164,7 @@ fn scale(planes: &mut Planes, weight: f64, bias: f64) {
 }
 
 /// output ← output + map(input).
-pub(super) fn add_linear(map: &Linear, input: &Planes, output: &mut Planes, pool: &mut Pool) {
+pub(super) fn add_linear(map: &AxisMaps, input: &Planes, output: &mut Planes, pool: &mut Pool) {
     let batch = input.batch;
     let columns = input.counts[1];
     let [rows, width] = [map.output[0], input.shape[1]];

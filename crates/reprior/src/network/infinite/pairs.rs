@@ -2,9 +2,9 @@
 
 use super::InfiniteNetwork;
 use super::Kernels;
-use super::ntk_recursion::{Planes, Pool, Variances, add_linear, run};
+use super::ntk_recursion::{ActivationVariances, Planes, Pool, add_linear, run};
 use super::plan::Displacements;
-use super::samples::{Block, Samples};
+use super::samples::{ImageBlock, Samples};
 use crate::compute::{share, simd};
 
 /// Columns of the result that one task fills.
@@ -12,15 +12,15 @@ const COLUMNS: usize = 8;
 
 /// What a thread keeps to itself.
 #[derive(Default)]
-struct Workspace {
+struct PairWorkspace {
     pool: Pool,
-    first: Vec<Block>,
-    second: Block,
+    first: Vec<ImageBlock>,
+    second: ImageBlock,
     kept: Vec<Vec<f64>>,
     products: Vec<f64>,
 }
 
-impl Workspace {
+impl PairWorkspace {
     /// One for each thread.
     fn of(threads: usize) -> impl Iterator<Item = Self> {
         std::iter::repeat_with(Self::default).take(threads.max(1))
@@ -48,7 +48,7 @@ impl InfiniteNetwork {
             }
             let shared = &*samples;
             let tasks = variances.chunks_mut(total * batch).enumerate();
-            share(Workspace::of(threads), tasks, |space, (index, out)| {
+            share(PairWorkspace::of(threads), tasks, |space, (index, out)| {
                 let (start, count) = (index * batch, out.len() / total);
                 self.keep_variances(shared, start..start + count, is_below, space);
                 for node in nodes.clone() {
@@ -69,10 +69,10 @@ impl InfiniteNetwork {
         samples: &Samples<'_>,
         images: std::ops::Range<usize>,
         is_below: bool,
-        space: &mut Workspace,
+        space: &mut PairWorkspace,
     ) {
         space.kept.resize_with(self.nodes.len(), Vec::new);
-        space.first.resize_with(1, Block::default);
+        space.first.resize_with(1, ImageBlock::default);
         let (count, start) = (images.len(), images.start);
         let nodes = if is_below {
             0
@@ -90,7 +90,7 @@ impl InfiniteNetwork {
             run(
                 &self.own.1,
                 planes,
-                &mut Variances::Own(&mut space.kept),
+                &mut ActivationVariances::Own(&mut space.kept),
                 &mut space.pool,
             )
         } else {
@@ -98,7 +98,7 @@ impl InfiniteNetwork {
             run(
                 &self.upper,
                 planes,
-                &mut Variances::Own(&mut space.kept),
+                &mut ActivationVariances::Own(&mut space.kept),
                 &mut space.pool,
             )
         };
@@ -126,11 +126,11 @@ impl InfiniteNetwork {
         let tasks: Vec<_> = nngp.map(|k| (k, ntk.next().unwrap_or_default())).collect();
         let tasks = tasks.into_iter().enumerate();
         share(
-            Workspace::of(threads),
+            PairWorkspace::of(threads),
             tasks,
             |space, (index, (nngp, ntk))| {
                 let (first, count) = (index * COLUMNS, nngp.len() / n);
-                space.first.resize_with(COLUMNS, Block::default);
+                space.first.resize_with(COLUMNS, ImageBlock::default);
                 let begin = if is_symmetric { first } else { 0 };
                 for start in (begin..n).step_by(self.batch) {
                     let size = self.batch.min(n - start);
@@ -167,10 +167,10 @@ impl InfiniteNetwork {
         let tasks: Vec<_> = nngp.map(|k| (k, ntk.next().unwrap_or_default())).collect();
         let tasks = tasks.into_iter().enumerate();
         share(
-            Workspace::of(threads),
+            PairWorkspace::of(threads),
             tasks,
             |space, (index, (nngp, ntk))| {
-                space.first.resize_with(1, Block::default);
+                space.first.resize_with(1, ImageBlock::default);
                 let (start, count) = (index * batch, nngp.len());
                 let image = |b| start + b;
                 samples.pack(self, &mut space.first[0], count, image, false, nodes);
@@ -194,8 +194,8 @@ impl InfiniteNetwork {
     /// What the cut leads to, chunk by chunk of displacements.
     fn cut_planes(
         &self,
-        first: &Block,
-        second: &Block,
+        first: &ImageBlock,
+        second: &ImageBlock,
         products: &[f64],
         pool: &mut Pool,
         with_ntk: bool,
@@ -204,7 +204,7 @@ impl InfiniteNetwork {
         let mut sum = pool.planes(counts, shape, second.count, with_ntk);
         for chunk in &self.lower {
             let planes = self.input_planes(&chunk.inputs, first, second, products, pool, with_ntk);
-            let mut variances = Variances::Given {
+            let mut variances = ActivationVariances::Given {
                 first: &first.nodes,
                 second: &second.nodes,
             };
@@ -215,8 +215,14 @@ impl InfiniteNetwork {
         sum
     }
 
-    fn above_cut(&self, planes: Planes, first: &Block, second: &Block, pool: &mut Pool) -> Planes {
-        let mut variances = Variances::Given {
+    fn above_cut(
+        &self,
+        planes: Planes,
+        first: &ImageBlock,
+        second: &ImageBlock,
+        pool: &mut Pool,
+    ) -> Planes {
+        let mut variances = ActivationVariances::Given {
             first: &first.nodes,
             second: &second.nodes,
         };
@@ -227,8 +233,8 @@ impl InfiniteNetwork {
     fn input_planes(
         &self,
         displacements: &Displacements,
-        first: &Block,
-        second: &Block,
+        first: &ImageBlock,
+        second: &ImageBlock,
         products: &[f64],
         pool: &mut Pool,
         with_ntk: bool,
@@ -256,8 +262,8 @@ impl InfiniteNetwork {
         &self,
         planes: &mut Planes,
         displacements: &Displacements,
-        first: &Block,
-        second: &Block,
+        first: &ImageBlock,
+        second: &ImageBlock,
     ) {
         let [height, width, channels]: [usize; 3] = self.input.into();
         let batch = second.count;

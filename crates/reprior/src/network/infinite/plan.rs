@@ -13,11 +13,11 @@ pub(super) type Displacements = [Vec<usize>; 2];
 
 /// One step.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(super) enum KernelStep {
     /// K ← weight·K + bias, Θ ← weight·Θ + K.
     Scale { weight: f64, bias: f64 },
     /// A linear map of rows, then of columns.
-    Linear(Linear),
+    Linear(AxisMaps),
     /// The map of an activation, whose variances are those of `node`.
     Activation {
         function: Activation,
@@ -30,7 +30,7 @@ pub(super) enum Step {
 
 /// Maps along both axes.
 #[derive(Debug, Clone)]
-pub(super) struct Linear {
+pub(super) struct AxisMaps {
     pub axes: [AxisMap; 2],
     /// Rows and columns of pixels of the output.
     pub output: [usize; 2],
@@ -43,7 +43,7 @@ pub(super) struct BranchPlan {
     pub select: Displacements,
     /// What the result is multiplied by.
     pub factor: f64,
-    pub steps: Vec<Step>,
+    pub steps: Vec<KernelStep>,
 }
 
 /// Activations of `layers`, those in branches included.
@@ -119,11 +119,11 @@ pub(super) fn linear(
     input: Shape,
     inputs: &Displacements,
     outputs: &Displacements,
-) -> Linear {
+) -> AxisMaps {
     let lengths = [input.height, input.width];
     let axes =
         [0, 1].map(|axis| AxisMap::new(layer, axis, lengths[axis], &inputs[axis], &outputs[axis]));
-    Linear {
+    AxisMaps {
         axes,
         output: [0, 1].map(|axis| layer.output_length(axis, lengths[axis])),
     }
@@ -136,7 +136,7 @@ pub(super) fn steps(
     input: Shape,
     node: usize,
     outputs: Displacements,
-) -> (Displacements, Vec<Step>) {
+) -> (Displacements, Vec<KernelStep>) {
     let shapes = shapes(layers, input);
     let mut node = node + activations(layers);
     let mut wanted = outputs;
@@ -145,15 +145,15 @@ pub(super) fn steps(
         match layer {
             Layer::Dense(layer) => {
                 let [weight, bias] = layer.covariance_scale();
-                reversed.push(Step::Scale { weight, bias });
+                reversed.push(KernelStep::Scale { weight, bias });
             }
             Layer::Convolution(layer) => {
                 let [weight, bias] = layer.covariance_scale();
-                reversed.push(Step::Scale { weight, bias });
+                reversed.push(KernelStep::Scale { weight, bias });
             }
             &Layer::Activation { function } => {
                 node -= 1;
-                reversed.push(Step::Activation {
+                reversed.push(KernelStep::Activation {
                     function,
                     node,
                     displacements: wanted.clone(),
@@ -185,7 +185,7 @@ pub(super) fn steps(
                     steps,
                 };
                 let branches = branches.map(plan).collect();
-                reversed.push(Step::Parallel { branches });
+                reversed.push(KernelStep::Parallel { branches });
             }
             Layer::AveragePool(_)
             | Layer::GlobalAveragePool
@@ -195,7 +195,7 @@ pub(super) fn steps(
         }
         if let Some(terms) = axis_terms(layer) {
             let inputs = needed(terms, shape, &wanted);
-            reversed.push(Step::Linear(linear(terms, shape, &inputs, &wanted)));
+            reversed.push(KernelStep::Linear(linear(terms, shape, &inputs, &wanted)));
             wanted = inputs;
         }
     }
@@ -232,29 +232,29 @@ pub(super) fn cost(layers: &[Layer], input: Shape, outputs: &Displacements) -> u
 }
 
 /// Multiplies all σ_w² and σ_b².
-pub(super) fn scale(steps: &mut [Step], weight_factor: f64, bias_factor: f64) {
+pub(super) fn scale(steps: &mut [KernelStep], weight_factor: f64, bias_factor: f64) {
     for step in steps {
         match step {
-            Step::Scale { weight, bias } => {
+            KernelStep::Scale { weight, bias } => {
                 *weight *= weight_factor;
                 *bias *= bias_factor;
             }
-            Step::Parallel { branches } => {
+            KernelStep::Parallel { branches } => {
                 for branch in branches {
                     scale(&mut branch.steps, weight_factor, bias_factor);
                 }
             }
-            Step::Linear(_) | Step::Activation { .. } => {}
+            KernelStep::Linear(_) | KernelStep::Activation { .. } => {}
         }
     }
 }
 
 /// Whether any σ_b is positive.
-pub(super) fn has_bias(steps: &[Step]) -> bool {
+pub(super) fn has_bias(steps: &[KernelStep]) -> bool {
     steps.iter().any(|step| match step {
-        Step::Scale { bias, .. } => *bias > 0.0,
-        Step::Parallel { branches } => branches.iter().any(|branch| has_bias(&branch.steps)),
-        Step::Linear(_) | Step::Activation { .. } => false,
+        KernelStep::Scale { bias, .. } => *bias > 0.0,
+        KernelStep::Parallel { branches } => branches.iter().any(|branch| has_bias(&branch.steps)),
+        KernelStep::Linear(_) | KernelStep::Activation { .. } => false,
     })
 }
 

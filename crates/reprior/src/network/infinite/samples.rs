@@ -14,7 +14,7 @@ pub(super) struct Samples<'a> {
 
 /// Images side by side: \[row]\[column]\[image], the columns once or twice.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(super) struct ImageBlock {
     /// Images of it.
     pub count: usize,
     /// Channel by channel; empty for vectors.
@@ -43,7 +43,7 @@ impl<'a> Samples<'a> {
     pub fn pack(
         &self,
         network: &InfiniteNetwork,
-        block: &mut Block,
+        block: &mut ImageBlock,
         count: usize,
         image: impl Fn(usize) -> usize,
         is_second: bool,

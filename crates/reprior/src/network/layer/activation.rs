@@ -26,9 +26,9 @@ use crate::network::operation::{Cotangent, Direction, Keeps, Operation, Point, n
 
 /// An activation as an operation.
 #[derive(Debug)]
-pub(crate) struct Elementwise(pub Activation);
+pub(crate) struct ElementwiseActivation(pub Activation);
 
-impl<R: Real> Operation<R> for Elementwise {
+impl<R: Real> Operation<R> for ElementwiseActivation {
     fn keeps(&self) -> Keeps {
         Keeps {
             derivative: true,

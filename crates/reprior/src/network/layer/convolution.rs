@@ -13,7 +13,7 @@ use crate::network::LayerScale;
 
 /// A convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Description")]
+#[serde(from = "ConvolutionDescription")]
 pub struct Convolution {
     /// Channels of the output.
     pub channels: usize,
@@ -27,7 +27,7 @@ pub struct Convolution {
 /// A [`Convolution`] as it is read: all fields side by side, so that a wrong one is an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Description {
+struct ConvolutionDescription {
     channels: usize,
     size: [usize; 2],
     #[serde(default = "Window::unit_stride")]
@@ -38,9 +38,9 @@ struct Description {
     scale: LayerScale,
 }
 
-impl From<Description> for Convolution {
-    fn from(description: Description) -> Self {
-        let Description {
+impl From<ConvolutionDescription> for Convolution {
+    fn from(description: ConvolutionDescription) -> Self {
+        let ConvolutionDescription {
             channels,
             size,
             stride,

@@ -6,8 +6,8 @@
 
 use super::{Shape, Window};
 use crate::compute::{
-    Columns, Correlation, Gather, Outer, Real, Run, correlate, gather_product, matrix, matrix_mut,
-    multiply, outer_product, panel_rows, simd,
+    Correlation, FeatureRun, Gather, Outer, Real, WeightColumns, correlate, gather_product, matrix,
+    matrix_mut, multiply, outer_product, panel_rows, simd,
 };
 use crate::network::LayerScale;
 use crate::network::covariance::{add_products, covariance_of_gradients};
@@ -54,7 +54,7 @@ impl<R: Real> Linear<R> {
             let column = window.source(1, input.width, position % columns, tap % width)?;
             Some(row * input.width + column)
         };
-        let run = |left: usize, right: usize, depth: usize| Run {
+        let run = |left: usize, right: usize, depth: usize| FeatureRun {
             left: left as u32,
             right: right as u32,
             depth: depth as u32,
@@ -91,9 +91,9 @@ impl<R: Real> Linear<R> {
         self.taps * self.channels[0] + usize::from(self.has_bias)
     }
 
-    fn columns<'a>(&self, weights: &'a [R], with_bias: bool) -> Columns<'a, R> {
+    fn columns<'a>(&self, weights: &'a [R], with_bias: bool) -> WeightColumns<'a, R> {
         let rows = self.rows();
-        Columns {
+        WeightColumns {
             values: weights,
             rows,
             columns: self.channels[1],
@@ -110,7 +110,7 @@ impl<R: Real> Linear<R> {
         accumulate: bool,
         out: &mut [R],
     ) {
-        let columns = Columns {
+        let columns = WeightColumns {
             values: transposed,
             rows: self.taps * self.channels[1],
             columns: self.channels[0],

@@ -29,7 +29,6 @@ pub use dense::Dense;
 pub(in crate::network) use flatten::Flattened;
 pub use parallel::{Branch, Combination, Parallel};
 pub(in crate::network) use pooling::GlobalMean;
-pub use pooling::{AveragePool, MaxPool};
 pub use shape::Shape;
 pub use window::{Padding, Window};
 
@@ -47,9 +46,9 @@ pub enum Layer {
         function: Activation,
     },
     /// Means of windows.
-    AveragePool(AveragePool),
+    AveragePool(Window),
     /// Largest numbers of windows.
-    MaxPool(MaxPool),
+    MaxPool(Window),
     /// The mean over all pixels.
     GlobalAveragePool,
     /// An image as one vector.
@@ -110,8 +109,7 @@ pub(super) fn output_shape(layer: &Layer, input: Shape, at: &str) -> Result<Shap
     let shape = match layer {
         Layer::Dense(layer) => layer.output_shape(input),
         Layer::Convolution(layer) => layer.output_shape(input),
-        Layer::AveragePool(layer) => pooling::output_shape(&layer.window, input),
-        Layer::MaxPool(layer) => pooling::output_shape(&layer.window, input),
+        Layer::AveragePool(window) | Layer::MaxPool(window) => pooling::output_shape(window, input),
         Layer::BatchNorm(layer) => layer.output_shape(input),
         Layer::Activation { .. } => Ok(input),
         Layer::GlobalAveragePool => Ok(pooling::global_output_shape(input)),

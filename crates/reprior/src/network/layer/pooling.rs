@@ -5,28 +5,10 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use super::axis::{AxisTerms, Term};
 use super::{Shape, Window};
 use crate::compute::{Real, panel_rows, simd};
 use crate::network::operation::{Direction, Keeps, Operation, Point, no_tangent};
-
-/// Means of windows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct AveragePool {
-    /// The windows.
-    pub window: Window,
-}
-
-/// Largest numbers of windows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct MaxPool {
-    /// The windows.
-    pub window: Window,
-}
 
 pub(super) fn output_shape(window: &Window, input: Shape) -> Result<Shape, String> {
     let [height, width] = window.output(input)?;
@@ -313,16 +295,16 @@ fn larger<R: Real>(a: R, b: R) -> R {
 }
 
 /// At infinite width: K'(p, p') = mean over the pixels q of p's window and q' of p''s of K(q, q').
-impl AxisTerms for AveragePool {
+impl AxisTerms for Window {
     fn output_length(&self, axis: usize, length: usize) -> usize {
-        self.window.positions_along(axis, length)
+        self.positions_along(axis, length)
     }
 
     fn terms(&self, axis: usize, length: usize, displacement: usize, position: usize) -> Vec<Term> {
-        let other = (position + displacement) % self.window.positions_along(axis, length);
+        let other = (position + displacement) % self.positions_along(axis, length);
         let pixels = |position| -> Vec<usize> {
-            (0..self.window.size[axis])
-                .filter_map(|offset| self.window.source(axis, length, position, offset))
+            (0..self.size[axis])
+                .filter_map(|offset| self.source(axis, length, position, offset))
                 .collect()
         };
         mean_of_pairs(length, &pixels(position), &pixels(other))
@@ -353,11 +335,9 @@ fn mean_of_pairs(length: usize, first: &[usize], second: &[usize]) -> Vec<Term> 
     pairs.collect()
 }
 
-impl MaxPool {
-    /// Why there is no kernel map.
-    pub(in crate::network) const NO_KERNEL: &'static str =
-        "the second moments of maxima over windows have no closed form: use an average pool";
-}
+/// Why maxima have no kernel map.
+pub(in crate::network) const NO_KERNEL: &str =
+    "the second moments of maxima over windows have no closed form: use an average pool";
 
 #[cfg(test)]
 mod tests {

@@ -10,14 +10,14 @@
 //!   f (Daleckii & Krein 1965).
 
 use super::super::EvaluationError;
-use super::{Sizes, Terms, by_rows, narrow, narrow_symmetric};
+use super::{MapSizes, Terms, by_rows, narrow, narrow_symmetric};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_rows, matrix,
     matrix_mut, multiply, symmetric_eigen,
 };
 
 pub(in crate::posterior) struct DataMap<R> {
-    pub(super) sizes: Sizes,
+    pub(super) sizes: MapSizes,
     /// The caller's, (κ − Fb)Gᵀ and b̄φᵀ.
     pub(super) terms: Terms<R>,
     is_symmetric: bool,
@@ -45,7 +45,7 @@ pub(in crate::posterior) struct DataMap<R> {
 }
 
 impl<R: Real> DataMap<R> {
-    pub(super) fn new(sizes: Sizes, pseudo_targets: Vec<f64>, is_symmetric: bool) -> Self {
+    pub(super) fn new(sizes: MapSizes, pseudo_targets: Vec<f64>, is_symmetric: bool) -> Self {
         let (n, c) = (sizes.rows, sizes.outputs);
         let small = || vec![0.0; n * c];
         Self {
@@ -79,7 +79,7 @@ impl<R: Real> DataMap<R> {
         phi: &[R],
         theta: &mut [R],
     ) -> Result<f64, EvaluationError> {
-        let Sizes {
+        let MapSizes {
             rows: n,
             p,
             outputs: c,
@@ -112,7 +112,7 @@ impl<R: Real> DataMap<R> {
 
     /// L, κ, u, F·b; returns log det K.
     fn factorise(&mut self) -> Result<f64, EvaluationError> {
-        let Sizes {
+        let MapSizes {
             rows: n,
             outputs: c,
             factor,
@@ -138,7 +138,7 @@ impl<R: Real> DataMap<R> {
 
     /// Λ, Q, κ, F·b; returns log det K. κ, b and u (F·b) are kept in the eigenbasis.
     fn decompose(&mut self) -> Result<f64, EvaluationError> {
-        let Sizes {
+        let MapSizes {
             rows: n,
             factor,
             lambda,
@@ -182,7 +182,7 @@ impl<R: Real> DataMap<R> {
         phi: &[R],
         phi_cotangent: &mut [R],
     ) {
-        let Sizes {
+        let MapSizes {
             rows: n,
             p,
             outputs: c,
@@ -220,7 +220,7 @@ impl<R: Real> DataMap<R> {
 
     /// From a in `q`: b̄, and 2K̄ in the lower half of the first square.
     fn pull_back_triangular(&mut self) {
-        let Sizes {
+        let MapSizes {
             rows: n,
             outputs: c,
             lambda,
@@ -257,7 +257,7 @@ impl<R: Real> DataMap<R> {
 
     /// The same for the symmetric root.
     fn pull_back_symmetric(&mut self) {
-        let Sizes {
+        let MapSizes {
             rows: n,
             outputs: c,
             lambda,

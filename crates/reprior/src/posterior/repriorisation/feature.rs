@@ -6,14 +6,14 @@
 //! * Ψ̄ = ỸHᵀ + 2ΨM̄.
 
 use super::super::EvaluationError;
-use super::{Sizes, Terms, by_rows, narrow, narrow_symmetric};
+use super::{MapSizes, Terms, by_rows, narrow, narrow_symmetric};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_columns,
     matrix, matrix_mut, multiply,
 };
 
 pub(in crate::posterior) struct FeatureSpaceMap<R> {
-    pub(super) sizes: Sizes,
+    pub(super) sizes: MapSizes,
     /// The caller's, and ỸHᵀ; the pseudo-targets Ỹ stay where they are.
     pub(super) terms: Terms<R>,
     gram: Vec<R>,
@@ -31,7 +31,7 @@ pub(in crate::posterior) struct FeatureSpaceMap<R> {
 }
 
 impl<R: Real> FeatureSpaceMap<R> {
-    pub(super) fn new(sizes: Sizes, pseudo_targets: &[f64]) -> Self {
+    pub(super) fn new(sizes: MapSizes, pseudo_targets: &[f64]) -> Self {
         let (p, c) = (sizes.p, sizes.outputs);
         let mut terms = Terms::new(&sizes, 1);
         narrow(terms.term(1, &sizes).0, pseudo_targets);
@@ -57,7 +57,7 @@ impl<R: Real> FeatureSpaceMap<R> {
         phi: &[R],
         theta: &mut [R],
     ) -> Result<f64, EvaluationError> {
-        let Sizes {
+        let MapSizes {
             rows: n,
             p,
             outputs: c,
@@ -98,7 +98,7 @@ impl<R: Real> FeatureSpaceMap<R> {
         phi: &[R],
         phi_cotangent: &mut [R],
     ) {
-        let Sizes {
+        let MapSizes {
             p,
             outputs: c,
             factor,

@@ -21,9 +21,9 @@ use data::DataMap;
 use feature::FeatureSpaceMap;
 
 /// T for one model, with what the last evaluation left.
-pub struct Repriorisation<R>(Form<R>);
+pub struct Repriorisation<R>(RepriorisationForm<R>);
 
-enum Form<R> {
+enum RepriorisationForm<R> {
     Feature(Box<FeatureSpaceMap<R>>),
     Data(Box<DataMap<R>>),
 }
@@ -38,7 +38,7 @@ struct Terms<R> {
 
 impl<R: Real> Terms<R> {
     /// Room for one term of the caller's and those of T's pull-back.
-    fn new(sizes: &Sizes, own: usize) -> Self {
+    fn new(sizes: &MapSizes, own: usize) -> Self {
         let count = sizes.outputs * (1 + own);
         Self {
             left: vec![R::ZERO; sizes.rows * count],
@@ -47,7 +47,7 @@ impl<R: Real> Terms<R> {
     }
 
     /// Both factors of one term.
-    fn term(&mut self, index: usize, sizes: &Sizes) -> (&mut [R], &mut [R]) {
+    fn term(&mut self, index: usize, sizes: &MapSizes) -> (&mut [R], &mut [R]) {
         let (n, p) = (sizes.rows * sizes.outputs, sizes.p * sizes.outputs);
         (
             &mut self.left[index * n..(index + 1) * n],
@@ -56,7 +56,7 @@ impl<R: Real> Terms<R> {
     }
 
     /// Adds α times the sum, without the constant column, to `out` (n × d_L).
-    fn add_to(&self, out: MatrixMut<'_, R>, sizes: &Sizes) {
+    fn add_to(&self, out: MatrixMut<'_, R>, sizes: &MapSizes) {
         let (n, p) = (sizes.rows, sizes.p);
         let left = matrix(&self.left, n, self.left.len() / n);
         let right = matrix(&self.right, p, self.right.len() / p);
@@ -67,7 +67,7 @@ impl<R: Real> Terms<R> {
 
 /// Sizes and constants of T.
 #[derive(Debug, Clone, Copy)]
-struct Sizes {
+struct MapSizes {
     rows: usize,
     p: usize,
     outputs: usize,
@@ -80,7 +80,7 @@ impl<R: Real> Repriorisation<R> {
     /// T with the given pseudo-targets (column-major n × C) and λ.
     pub fn new(model: &Model<R>, space: Space, lambda: f64, pseudo_targets: Vec<f64>) -> Self {
         let architecture = &model.architecture;
-        let sizes = Sizes {
+        let sizes = MapSizes {
             rows: model.rows(),
             p: architecture.readout_rows(),
             outputs: architecture.outputs,
@@ -90,9 +90,15 @@ impl<R: Real> Repriorisation<R> {
             lambda,
         };
         Self(match space {
-            Space::Feature => Form::Feature(Box::new(FeatureSpaceMap::new(sizes, &pseudo_targets))),
-            Space::Data => Form::Data(Box::new(DataMap::new(sizes, pseudo_targets, false))),
-            Space::DataSymmetric => Form::Data(Box::new(DataMap::new(sizes, pseudo_targets, true))),
+            Space::Feature => {
+                RepriorisationForm::Feature(Box::new(FeatureSpaceMap::new(sizes, &pseudo_targets)))
+            }
+            Space::Data => {
+                RepriorisationForm::Data(Box::new(DataMap::new(sizes, pseudo_targets, false)))
+            }
+            Space::DataSymmetric => {
+                RepriorisationForm::Data(Box::new(DataMap::new(sizes, pseudo_targets, true)))
+            }
         })
     }
 
@@ -107,8 +113,8 @@ impl<R: Real> Repriorisation<R> {
         theta: &mut [R],
     ) -> Result<f64, EvaluationError> {
         match &mut self.0 {
-            Form::Feature(map) => map.map(features, phi, theta),
-            Form::Data(map) => map.map(features, phi, theta),
+            RepriorisationForm::Feature(map) => map.map(features, phi, theta),
+            RepriorisationForm::Data(map) => map.map(features, phi, theta),
         }
     }
 
@@ -116,8 +122,8 @@ impl<R: Real> Repriorisation<R> {
     /// and p × C matrices.
     pub fn own_term(&mut self) -> (&mut [R], &mut [R]) {
         match &mut self.0 {
-            Form::Feature(map) => map.terms.term(0, &map.sizes),
-            Form::Data(map) => map.terms.term(0, &map.sizes),
+            RepriorisationForm::Feature(map) => map.terms.term(0, &map.sizes),
+            RepriorisationForm::Data(map) => map.terms.term(0, &map.sizes),
         }
     }
 
@@ -133,18 +139,20 @@ impl<R: Real> Repriorisation<R> {
         phi_cotangent: &mut [R],
     ) {
         match &mut self.0 {
-            Form::Feature(map) => {
+            RepriorisationForm::Feature(map) => {
                 map.pull_back(out, features, theta_cotangent, phi, phi_cotangent);
             }
-            Form::Data(map) => map.pull_back(out, features, theta_cotangent, phi, phi_cotangent),
+            RepriorisationForm::Data(map) => {
+                map.pull_back(out, features, theta_cotangent, phi, phi_cotangent)
+            }
         }
     }
 
     /// How often a factorisation needed its diagonal raised.
     pub fn jitter_count(&self) -> u64 {
         match &self.0 {
-            Form::Feature(map) => map.jitter_count,
-            Form::Data(map) => map.jitter_count,
+            RepriorisationForm::Feature(map) => map.jitter_count,
+            RepriorisationForm::Data(map) => map.jitter_count,
         }
     }
 }

@@ -149,7 +149,7 @@ pub(super) fn exact(linearisation: &mut Linearisation, phi: &[f64]) -> LogDeterm
 
 /// Probes and work space of the series.
 #[derive(Debug, Default)]
-pub(super) struct Series {
+pub(super) struct TraceSeries {
     /// One after the other.
     probes: Vec<f64>,
     power: Vec<f64>,
@@ -158,7 +158,7 @@ pub(super) struct Series {
     sums: Vec<f64>,
 }
 
-impl Series {
+impl TraceSeries {
     pub fn new(dim: usize, probes: usize, seed: u64) -> Self {
         // fixed for all chains; lower indices have the directions of projections
         let mut stream = Stream::new(seed, 0, Purpose::Projection, 1 << 32);

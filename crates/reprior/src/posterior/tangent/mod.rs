@@ -28,7 +28,7 @@ use super::{EvaluationError, PosteriorError};
 use crate::compute::{Real, difference_dot};
 use crate::model::Model;
 
-use determinant::Series;
+use determinant::TraceSeries;
 pub use determinant::{LogDeterminant, TangentDeterminant};
 use linearisation::Linearisation;
 
@@ -39,7 +39,7 @@ pub struct TangentMap<R> {
     model: Arc<Model<R>>,
     determinant: TangentDeterminant,
     linearisation: Linearisation,
-    series: Series,
+    series: TraceSeries,
     phi: Vec<f64>,
     outputs: Vec<f64>,
     scales: Vec<f64>,
@@ -66,11 +66,11 @@ impl<R: Real> TangentMap<R> {
         let dim = linearisation.dim();
         let determinant = determinant.unwrap_or_else(|| TangentDeterminant::for_parameters(dim));
         let series = match determinant {
-            TangentDeterminant::Exact => Series::default(),
+            TangentDeterminant::Exact => TraceSeries::default(),
             TangentDeterminant::Series { terms, probes } if terms == 0 || probes == 0 => {
                 return Err(PosteriorError::Series);
             }
-            TangentDeterminant::Series { probes, .. } => Series::new(dim, probes, seed),
+            TangentDeterminant::Series { probes, .. } => TraceSeries::new(dim, probes, seed),
         };
         Ok(Self {
             determinant,

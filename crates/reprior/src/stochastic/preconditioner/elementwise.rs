@@ -7,11 +7,11 @@
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, simd};
-use crate::network::executor::GradientStatistics;
+use crate::network::GradientStatistics;
 
 /// What is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+enum ElementwiseRule {
     RmsProp,
     Diagonal,
 }
@@ -19,7 +19,7 @@ enum Rule {
 /// RMSProp, or the diagonal natural gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Elementwise {
-    rule: Rule,
+    rule: ElementwiseRule,
     regularisation: Regularisation,
 }
 
@@ -27,7 +27,7 @@ impl Elementwise {
     /// C = M^{−1/2}.
     pub fn rms_prop(regularisation: Regularisation) -> Self {
         Self {
-            rule: Rule::RmsProp,
+            rule: ElementwiseRule::RmsProp,
             regularisation,
         }
     }
@@ -35,7 +35,7 @@ impl Elementwise {
     /// C = 1/M.
     pub fn diagonal(regularisation: Regularisation) -> Self {
         Self {
-            rule: Rule::Diagonal,
+            rule: ElementwiseRule::Diagonal,
             regularisation,
         }
     }
@@ -52,8 +52,8 @@ impl<R: Real> Preconditioner<R> for Elementwise {
 
     fn statistics(&self) -> GradientStatistics {
         match self.rule {
-            Rule::RmsProp => GradientStatistics::None,
-            Rule::Diagonal => GradientStatistics::Squares,
+            ElementwiseRule::RmsProp => GradientStatistics::None,
+            ElementwiseRule::Diagonal => GradientStatistics::Squares,
         }
     }
 
@@ -74,14 +74,14 @@ impl<R: Real> Preconditioner<R> for Elementwise {
     ) -> Result<u64, NotPositiveDefinite> {
         let [inside, _] = self.regularisation.parts();
         match self.rule {
-            Rule::RmsProp => simd(
+            ElementwiseRule::RmsProp => simd(
                 #[inline(always)]
                 || {
                     let squares = batch.gradient.iter().map(|&g| g * g);
                     average(state, squares, rate, inside);
                 },
             ),
-            Rule::Diagonal => simd(
+            ElementwiseRule::Diagonal => simd(
                 #[inline(always)]
                 || average(state, batch.squares.iter().copied(), rate, inside),
             ),
@@ -92,11 +92,11 @@ impl<R: Real> Preconditioner<R> for Elementwise {
     fn transform(&self, _: Block, state: &[R], gradient: &mut [R], noise: &mut [R]) -> u64 {
         let [_, at_inversion] = self.regularisation.parts();
         match self.rule {
-            Rule::RmsProp => {
+            ElementwiseRule::RmsProp => {
                 divide(gradient, state, |m| (m + at_inversion).sqrt());
                 divide(noise, state, |m| (m + at_inversion).sqrt().sqrt());
             }
-            Rule::Diagonal => {
+            ElementwiseRule::Diagonal => {
                 divide(gradient, state, |m| m + at_inversion);
                 divide(noise, state, |m| (m + at_inversion).sqrt());
             }

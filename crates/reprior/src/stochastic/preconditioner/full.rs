@@ -9,7 +9,7 @@
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{Cholesky, NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
-use crate::network::executor::GradientStatistics;
+use crate::network::GradientStatistics;
 
 /// Of single precision, times four.
 const ROUNDING: f64 = 5e-7;

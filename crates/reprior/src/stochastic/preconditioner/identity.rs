@@ -2,7 +2,7 @@
 
 use super::{Batch, Block, Preconditioner, Scope};
 use crate::compute::{NotPositiveDefinite, Real};
-use crate::network::executor::GradientStatistics;
+use crate::network::GradientStatistics;
 
 /// No preconditioner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,12 +5,12 @@
 //! C = (A + π√ε)⁻¹ ⊗ (G + √ε/π)⁻¹, π² = (tr A/rows)/(tr G/units). With A + π√ε = LLᵀ and G + √ε/π = KKᵀ, a gradient Γ (rows ×
 //! units) becomes L⁻ᵀL⁻¹·Γ·K⁻ᵀK⁻¹, and noise Ξ becomes L⁻ᵀ·Ξ·K⁻¹, whose covariance is C. The factors are found anew every
 //! `every` updates, and at each of the first `every`: between two, C stands still, which does not change what it is a preconditioner for.
-//! Shrinkage is that of [`Full`](super::Full), of A and of G.
+//! Shrinkage is that of [`Full`](super::full::Full), of A and of G.
 
 use super::full::{inverse_factor, mean_diagonal};
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
-use crate::network::executor::GradientStatistics;
+use crate::network::GradientStatistics;
 
 /// Kronecker factors of each dense and convolutional layer; I for batch normalisation. The state is A, G, L⁻¹, K⁻¹.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,35 +3,35 @@
 //!
 //! | name | C | statistics of a minibatch |
 //! |---|---|---|
-//! | [`Identity`] | I | none |
-//! | [RMSProp](Elementwise::rms_prop) | 1/√(M + ε) | the squared mean gradient |
-//! | [diagonal](Elementwise::diagonal) | 1/(M + ε) | mean squares of single rows' gradients |
-//! | [`QuasiDiagonal`] | the inverse of a unit's Fisher matrix, of which the diagonal and the bias' row are kept | these, and mean products with the bias' gradient |
-//! | [`Full`] | (M + ε)⁻¹ | the mean of outer products |
-//! | [`Kfac`] | (A + √ε)⁻¹ ⊗ (G + √ε)⁻¹ for each layer | mean outer products of inputs, and of cotangents |
+//! | [`Identity`](identity::Identity) | I | none |
+//! | [RMSProp](elementwise::Elementwise::rms_prop) | 1/√(M + ε) | the squared mean gradient |
+//! | [diagonal](elementwise::Elementwise::diagonal) | 1/(M + ε) | mean squares of single rows' gradients |
+//! | [`QuasiDiagonal`](quasi_diagonal::QuasiDiagonal) | the inverse of a unit's Fisher matrix, of which the diagonal and the bias' row are kept | these, and mean products with the bias' gradient |
+//! | [`Full`](full::Full) | (M + ε)⁻¹ | the mean of outer products |
+//! | [`Kfac`](kfac::Kfac) | (A + √ε)⁻¹ ⊗ (G + √ε)⁻¹ for each layer | mean outer products of inputs, and of cotangents |
 //!
 //! M, A and G are moving averages, M ← (1 − γ)M + γ·(that of the minibatch), with a γ that [`Decay`] gives. As long as C
 //! moves, the law has a bias besides that of the step size (the term ∇·C is left out, as by Marceau-Caron & Ollivier 2017); with
 //! γ_t → 0 it goes away.
 
-mod elementwise;
-mod full;
-mod identity;
-mod kfac;
-mod quasi_diagonal;
+// The library's own preconditioners, which the program makes from its settings; they change without notice.
+#[doc(hidden)]
+pub mod elementwise;
+#[doc(hidden)]
+pub mod full;
+#[doc(hidden)]
+pub mod identity;
+#[doc(hidden)]
+pub mod kfac;
+#[doc(hidden)]
+pub mod quasi_diagonal;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{NotPositiveDefinite, Real};
-use crate::network::executor::GradientStatistics;
-
-pub use elementwise::Elementwise;
-pub use full::Full;
-pub use identity::Identity;
-pub use kfac::Kfac;
-pub use quasi_diagonal::QuasiDiagonal;
+use crate::network::GradientStatistics;
 
 /// What part of the parameters a preconditioner does not mix with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
 use crate::compute::{NotPositiveDefinite, Real, dot_in_lanes, simd};
-use crate::network::executor::GradientStatistics;
+use crate::network::GradientStatistics;
 
 /// Part of the bound below which an s_i counts as corrected: an input that is always zero has s_i = ε up to rounding.
 const COUNTED: f64 = 0.99;

@@ -3,12 +3,12 @@
 //! With the inputs h (n × d) extended by the constant column c = σ_b√d/σ_w to h̃ (n × (d + 1)), a layer is the single product
 //! z = (σ_w/√d)·h̃·W̃, where the last row of W̃ is the bias: 2·n·(d + 1)·units operations forward, twice that for the vjp.
 //!
-//! The first layer's product is that of the [`Inputs`], which may be reduced. They are asked for [`BLOCK`] units at a time, so that
+//! The first layer's product is that of the [`NetworkInputs`], which may be reduced. They are asked for [`BLOCK`] units at a time, so that
 //! these are still in the cache when the activation is applied and, with one hidden layer, when the features are used.
 //!
 //! Memory: one n × width buffer per layer, a second one per layer once gradients are asked for.
 
-use super::{Cotangent, Inputs, Plan};
+use super::{FeatureCotangent, FeaturePlan, NetworkInputs};
 use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
 use crate::network::{Activation, Composition, HiddenLayer};
 
@@ -18,13 +18,13 @@ const BLOCK: usize = 126;
 /// Buffers and shapes for evaluating the hidden layers on n inputs.
 pub(super) struct HiddenLayers<R> {
     rows: usize,
-    layers: Vec<Layer<R>>,
+    layers: Vec<HiddenLayerBuffers<R>>,
     /// Cotangents, as large as the widest layer; empty until needed.
     cotangent: Vec<R>,
     next_cotangent: Vec<R>,
 }
 
-struct Layer<R> {
+struct HiddenLayerBuffers<R> {
     shape: HiddenLayer,
     activation: Activation,
     /// n × (units + 1): activations, then the constant column of the layer above.
@@ -33,7 +33,7 @@ struct Layer<R> {
     derivative: Vec<R>,
 }
 
-impl<R: Real> Layer<R> {
+impl<R: Real> HiddenLayerBuffers<R> {
     fn units(&self) -> usize {
         self.shape.units
     }
@@ -67,7 +67,7 @@ impl<R: Real> HiddenLayers<R> {
             let units = shape.units;
             let mut output = vec![R::ZERO; rows * (units + 1)];
             output[rows * units..].fill(R::from_f64(above.constant(units)));
-            Layer {
+            HiddenLayerBuffers {
                 shape,
                 activation: shape.activation.unwrap_or(Activation::Identity),
                 output,
@@ -82,7 +82,7 @@ impl<R: Real> HiddenLayers<R> {
         }
     }
 
-    fn last(&self) -> &Layer<R> {
+    fn last(&self) -> &HiddenLayerBuffers<R> {
         &self.layers[self.layers.len() - 1]
     }
 
@@ -123,9 +123,9 @@ impl<R: Real> HiddenLayers<R> {
     /// The vjp with one hidden layer, block by block of units, each of which stays in the cache on its way.
     fn pull_back_in_blocks(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         gradient: &mut [R],
-        cotangent: &mut Cotangent<'_, R>,
+        cotangent: &mut FeatureCotangent<'_, R>,
     ) {
         let rows = self.rows;
         let layer = &self.layers[0];
@@ -145,10 +145,10 @@ impl<R: Real> HiddenLayers<R> {
     }
 }
 
-impl<R: Real> Plan<R> for HiddenLayers<R> {
+impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
     fn evaluate(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         with_derivatives: bool,
         visit: &mut dyn FnMut(Matrix<'_, R>),
@@ -203,17 +203,22 @@ impl<R: Real> Plan<R> for HiddenLayers<R> {
 
     fn backward(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
         in_blocks: bool,
-        cotangent: &mut Cotangent<'_, R>,
+        cotangent: &mut FeatureCotangent<'_, R>,
     ) {
         if in_blocks && self.layers.len() == 1 {
             return self.pull_back_in_blocks(inputs, gradient, cotangent);
         }
         let rows = self.rows;
-        let widest = self.layers.iter().map(Layer::units).max().unwrap_or(0);
+        let widest = self
+            .layers
+            .iter()
+            .map(HiddenLayerBuffers::units)
+            .max()
+            .unwrap_or(0);
         self.cotangent.resize(rows * widest, R::ZERO);
         if self.layers.len() > 1 {
             self.next_cotangent.resize(rows * widest, R::ZERO);
@@ -265,7 +270,7 @@ mod tests {
     /// First pre-activations that do not depend on any input: the parameters of the first layer themselves.
     struct Identity<'a>(Matrix<'a, f64>);
 
-    impl Inputs<f64> for Identity<'_> {
+    impl NetworkInputs<f64> for Identity<'_> {
         fn matrix(&self) -> Matrix<'_, f64> {
             self.0
         }

@@ -1,10 +1,10 @@
 //! Any network: its layers through the [`Executor`]. Its first layer is not told apart from the others.
 
-use super::{Cotangent, Inputs, Plan};
+use super::{FeatureCotangent, FeaturePlan, NetworkInputs};
 use crate::compute::{Matrix, Real, matrix, matrix_mut};
 use crate::network::{Composition, Executor};
 
-pub(super) struct Layers<R> {
+pub(super) struct LayerFeatures<R> {
     executor: Executor<R>,
     /// n × p, the readout's constant column included.
     features: Vec<R>,
@@ -12,7 +12,7 @@ pub(super) struct Layers<R> {
     cotangent: Vec<R>,
 }
 
-impl<R: Real> Layers<R> {
+impl<R: Real> LayerFeatures<R> {
     pub fn new(network: &Composition, executor: Executor<R>, rows: usize) -> Self {
         let columns = executor.features_count();
         let constant = network.readout_scale.constant(columns);
@@ -26,10 +26,10 @@ impl<R: Real> Layers<R> {
     }
 }
 
-impl<R: Real> Plan<R> for Layers<R> {
+impl<R: Real> FeaturePlan<R> for LayerFeatures<R> {
     fn evaluate(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         _: bool,
         visit: &mut dyn FnMut(Matrix<'_, R>),
@@ -48,11 +48,11 @@ impl<R: Real> Plan<R> for Layers<R> {
 
     fn backward(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
         _: bool,
-        cotangent: &mut Cotangent<'_, R>,
+        cotangent: &mut FeatureCotangent<'_, R>,
     ) {
         let x = inputs.matrix();
         let (rows, columns) = (x.nrows(), self.executor.features_count());

@@ -1,23 +1,23 @@
 //! A linear model: its features are its inputs, and nothing lies below them.
 
-use super::{Cotangent, Inputs, Plan};
+use super::{FeatureCotangent, FeaturePlan, NetworkInputs};
 use crate::compute::{Matrix, Real, matrix_mut};
 
-pub(super) struct Linear<R> {
+pub(super) struct LinearFeatures<R> {
     /// The cotangent that nothing uses.
     unused: Vec<R>,
 }
 
-impl<R> Linear<R> {
+impl<R> LinearFeatures<R> {
     pub fn new() -> Self {
         Self { unused: Vec::new() }
     }
 }
 
-impl<R: Real> Plan<R> for Linear<R> {
+impl<R: Real> FeaturePlan<R> for LinearFeatures<R> {
     fn evaluate(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         _: &[R],
         _: bool,
         visit: &mut dyn FnMut(Matrix<'_, R>),
@@ -31,11 +31,11 @@ impl<R: Real> Plan<R> for Linear<R> {
 
     fn backward(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         _: &[R],
         _: &mut [R],
         _: bool,
-        cotangent: &mut Cotangent<'_, R>,
+        cotangent: &mut FeatureCotangent<'_, R>,
     ) {
         // whoever writes the cotangent may find other derivatives on the way
         let features = inputs.matrix();

@@ -15,11 +15,11 @@ use crate::compute::{Matrix, MatrixMut, Real};
 use crate::network::Composition;
 use hidden_layers::HiddenLayers;
 pub(crate) use hidden_layers::scale_by;
-use layers::Layers;
-use linear::Linear;
+use layers::LayerFeatures;
+use linear::LinearFeatures;
 
 /// Inputs of a network, and what the first layer of a fully connected one makes of them.
-pub(crate) trait Inputs<R> {
+pub(crate) trait NetworkInputs<R> {
     /// The inputs, n × columns.
     fn matrix(&self) -> Matrix<'_, R>;
 
@@ -32,15 +32,15 @@ pub(crate) trait Inputs<R> {
 }
 
 /// Writes the cotangent (n × units) of a range of features, given all features.
-type Cotangent<'a, R> = dyn FnMut(MatrixMut<'_, R>, Matrix<'_, R>, Range<usize>) + 'a;
+type FeatureCotangent<'a, R> = dyn FnMut(MatrixMut<'_, R>, Matrix<'_, R>, Range<usize>) + 'a;
 
 /// One way to evaluate the features.
-trait Plan<R>: Send {
+trait FeaturePlan<R>: Send {
     /// Evaluates the features, and shows them block by block of columns, in order, while they are in the cache; the constant column
     /// comes last. Keeps what [`backward`](Self::backward) needs if `with_derivatives`.
     fn evaluate(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         with_derivatives: bool,
         visit: &mut dyn FnMut(Matrix<'_, R>),
@@ -53,31 +53,31 @@ trait Plan<R>: Send {
     /// ranges of features in order; otherwise it is asked for once.
     fn backward(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
         in_blocks: bool,
-        cotangent: &mut Cotangent<'_, R>,
+        cotangent: &mut FeatureCotangent<'_, R>,
     );
 }
 
 /// A network's features for n inputs. Weights are those below the readout: see
 /// [`Composition::with_design_columns`] where the first layer's are reduced.
 pub(crate) struct Features<R> {
-    plan: Box<dyn Plan<R>>,
+    plan: Box<dyn FeaturePlan<R>>,
 }
 
 impl<R: Real> Features<R> {
     /// Of a network whose layers fit, for `rows` inputs.
     pub fn new(network: &Composition, rows: usize) -> Self {
-        let plan: Box<dyn Plan<R>> = match network.as_fully_connected() {
+        let plan: Box<dyn FeaturePlan<R>> = match network.as_fully_connected() {
             Some(hidden) if !hidden.is_empty() => {
                 Box::new(HiddenLayers::new(network, &hidden, rows))
             }
             None if let Ok(executor) = Executor::new(network) => {
-                Box::new(Layers::new(network, executor, rows))
+                Box::new(LayerFeatures::new(network, executor, rows))
             }
-            _ => Box::new(Linear::new()),
+            _ => Box::new(LinearFeatures::new()),
         };
         Self { plan }
     }
@@ -85,7 +85,7 @@ impl<R: Real> Features<R> {
     /// Evaluates the features. `visit` is shown them block by block of columns, in order, while they are in the cache.
     pub fn evaluate(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         with_derivatives: bool,
         mut visit: impl FnMut(Matrix<'_, R>),
@@ -102,7 +102,7 @@ impl<R: Real> Features<R> {
     /// `gradient` ← the vjp: `cotangent` writes the features' cotangent (n × d_L, without the constant column) given the features.
     pub fn backward(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
         cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>),
@@ -120,7 +120,7 @@ impl<R: Real> Features<R> {
     /// As [`backward`](Self::backward), for a `cotangent` that can be computed for ranges of features.
     pub fn backward_in_blocks(
         &mut self,
-        inputs: &dyn Inputs<R>,
+        inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
         mut cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, Range<usize>),

@@ -3,7 +3,7 @@
 //! For one layer, with the batch's inputs A (n × fan-in, activations of the layer below), z = f·A·W + σ_b·b and cotangents δ
 //! (n × units), the gradient of a unit's weights is f·Aᵀδ_j and that of its bias σ_b·Σδ_j; sums of squares over rows are
 //! f²·(A∘A)ᵀ(δ_j∘δ_j), products with the bias' gradient f·σ_b·Aᵀ(δ_j∘δ_j): two more products, and no gradient of a single row.
-//! Gradients are not kept: [`Plan::scaled_sums`] makes those of a few units at a time, for whoever uses them while they are in
+//! Gradients are not kept: [`GradientPlan::scaled_sums`] makes those of a few units at a time, for whoever uses them while they are in
 //! the cache.
 //!
 //! Chunks of units do not depend on the number of threads, and so no bit of a result does. 2n(3·parameters − the first
@@ -11,9 +11,10 @@
 
 use std::ops::Range;
 
-use super::{Dropout, GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
+use super::{Dropout, GradientPlan, GradientStatistics, Minibatch, UnitSums, to_cotangents};
 use crate::compute::{Matrix, Real, SparseColumns, Team, matrix, matrix_mut, multiply, simd};
-use crate::network::{Activation, Composition, ParameterLayout, ParameterMatrix, scale_by};
+use crate::network::parameters::{ParameterLayout, ParameterMatrix};
+use crate::network::{Activation, Composition, scale_by};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
@@ -25,7 +26,7 @@ const GATHER: usize = 25;
 
 /// A fully connected network with what a minibatch leaves in it.
 #[derive(Debug)]
-pub(super) struct Dense<R> {
+pub(super) struct DenseMinibatch<R> {
     layers: Vec<DenseLayer<R>>,
     /// Rows of the batch.
     rows: usize,
@@ -52,7 +53,7 @@ struct DenseLayer<R> {
     cotangent_squares: Vec<R>,
 }
 
-impl<R: Real> Dense<R> {
+impl<R: Real> DenseMinibatch<R> {
     /// If `network` is fully connected.
     pub fn new(network: &Composition) -> Option<Self> {
         let hidden = network.as_fully_connected()?;
@@ -179,7 +180,7 @@ impl<R: Real> Dense<R> {
     }
 }
 
-impl<R: Real> Plan<R> for Dense<R> {
+impl<R: Real> GradientPlan<R> for DenseMinibatch<R> {
     fn evaluate(
         &mut self,
         team: &mut Team,
@@ -215,7 +216,7 @@ impl<R: Real> Plan<R> for Dense<R> {
         total
     }
 
-    /// The products that make gradients of cotangents; sums of squares and products are of what [`Dense::square`] left.
+    /// The products that make gradients of cotangents; sums of squares and products are of what [`DenseMinibatch::square`] left.
     fn scaled_sums(
         &self,
         scale: f64,
@@ -223,6 +224,9 @@ impl<R: Real> Plan<R> for Dense<R> {
         _: Range<usize>,
         sums: UnitSums<'_, R>,
     ) {
+        if index == 0 && self.is_sparse {
+            return self.scaled_sums_of_sparse(scale, units, sums);
+        }
         let (layer, n) = (&self.layers[index], self.rows);
         let (rows, count) = (layer.parameters.rows, units.len());
         let fan_in = layer.parameters.fan_in();
@@ -235,32 +239,6 @@ impl<R: Real> Plan<R> for Dense<R> {
         };
         let own = n * units.start..n * units.end;
         let (factor, bias) = (scale * own_factor, scale * own_bias);
-        if index == 0 && self.is_sparse {
-            let right = [&layer.cotangent, &layer.cotangent_squares];
-            let right = right.map(|right| right.get(own.clone()).unwrap_or(&[]));
-            let factors = [factor, factor * own_factor, factor * own_bias];
-            let UnitSums {
-                gradient,
-                squares,
-                cross,
-            } = sums;
-            if layer.parameters.has_bias {
-                let biases = [bias, bias * own_bias, bias * own_bias];
-                let outs = [&mut *gradient, &mut *squares, &mut *cross];
-                for ((out, right), bias) in outs
-                    .into_iter()
-                    .zip([0, 1, 1].map(|k| right[k]))
-                    .zip(biases)
-                {
-                    write_biases(out, rows, n, right, bias);
-                }
-            } else {
-                cross.fill(R::ZERO);
-            }
-            self.sparse
-                .products(count, right, factors, [gradient, squares, cross], rows);
-            return;
-        }
         let add = |out: &mut [R], factor: f64, bias: f64, a: Matrix<'_, R>, delta: &[R]| {
             if out.is_empty() {
                 return;
@@ -300,6 +278,34 @@ impl<R: Real> Plan<R> for Dense<R> {
 
     fn outer(&self) -> &[R] {
         &[]
+    }
+}
+
+impl<R: Real> DenseMinibatch<R> {
+    /// [`scaled_sums`](GradientPlan::scaled_sums) of the first layer's units where the inputs are sparse.
+    fn scaled_sums_of_sparse(&self, scale: f64, units: Range<usize>, sums: UnitSums<'_, R>) {
+        let (layer, n) = (&self.layers[0], self.rows);
+        let (rows, count) = (layer.parameters.rows, units.len());
+        let [own_factor, own_bias] = layer.parameters.factors;
+        let (factor, bias) = (scale * own_factor, scale * own_bias);
+        let own = n * units.start..n * units.end;
+        let right = [&layer.cotangent, &layer.cotangent_squares];
+        let right = right.map(|right| right.get(own.clone()).unwrap_or(&[]));
+        let factors = [factor, factor * own_factor, factor * own_bias];
+        let UnitSums {
+            gradient,
+            squares,
+            cross,
+        } = sums;
+        if layer.parameters.has_bias {
+            write_biases(gradient, rows, n, right[0], bias);
+            write_biases(squares, rows, n, right[1], bias * own_bias);
+            write_biases(cross, rows, n, right[1], bias * own_bias);
+        } else {
+            cross.fill(R::ZERO);
+        }
+        self.sparse
+            .products(count, right, factors, [gradient, squares, cross], rows);
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::{GradientStatistics, Minibatch, Plan, UnitSums, to_cotangents};
+use super::{GradientPlan, GradientStatistics, Minibatch, UnitSums, to_cotangents};
 use crate::compute::{Matrix, Real, Team, matrix, matrix_mut, multiply, panel_rows};
 use crate::network::Executor;
 use crate::network::executor::{GradientMoments, Loss};
 
 #[derive(Debug)]
-pub(super) struct Layers<R> {
+pub(super) struct LayerMinibatch<R> {
     executor: Executor<R>,
     /// The batch's inputs, row-major.
     batch: Vec<R>,
@@ -53,7 +53,7 @@ impl<R: Real> OwnedMoments<R> {
     }
 }
 
-impl<R: Real> Layers<R> {
+impl<R: Real> LayerMinibatch<R> {
     pub fn new(executor: Executor<R>) -> Self {
         Self {
             executor,
@@ -152,7 +152,7 @@ fn rows_of<R: Real>(values: &[R], columns: usize, rows: Range<usize>) -> Matrix<
     matrix(own, columns, rows.len()).transpose()
 }
 
-impl<R: Real> Plan<R> for Layers<R> {
+impl<R: Real> GradientPlan<R> for LayerMinibatch<R> {
     fn evaluate(
         &mut self,
         _: &mut Team,

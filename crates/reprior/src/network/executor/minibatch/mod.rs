@@ -14,8 +14,8 @@ use std::ops::Range;
 use super::{Executor, Loss};
 use crate::compute::{Real, Team};
 use crate::network::Composition;
-use dense::Dense;
-use layers::Layers;
+use dense::DenseMinibatch;
+use layers::LayerMinibatch;
 
 pub(crate) use dropout::Dropout;
 
@@ -68,7 +68,7 @@ pub(crate) struct UnitSums<'a, R> {
 type Simulate<'a, R> = Option<&'a mut (dyn FnMut(&mut [R]) + 'a)>;
 
 /// One way to evaluate minibatches.
-trait Plan<R>: fmt::Debug + Send + Sync {
+trait GradientPlan<R>: fmt::Debug + Send + Sync {
     /// See [`Gradients::evaluate`].
     fn evaluate(
         &mut self,
@@ -94,24 +94,24 @@ trait Plan<R>: fmt::Debug + Send + Sync {
 /// A network that minibatches are evaluated with.
 #[derive(Debug)]
 pub(crate) struct Gradients<R> {
-    layers: Layers<R>,
+    layers: LayerMinibatch<R>,
     /// If the network is fully connected.
-    dense: Option<Dense<R>>,
+    dense: Option<DenseMinibatch<R>>,
 }
 
 /// A minibatch's loss, and what its gradients are made of.
 pub(crate) struct Evaluation<'a, R> {
     /// The sum over the rows.
     pub loss: f64,
-    plan: &'a dyn Plan<R>,
+    plan: &'a dyn GradientPlan<R>,
 }
 
 impl<R: Real> Gradients<R> {
     /// Of the network that `executor` has been made of.
     pub fn new(network: &Composition, executor: Executor<R>) -> Self {
         Self {
-            layers: Layers::new(executor),
-            dense: Dense::new(network),
+            layers: LayerMinibatch::new(executor),
+            dense: DenseMinibatch::new(network),
         }
     }
 
@@ -129,7 +129,7 @@ impl<R: Real> Gradients<R> {
         batch: Minibatch<'_, R>,
         simulate: Simulate<'_, R>,
     ) -> Evaluation<'_, R> {
-        let plan: &mut dyn Plan<R> = match &mut self.dense {
+        let plan: &mut dyn GradientPlan<R> = match &mut self.dense {
             Some(dense) if batch.statistics.are_elementwise() => dense,
             _ => &mut self.layers,
         };

@@ -15,31 +15,126 @@
 //! as h → 0: v is what an update leaves, half of which has lost the momentum's part a. Hence the factor 1 − z/2, without which θ
 //! would be too cold by it.
 
-use super::groups::{Group, Shared, Step, groups, update_groups};
+use super::groups::{GroupSums, ParameterGroup, UpdateContext, UpdateStep, groups, update_groups};
+use super::objective::Objective;
 use super::preconditioner::Preconditioner;
-use super::{
-    Batches, Dynamics, Labels, LangevinError, LangevinSettings, LangevinState, Objective, Update,
-};
-use crate::compute::{Purpose, Real, Stream, Team};
-use crate::network::executor::GradientStatistics;
-use crate::network::{Dropout, ParameterLayout};
+use super::{Batches, CurvatureLabels, Dynamics, StochasticGradientSettings};
+use thiserror::Error;
+
+use crate::compute::{NotPositiveDefinite, Purpose, Real, Stream, Team};
+use crate::network::parameters::ParameterLayout;
+use crate::network::{Dropout, GradientStatistics};
 
 /// A chain of stochastic-gradient Langevin dynamics.
 #[derive(Debug)]
-pub struct Langevin<R> {
+pub struct StochasticGradient<R> {
     layout: ParameterLayout,
     objective: Objective<R>,
     preconditioner: Box<dyn Preconditioner<R>>,
-    settings: LangevinSettings,
+    settings: StochasticGradientSettings,
     batches: Batches,
-    groups: Vec<Group>,
-    state: LangevinState<R>,
+    groups: Vec<ParameterGroup>,
+    state: StochasticGradientState<R>,
     /// One for each thread.
     scratch: Vec<Vec<R>>,
     team: Team,
 }
 
-impl<R: Real> Langevin<R> {
+/// Where a chain is: with the settings, all that is needed to go on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StochasticGradientState<R> {
+    /// Updates made.
+    pub update: u64,
+    /// θ.
+    pub position: Vec<R>,
+    /// v; empty without momentum. Of Adam m and v, group by group.
+    pub momentum: Vec<R>,
+    /// z of [`Dynamics::NoseHoover`].
+    pub thermostat: f64,
+    /// The preconditioner's, block by block.
+    pub preconditioner: Vec<R>,
+}
+
+/// What one update did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Update {
+    /// η_t.
+    pub step_size: f64,
+    /// Mean −log p of the minibatch's rows, at the position before the update.
+    pub loss: f64,
+    /// Numbers that the preconditioner had to correct, and factorisations that needed jitter.
+    pub corrections: u64,
+    /// N·⟨θ − prior mean, g⟩/D: its mean over a chain is the configurational temperature, 1 if the law is the posterior's.
+    pub configurational_temperature: f64,
+    /// (1 − a/2)·|v|²/(h·D), with z for a where there is a thermostat: 1 in the mean as h → 0. None without momentum or with a
+    /// preconditioner.
+    pub kinetic_temperature: Option<f64>,
+}
+
+/// An update that cannot be made.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum StochasticGradientError {
+    /// A setting that is out of range, in words.
+    #[error("{0}")]
+    Setting(String),
+    /// A state of another network or preconditioner.
+    #[error("the state has {found} numbers of {what}, not {expected}")]
+    State {
+        /// Which numbers.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// The loss is not finite any more.
+    #[error(
+        "the loss is {loss} at update {update}, with a step size of {step_size}: lower --step-size"
+    )]
+    Loss {
+        /// The loss.
+        loss: f64,
+        /// The number of the update, from 0.
+        update: u64,
+        /// η_t.
+        step_size: f64,
+    },
+    /// Weights are not finite any more.
+    #[error(
+        "update {update} took weights of layer {layer} out of range, with a step size of {step_size}: lower --step-size"
+    )]
+    Position {
+        /// The layer's name.
+        layer: String,
+        /// The number of the update, from 0.
+        update: u64,
+        /// η_t.
+        step_size: f64,
+    },
+    /// A temperature is not finite any more: weights are, but not for long.
+    #[error(
+        "the temperature is not finite at update {update}, with a step size of {step_size}: lower --step-size"
+    )]
+    Temperature {
+        /// The number of the update, from 0.
+        update: u64,
+        /// η_t.
+        step_size: f64,
+    },
+    /// No threads.
+    #[error("threads cannot be started: {0}")]
+    Threads(String),
+    /// The preconditioner's matrix is singular.
+    #[error("the preconditioner failed at update {update}: {reason}; raise its epsilon")]
+    Preconditioner {
+        /// The number of the update, from 0.
+        update: u64,
+        /// Why.
+        reason: NotPositiveDefinite,
+    },
+}
+
+impl<R: Real> StochasticGradient<R> {
     /// A chain that starts at `position`.
     ///
     /// # Errors
@@ -47,11 +142,11 @@ impl<R: Real> Langevin<R> {
     pub fn new(
         objective: Objective<R>,
         preconditioner: Box<dyn Preconditioner<R>>,
-        settings: LangevinSettings,
+        settings: StochasticGradientSettings,
         position: Vec<R>,
-    ) -> Result<Self, LangevinError> {
+    ) -> Result<Self, StochasticGradientError> {
         settings.check(&*preconditioner, objective.layout())?;
-        let mut state = LangevinState {
+        let mut state = StochasticGradientState {
             update: 0,
             momentum: vec![R::ZERO; settings.dynamics.momenta() * position.len()],
             thermostat: match settings.dynamics {
@@ -78,15 +173,15 @@ impl<R: Real> Langevin<R> {
     pub fn resume(
         objective: Objective<R>,
         preconditioner: Box<dyn Preconditioner<R>>,
-        settings: LangevinSettings,
-        state: LangevinState<R>,
-    ) -> Result<Self, LangevinError> {
+        settings: StochasticGradientSettings,
+        state: StochasticGradientState<R>,
+    ) -> Result<Self, StochasticGradientError> {
         settings.check(&*preconditioner, objective.layout())?;
         if settings.dropout > 0.0 {
             let is_elementwise = preconditioner.statistics().are_elementwise();
             if !(objective.is_fully_connected() && is_elementwise) {
                 let text = "dropout is for fully connected networks, and not with the preconditioners full and kfac";
-                return Err(LangevinError::Setting(text.to_owned()));
+                return Err(StochasticGradientError::Setting(text.to_owned()));
             }
         }
         let groups = groups(objective.layout(), &*preconditioner);
@@ -103,7 +198,7 @@ impl<R: Real> Langevin<R> {
             ),
         ] {
             if found != expected {
-                return Err(LangevinError::State {
+                return Err(StochasticGradientError::State {
                     what,
                     found,
                     expected,
@@ -111,7 +206,8 @@ impl<R: Real> Langevin<R> {
             }
         }
         let threads = objective.threads();
-        let team = Team::new(threads).map_err(|error| LangevinError::Threads(error.to_string()))?;
+        let team = Team::new(threads)
+            .map_err(|error| StochasticGradientError::Threads(error.to_string()))?;
         Ok(Self {
             batches: Batches::new(
                 objective.rows(),
@@ -131,12 +227,12 @@ impl<R: Real> Langevin<R> {
     }
 
     /// The chain's exact state.
-    pub fn state(&self) -> &LangevinState<R> {
+    pub fn state(&self) -> &StochasticGradientState<R> {
         &self.state
     }
 
     /// What the chain was told.
-    pub fn settings(&self) -> &LangevinSettings {
+    pub fn settings(&self) -> &StochasticGradientSettings {
         &self.settings
     }
 
@@ -160,7 +256,7 @@ impl<R: Real> Langevin<R> {
     ///
     /// # Errors
     /// A loss or weights that are not finite, with the step size; the position is then of no use any more.
-    pub fn update(&mut self) -> Result<Update, LangevinError> {
+    pub fn update(&mut self) -> Result<Update, StochasticGradientError> {
         let (update, settings) = (self.state.update, &self.settings);
         let (seed, chain) = (settings.seed, settings.chain);
         let step_size = settings.step_size * settings.schedule.factor(update);
@@ -168,7 +264,7 @@ impl<R: Real> Langevin<R> {
         let statistics = self.preconditioner.statistics();
         let mut stream = Stream::new(seed, chain, Purpose::Simulation, update);
         let is_simulated =
-            settings.labels == Labels::Model && statistics != GradientStatistics::None;
+            settings.labels == CurvatureLabels::Model && statistics != GradientStatistics::None;
         let simulation = is_simulated.then_some(&mut stream);
         let dropout = (settings.dropout > 0.0).then_some(Dropout {
             rate: settings.dropout,
@@ -191,7 +287,7 @@ impl<R: Real> Langevin<R> {
         );
         let loss = evaluation.loss / count as f64;
         if !loss.is_finite() {
-            return Err(LangevinError::Loss {
+            return Err(StochasticGradientError::Loss {
                 loss,
                 update,
                 step_size,
@@ -199,19 +295,8 @@ impl<R: Real> Langevin<R> {
         }
         let time = step_size / rows as f64;
         let is_noisy = settings.schedule.is_sampling(update);
-        let (step, injected) = match settings.dynamics {
-            Dynamics::Langevin => (Step::Plain, 1.0),
-            Dynamics::Hamiltonian { friction } => (Step::Momentum(1.0 - friction), friction),
-            Dynamics::NoseHoover { friction } => {
-                (Step::Momentum(1.0 - self.state.thermostat), friction)
-            }
-            Dynamics::Adam {
-                first,
-                second,
-                epsilon,
-            } => (Step::adam(first, second, epsilon, update + 1), 0.0),
-        };
-        let shared = Shared {
+        let (step, injected) = UpdateStep::of(settings.dynamics, self.state.thermostat, update);
+        let shared = UpdateContext {
             pulls,
             evaluation,
             layout: &self.layout,
@@ -230,28 +315,42 @@ impl<R: Real> Langevin<R> {
             chain,
             update,
         };
-        let noise = shared.noise;
-        let state = &mut self.state;
+        let is_noisy = shared.noise > 0.0;
         let found = update_groups(
             &self.groups,
-            state,
+            &mut self.state,
             &mut self.scratch,
             &mut self.team,
             &shared,
         )?;
+        self.measure(step_size, loss, step, is_noisy, found)
+    }
+
+    /// What an update did, from what its groups found; moves the thermostat and counts the update.
+    fn measure(
+        &mut self,
+        step_size: f64,
+        loss: f64,
+        step: UpdateStep,
+        is_noisy: bool,
+        found: GroupSums,
+    ) -> Result<Update, StochasticGradientError> {
+        let (state, rows) = (&mut self.state, self.objective.rows());
+        let (settings, update) = (&self.settings, state.update);
+        let time = step_size / rows as f64;
         let dim = state.position.len() as f64;
         let keeps = match step {
-            Step::Momentum(keeps) => Some(keeps),
+            UpdateStep::Momentum(keeps) => Some(keeps),
             _ => None,
         };
         let kinetic = 0.5 * (1.0 + keeps.unwrap_or(0.0)) * found.kinetic / dim;
         // where there is no noise there is no temperature to keep
-        if let (Dynamics::NoseHoover { .. }, true) = (settings.dynamics, noise > 0.0) {
+        if let (Dynamics::NoseHoover { .. }, true) = (settings.dynamics, is_noisy) {
             state.thermostat += kinetic - settings.temperature * time;
         }
         let is_finite = |value: f64| value.is_finite();
         if !(is_finite(found.virial) && is_finite(kinetic) && is_finite(state.thermostat)) {
-            return Err(LangevinError::Temperature { update, step_size });
+            return Err(StochasticGradientError::Temperature { update, step_size });
         }
         state.update += 1;
         let is_plain = state.preconditioner.is_empty();

@@ -24,7 +24,7 @@ pub struct Control<'a> {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// Every draw was made.
     Complete,
     /// Stopped on request; everything so far is checkpointed.
@@ -102,7 +102,7 @@ impl<T: Target, O: Observer<T>> ChainDriver for (Chain<T>, O) {
 /// Walks, and how their run ended.
 pub type Driven<W> = (
     Vec<W>,
-    Result<Outcome, DriverError<<W as ChainDriver>::Error>>,
+    Result<RunOutcome, DriverError<<W as ChainDriver>::Error>>,
 );
 
 /// A driver and the time of its last checkpoint.
@@ -180,8 +180,8 @@ pub fn run<W: ChainDriver>(
     let complete = done.iter().all(|driver| driver.progress().is_done());
     let outcome = match error {
         Some(error) => Err(error),
-        None if complete => Ok(Outcome::Complete),
-        None => Ok(Outcome::Stopped),
+        None if complete => Ok(RunOutcome::Complete),
+        None => Ok(RunOutcome::Stopped),
     };
     (done, outcome)
 }

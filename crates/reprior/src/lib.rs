@@ -33,6 +33,8 @@
 //! - [`compute`]: dense kernels and random streams.
 //! - [`metrics`]: how good predictions are.
 //! - [`diagnostics`]: effective sample sizes, R-hat, Monte-Carlo standard errors.
+//!
+//! Modules that are not shown serve this workspace's own crates, tests and benchmarks: they change without notice.
 
 pub mod chain;
 pub mod compute;

@@ -11,7 +11,7 @@ mod schedule;
 mod single;
 mod statistics;
 
-// What the program's runs need beyond chains of one's own: minibatch chains, checkpoints, running moments. It changes without notice.
+// What the program's runs need beyond chains of one's own: minibatch chains, how any chain is driven, checkpoints, running moments. It changes without notice.
 #[doc(hidden)]
 pub mod driver;
 #[doc(hidden)]

@@ -17,7 +17,7 @@ mod prior;
 mod settings;
 mod step_size;
 
-// What the program's runs do with the weights that updates leave; it changes without notice.
+// Updates, the data that they are of, and what the program's runs do with the weights that they leave; it changes without notice.
 #[doc(hidden)]
 pub mod average;
 #[doc(hidden)]

@@ -18,18 +18,18 @@ const LINE_EVERY: Duration = Duration::from_secs(15);
 const MOST_BARS: usize = 8;
 
 /// Shows how chains get on.
-pub struct Display {
+pub struct RunDisplay {
     is_quiet: bool,
     shown: Mutex<Option<Shown>>,
 }
 
-enum Kind {
+enum ProgressKind {
     Bars(Vec<ProgressBar>),
     Lines,
 }
 
 struct Shown {
-    kind: Kind,
+    kind: ProgressKind,
     chains: Vec<Option<Progress>>,
     start: Instant,
     /// Transitions that were already made when this process began.
@@ -37,7 +37,7 @@ struct Shown {
     last_line: Instant,
 }
 
-impl Display {
+impl RunDisplay {
     /// A display, or with `is_quiet` none.
     pub fn new(is_quiet: bool) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Display {
     }
 }
 
-impl Watcher for Display {
+impl Watcher for RunDisplay {
     fn note(&self, text: &str) {
         if !self.is_quiet {
             to_stderr(text);
@@ -71,15 +71,15 @@ impl Watcher for Display {
         let Some(shown) = shown.as_mut() else { return };
         shown.chains[progress.chain] = Some(progress);
         match &shown.kind {
-            Kind::Bars(bars) if bars.len() == shown.chains.len() => {
+            ProgressKind::Bars(bars) if bars.len() == shown.chains.len() => {
                 bars[progress.chain].set_position(progress.transition);
                 bars[progress.chain].set_message(in_words(&progress));
             }
-            Kind::Bars(bars) => {
+            ProgressKind::Bars(bars) => {
                 bars[0].set_position(shown.made());
                 bars[0].set_message(in_words(&progress));
             }
-            Kind::Lines => {
+            ProgressKind::Lines => {
                 if shown.last_line.elapsed() >= LINE_EVERY {
                     shown.last_line = Instant::now();
                     to_stderr(&shown.line(&progress));
@@ -90,7 +90,7 @@ impl Watcher for Display {
 
     fn end(&self) {
         if let Some(Shown {
-            kind: Kind::Bars(bars),
+            kind: ProgressKind::Bars(bars),
             ..
         }) = &*self.shown()
         {
@@ -103,8 +103,8 @@ impl Shown {
     /// For chains that have already made `made` transitions of `total` each.
     fn new(made: &[u64], total: u64) -> Self {
         let kind = match std::io::stderr().is_terminal() {
-            true => Kind::Bars(bars(made, total)),
-            false => Kind::Lines,
+            true => ProgressKind::Bars(bars(made, total)),
+            false => ProgressKind::Lines,
         };
         let now = Instant::now();
         Self {

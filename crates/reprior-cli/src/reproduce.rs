@@ -97,7 +97,7 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
         announce(&about, size, &data, cells.len());
     }
     let stop = catch_ctrl_c()?;
-    let display = Display::new(arguments.quiet);
+    let display = ReproductionDisplay::new(arguments.quiet);
     let bench = Bench {
         size,
         data: &data,
@@ -214,7 +214,7 @@ fn list(as_json: bool) {
 }
 
 /// Parts done, as a bar or as lines.
-struct Display {
+struct ReproductionDisplay {
     bar: Option<ProgressBar>,
     is_quiet: bool,
     start: Instant,
@@ -223,7 +223,7 @@ struct Display {
 /// Steps of the bar within one part.
 const STEPS: u64 = 1000;
 
-impl Display {
+impl ReproductionDisplay {
     fn new(is_quiet: bool) -> Self {
         let bar = (!is_quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(STEPS);

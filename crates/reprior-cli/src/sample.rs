@@ -6,7 +6,7 @@ use std::time::Duration;
 use reprior_run::{Failure, Options, Summary};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
-use crate::progress::Display;
+use crate::progress::RunDisplay;
 use crate::stop::STOP;
 use crate::summary::print_after_run;
 
@@ -45,7 +45,7 @@ fn drive(
         threads: driving.threads,
         checkpoint_every: Duration::from_secs_f64(driving.checkpoint_seconds),
         stop: &STOP,
-        watcher: &Display::new(driving.quiet),
+        watcher: &RunDisplay::new(driving.quiet),
     };
     let summary = make(&options)?;
     print_after_run(run, &summary, driving.json)

@@ -97,7 +97,7 @@ impl ChainPlan {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn record<R: Real, K: Keep<R>>(
+    pub fn record<R: Real, K: KeepDraws<R>>(
         &self,
         model: &Arc<Model<R>>,
         bench: &Bench<'_>,
@@ -159,7 +159,7 @@ impl ChainPlan {
 }
 
 /// Keeps something of what is recorded of draws.
-pub trait Keep<R>: Send {
+pub trait KeepDraws<R>: Send {
     /// Takes the record of one more draw.
     fn keep(&mut self, record: &DrawRecord<R>);
 }
@@ -175,7 +175,7 @@ pub struct Recording<R, K> {
     sampling: [Instant; 2],
 }
 
-impl<R: Real, K: Keep<R>> Observer<Posterior<R>> for Recording<R, K> {
+impl<R: Real, K: KeepDraws<R>> Observer<Posterior<R>> for Recording<R, K> {
     type Error = EvaluationError;
 
     fn warmup(&mut self, _: &Statistics, _: [f64; 2]) -> Result<(), EvaluationError> {
@@ -210,7 +210,7 @@ struct Watch<'a> {
     seen: [Series; 4],
 }
 
-impl<R: Real> Keep<R> for Watch<'_> {
+impl<R: Real> KeepDraws<R> for Watch<'_> {
     fn keep(&mut self, record: &DrawRecord<R>) {
         let [all, readout] = self.directions.of_weights(&record.weights);
         let [outputs, means] =

@@ -22,7 +22,7 @@ pub struct Event<'a> {
 
 /// The first line of a record: what it is a record of.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Header {
+struct RecordHeader {
     experiment: String,
     size: String,
     data: String,
@@ -30,7 +30,7 @@ struct Header {
     version: String,
 }
 
-impl Header {
+impl RecordHeader {
     fn in_words(&self) -> String {
         format!(
             "{} ({}, data: {} {}, version {})",
@@ -62,7 +62,7 @@ pub fn perform(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Failure> {
     let about = experiment.about();
-    let header = Header {
+    let header = RecordHeader {
         experiment: about.name.to_owned(),
         size: bench.size.to_string(),
         data: about
@@ -122,7 +122,7 @@ pub fn perform(
 }
 
 /// What the record holds; a last line that was cut off is as if it were not there.
-fn read(path: &Path, header: &Header) -> Result<Vec<Entry>, Failure> {
+fn read(path: &Path, header: &RecordHeader) -> Result<Vec<Entry>, Failure> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -134,7 +134,7 @@ fn read(path: &Path, header: &Header) -> Result<Vec<Entry>, Failure> {
     if first.is_empty() {
         return Ok(Vec::new());
     }
-    let found = serde_json::from_slice::<Header>(first);
+    let found = serde_json::from_slice::<RecordHeader>(first);
     if found.as_ref().ok() != Some(header) {
         let what = found.map_or("something else".to_owned(), |found| found.in_words());
         return Err(Failure::Request(format!(
@@ -149,7 +149,7 @@ fn read(path: &Path, header: &Header) -> Result<Vec<Entry>, Failure> {
 }
 
 /// The record, written anew with what was read of it.
-fn open(path: &Path, header: &Header, entries: &[Entry]) -> Result<File, Failure> {
+fn open(path: &Path, header: &RecordHeader, entries: &[Entry]) -> Result<File, Failure> {
     let fresh = path.with_extension("new");
     let mut file = File::create(&fresh).map_err(Failure::io(&fresh))?;
     let write = |file: &mut File| -> std::io::Result<()> {

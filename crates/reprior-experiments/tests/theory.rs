@@ -9,7 +9,7 @@ use reprior::model::likelihood::StudentT;
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
 use reprior_experiments::width::{
-    ExperimentError, PriorDraws, Problem, divergences, gradient_gaps, limit_of_divergence,
+    ExperimentError, PriorDraws, WidthProblem, divergences, gradient_gaps, limit_of_divergence,
 };
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
@@ -48,7 +48,7 @@ fn a_linear_network_has_the_divergence_of_two_gaussians() {
         let trace = precision[0][0] + precision[1][1];
         exact += 0.5 * (trace + fit / determinant - 2.0 - determinant.ln());
     }
-    let problem = Problem {
+    let problem = WidthProblem {
         inputs: &x,
         targets: &y,
         noise: sigma,
@@ -102,7 +102,7 @@ fn a_tiny_network_agrees_with_quadrature() {
         }
     }
     assert!((expected + 0.5 * (y * y + trace) / 0.25 + 0.5 * (TAU * 0.25).ln()).abs() < 1e-9);
-    let problem = Problem {
+    let problem = WidthProblem {
         inputs: &[x],
         targets: &[y],
         noise: sigma,
@@ -147,7 +147,7 @@ fn relu_kernel(x: &[f64], n: usize) -> Vec<f64> {
 fn divergences_tend_to_their_limits() {
     let (n, c, d, sigma) = (4, 2, 3, 0.5);
     let (x, y) = (noise(n * d, 3), noise(n * c, 4));
-    let problem = Problem {
+    let problem = WidthProblem {
         inputs: &x,
         targets: &y,
         noise: sigma,
@@ -182,7 +182,7 @@ fn divergences_tend_to_their_limits() {
 fn gradients_vanish_at_the_rate_of_the_square_root_of_the_width() {
     let (n, d) = (6, 4);
     let (x, y) = (noise(n * d, 5), noise(n, 6));
-    let problem = Problem {
+    let problem = WidthProblem {
         inputs: &x,
         targets: &y,
         noise: 0.5,
@@ -219,7 +219,7 @@ fn gradients_vanish_at_the_rate_of_the_square_root_of_the_width() {
 #[test]
 fn what_cannot_be_is_refused() {
     let network = Composition::fully_connected(1, &[3], 1, Activation::Relu);
-    let problem = Problem {
+    let problem = WidthProblem {
         inputs: &[0.1, 0.2],
         targets: &[0.5, 0.5],
         noise: 0.1,

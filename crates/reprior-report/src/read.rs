@@ -94,14 +94,14 @@ pub(crate) struct Components {
 }
 
 /// Directions in which draws vary, of which the greatest come last.
-struct Directions {
+struct PrincipalDirections {
     mean: Vec<f64>,
     variances: Vec<f64>,
     /// One after another.
     vectors: Vec<f64>,
 }
 
-impl Directions {
+impl PrincipalDirections {
     fn of(rows: &[Vec<f64>]) -> Result<Self, String> {
         let width = rows.first().map_or(0, Vec::len);
         if rows.len() < 3 || width == 0 {
@@ -176,7 +176,7 @@ pub(crate) fn components(
             rows.push(values.to_vec());
         }
     })?;
-    let directions = match Directions::of(&rows) {
+    let directions = match PrincipalDirections::of(&rows) {
         Ok(directions) => directions,
         Err(why) => return Ok(Err(why)),
     };

@@ -10,7 +10,7 @@ use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::DrawRecord;
 
-use crate::chains::{ChainPlan, Keep};
+use crate::chains::{ChainPlan, KeepDraws};
 use crate::data::NOISE;
 use crate::findings::{ends, listed, mean, results};
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
@@ -156,7 +156,7 @@ impl Sums {
     }
 }
 
-impl Keep<f64> for Sums {
+impl KeepDraws<f64> for Sums {
     fn keep(&mut self, record: &DrawRecord<f64>) {
         let squares = record.mean.iter().zip(&record.variance);
         let squares: Vec<f64> = squares.map(|(mean, v)| mean * mean + v).collect();

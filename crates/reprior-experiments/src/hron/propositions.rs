@@ -4,7 +4,7 @@ use reprior::compute::matrix;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 
 use crate::findings::{ends, listed, ratios, results};
-use crate::width::{PriorDraws, Problem, divergences, gradient_gaps, limit_of_divergence};
+use crate::width::{PriorDraws, WidthProblem, divergences, gradient_gaps, limit_of_divergence};
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
 };
@@ -22,8 +22,8 @@ fn images(bench: &Bench<'_>) -> Result<Images, Failure> {
 }
 
 /// The regression of the images.
-fn problem(images: &Images) -> Problem<'_> {
-    Problem {
+fn problem(images: &Images) -> WidthProblem<'_> {
+    WidthProblem {
         inputs: &images.inputs,
         targets: &images.targets,
         noise: NOISE,

@@ -18,7 +18,7 @@ pub use gradient_gap::{GradientGaps, gradient_gaps};
 
 /// Regression data with a Gaussian likelihood of known noise.
 #[derive(Debug, Clone, Copy)]
-pub struct Problem<'a> {
+pub struct WidthProblem<'a> {
     /// Standardised inputs, row-major n × d₀.
     pub inputs: &'a [f64],
     /// Targets, column-major n × C.
@@ -27,7 +27,7 @@ pub struct Problem<'a> {
     pub noise: f64,
 }
 
-impl Problem<'_> {
+impl WidthProblem<'_> {
     /// The model of `network`.
     ///
     /// # Errors

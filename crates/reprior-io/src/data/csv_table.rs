@@ -23,7 +23,7 @@ pub(super) struct Columns {
 }
 
 /// A table with its inputs read and its targets still text.
-pub(super) struct Table {
+pub(super) struct CsvTable {
     /// The header.
     pub header: Vec<String>,
     /// Which columns were read.
@@ -126,13 +126,13 @@ pub(super) fn position(path: &Path, header: &[String], name: &str) -> Result<usi
 pub(super) fn read(
     path: &Path,
     choose: impl FnOnce(&[String]) -> Result<Columns, DataError>,
-) -> Result<Table, DataError> {
+) -> Result<CsvTable, DataError> {
     let bytes = regular::read(path).map_err(|cause| DataError::from_io(path, cause))?;
     let mut reader = reader(&bytes);
     let header = read_header(path, &mut reader)?;
     let columns = choose(&header)?;
     let cells = vec![Vec::new(); columns.targets.len()];
-    let mut table = Table {
+    let mut table = CsvTable {
         header,
         columns,
         inputs: Vec::new(),
@@ -168,7 +168,7 @@ pub(super) fn read(
     Ok(table)
 }
 
-impl Table {
+impl CsvTable {
     fn push(&mut self, path: &Path, line: usize, record: &StringRecord) -> Result<(), DataError> {
         if record.len() != self.header.len() {
             let (found, expected) = (record.len(), self.header.len());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::DataError;
 use super::error::show;
-use super::idx_stream::{IMAGES, LABELS, Stream};
+use super::idx_stream::{IMAGES, IdxStream, LABELS};
 use super::part::{Images, Part, find};
 use super::targets;
 
@@ -89,7 +89,7 @@ impl Idx {
             what: part.images(),
             looked_for: Self::looked_for(part),
         })?;
-        let mut stream = Stream::open(&set.path)?;
+        let mut stream = IdxStream::open(&set.path)?;
         stream.header(IMAGES, 3)?;
         let pixels = stream.bytes((rows * set.height * set.width) as u64)?;
         if rows == set.labels.len() {
@@ -122,8 +122,8 @@ impl Set {
                 });
             }
         };
-        let header = Stream::open(&path)?.header(IMAGES, 3)?;
-        let mut stream = Stream::open(&labels_path)?;
+        let header = IdxStream::open(&path)?.header(IMAGES, 3)?;
+        let mut stream = IdxStream::open(&labels_path)?;
         let count = stream.header(LABELS, 1)?[0];
         let bytes = stream.bytes(count as u64)?;
         stream.end()?;

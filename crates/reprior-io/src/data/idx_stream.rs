@@ -17,14 +17,14 @@ pub(super) const IMAGES: u32 = 0x0803;
 pub(super) const LABELS: u32 = 0x0801;
 
 /// A file being read from its beginning.
-pub(super) struct Stream<'a> {
+pub(super) struct IdxStream<'a> {
     path: &'a Path,
     reader: Box<dyn Read>,
     length: u64,
     is_compressed: bool,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> IdxStream<'a> {
     /// Opens a file and decompresses it if it begins as gzip does.
     pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
         let (file, length) = open(path)?;

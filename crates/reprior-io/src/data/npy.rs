@@ -17,7 +17,7 @@ const UNCHECKED: u64 = 64 << 20;
 
 /// An array of numbers, all finite.
 #[derive(Debug)]
-pub(super) struct Array {
+pub(super) struct NpyArray {
     /// Lengths of the axes; the first may have been cut.
     pub shape: Vec<usize>,
     /// Length of the first axis before it was cut.
@@ -30,7 +30,7 @@ pub(super) struct Array {
 
 /// The type of an element.
 #[derive(Clone, Copy)]
-struct Kind {
+struct NumberKind {
     letter: u8,
     size: usize,
     is_big_endian: bool,
@@ -43,7 +43,7 @@ pub(super) fn read(
     stream: &mut impl Read,
     length: u64,
     rows: Option<usize>,
-) -> Result<Array, String> {
+) -> Result<NpyArray, String> {
     let (text, header_length) = read_header_text(stream)?;
     let kind = kind(&text)?;
     let is_fortran =
@@ -91,7 +91,7 @@ pub(super) fn read(
             index(bad, &shape)
         ));
     }
-    Ok(Array {
+    Ok(NpyArray {
         shape,
         records,
         values,
@@ -137,7 +137,7 @@ fn after<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
         .ok_or_else(|| format!("its header has no `{key}`; write it again with numpy.savez"))
 }
 
-fn kind(header: &str) -> Result<Kind, String> {
+fn kind(header: &str) -> Result<NumberKind, String> {
     let rest = after(header, "descr")?;
     let name = match rest.chars().next() {
         Some(quote @ ('\'' | '"')) => rest[1..].split(quote).next().unwrap_or_default(),
@@ -158,7 +158,7 @@ fn kind(header: &str) -> Result<Kind, String> {
             ));
         }
     };
-    Ok(Kind {
+    Ok(NumberKind {
         letter,
         size,
         is_big_endian,
@@ -190,7 +190,7 @@ fn shape(header: &str) -> Result<Vec<usize>, String> {
 /// Reads `count` values; with `to_end`, nothing may follow (which also lets an archive verify its checksum).
 fn read_values(
     stream: &mut impl Read,
-    kind: Kind,
+    kind: NumberKind,
     count: usize,
     to_end: bool,
 ) -> Result<Vec<f64>, String> {
@@ -221,7 +221,7 @@ fn read_values(
     Ok(values)
 }
 
-fn decode(element: &[u8], kind: Kind) -> Result<f64, String> {
+fn decode(element: &[u8], kind: NumberKind) -> Result<f64, String> {
     let mut bits = 0_u64;
     for position in 0..kind.size {
         let byte = if kind.is_big_endian {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 
-use super::npy::Array;
+use super::npy::NpyArray;
 use super::npz_archive::{Archive, Records};
 use super::split;
 use super::targets;
@@ -88,7 +88,7 @@ pub(super) fn load(path: &Path, request: &Request) -> Result<Split, DataError> {
 fn set(
     archive: &mut Archive,
     name: &str,
-    y: &Array,
+    y: &NpyArray,
     mut targets: Targets,
     limit: Option<usize>,
 ) -> Result<Dataset, DataError> {
@@ -131,7 +131,7 @@ fn set(
 fn targets(
     path: &Path,
     name: &str,
-    arrays: &[&Array],
+    arrays: &[&NpyArray],
     task: Task,
 ) -> Result<Vec<Targets>, DataError> {
     let axes = arrays[0].shape.len();
@@ -153,7 +153,7 @@ fn targets(
             1 => vec!["y".to_string()],
             _ => (0..outputs).map(|output| format!("y{output}")).collect(),
         };
-        let real = |array: &&Array| Targets::Real {
+        let real = |array: &&NpyArray| Targets::Real {
             values: array.values.clone(),
             names: names.clone(),
         };

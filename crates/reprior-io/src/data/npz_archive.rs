@@ -11,7 +11,7 @@ use zip::ZipArchive;
 
 use super::DataError;
 use super::error::{excerpt, open};
-use super::npy::{self, Array};
+use super::npy::{self, NpyArray};
 
 /// The largest factor by which deflate can compress; a greater claim is a lie.
 const MAX_RATIO: u64 = 1040;
@@ -54,7 +54,7 @@ impl<'a> Archive<'a> {
     }
 
     /// Reads an array, or its first `rows` records if its layout allows.
-    pub(super) fn array(&mut self, name: &str, rows: Option<usize>) -> Result<Array, DataError> {
+    pub(super) fn array(&mut self, name: &str, rows: Option<usize>) -> Result<NpyArray, DataError> {
         if !self.has(name) {
             let names: Vec<String> = self.names().map(|name| excerpt(&name)).collect();
             let problem = format!(
@@ -82,7 +82,7 @@ impl<'a> Archive<'a> {
 
     /// The inputs of a set, their kind and their number per record.
     pub(super) fn inputs(&mut self, name: &str, rows: Option<usize>) -> Result<Records, DataError> {
-        let Array {
+        let NpyArray {
             shape,
             values,
             records,

@@ -7,9 +7,9 @@ use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
 /// A stream of random numbers.
-pub(super) struct Stream(ChaCha8Rng);
+pub(super) struct RandomStream(ChaCha8Rng);
 
-impl Stream {
+impl RandomStream {
     /// Stream number `stream` of `seed`.
     pub(super) fn new(seed: u64, stream: u64) -> Self {
         let mut key = [0; 32];
@@ -61,16 +61,16 @@ mod tests {
 
     #[test]
     fn permutations_keep_every_row_once() {
-        let mut order = Stream::new(3, 0).permutation(1000);
+        let mut order = RandomStream::new(3, 0).permutation(1000);
         assert_ne!(order, (0..1000).collect::<Vec<_>>());
         order.sort_unstable();
         assert_eq!(order, (0..1000).collect::<Vec<_>>());
-        assert!(Stream::new(3, 0).permutation(0).is_empty());
+        assert!(RandomStream::new(3, 0).permutation(0).is_empty());
     }
 
     #[test]
     fn permutations_of_three_are_equally_likely() {
-        let mut stream = Stream::new(8, 0);
+        let mut stream = RandomStream::new(8, 0);
         let mut counts = [0_u32; 27];
         for _ in 0..6000 {
             let order = stream.permutation(3);
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn normals_have_mean_zero_and_variance_one() {
-        let mut stream = Stream::new(1, 0);
+        let mut stream = RandomStream::new(1, 0);
         let draws: Vec<f64> = (0..20_000).map(|_| stream.normal()).collect();
         let mean = draws.iter().sum::<f64>() / 20_000.0;
         let variance = draws.iter().map(|x| x * x).sum::<f64>() / 20_000.0;

@@ -8,7 +8,7 @@
 
 use reprior::model::dataset::{Dataset, Split, Targets};
 
-use super::random::Stream;
+use super::random::RandomStream;
 use super::{DataError, Request};
 
 /// How classes are interleaved by a shuffle.
@@ -32,7 +32,7 @@ pub(super) fn shuffled(
     stream: u64,
     how: Interleave,
 ) -> Vec<usize> {
-    let order = Stream::new(seed, stream).permutation(rows);
+    let order = RandomStream::new(seed, stream).permutation(rows);
     let Some(labels) = labels else { return order };
     let classes = labels.iter().max().map_or(0, |&label| label as usize + 1);
     let mut sizes = vec![0_u64; classes];

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 /// The files of a run: a folder of the disk, or memory. A clone has the same files.
 #[derive(Clone)]
-pub struct Files(Place);
+pub struct Files(FilesPlace);
 
 #[derive(Clone)]
-enum Place {
+enum FilesPlace {
     Folder(PathBuf),
     Memory(Arc<InMemory>),
 }
@@ -32,14 +32,14 @@ pub(crate) enum OpenFile {
 impl Files {
     /// No files, in memory.
     pub fn in_memory() -> Self {
-        Self(Place::Memory(Arc::default()))
+        Self(FilesPlace::Memory(Arc::default()))
     }
 
     /// The folder on disk; `None` in memory.
     pub fn folder(&self) -> Option<&Path> {
         match &self.0 {
-            Place::Folder(folder) => Some(folder),
-            Place::Memory(_) => None,
+            FilesPlace::Folder(folder) => Some(folder),
+            FilesPlace::Memory(_) => None,
         }
     }
 
@@ -50,11 +50,11 @@ impl Files {
     /// [`RunError::Io`] when it cannot be read, or is a pipe, a device or a folder.
     pub fn read(&self, name: &str) -> Result<Option<Arc<Vec<u8>>>, RunError> {
         match &self.0 {
-            Place::Folder(folder) => {
+            FilesPlace::Folder(folder) => {
                 let bytes = regular::read(&folder.join(name)).map(Arc::new);
                 self.present(name, bytes)
             }
-            Place::Memory(files) => Ok(files.get(name)),
+            FilesPlace::Memory(files) => Ok(files.get(name)),
         }
     }
 
@@ -70,8 +70,8 @@ impl Files {
     /// [`RunError::Io`] as of [`read`](Self::read), and for what is longer or not UTF-8.
     pub fn read_text(&self, name: &str) -> Result<Option<String>, RunError> {
         let text = match &self.0 {
-            Place::Folder(folder) => regular::read_text(&folder.join(name)),
-            Place::Memory(_) => match self.read(name)? {
+            FilesPlace::Folder(folder) => regular::read_text(&folder.join(name)),
+            FilesPlace::Memory(_) => match self.read(name)? {
                 Some(bytes) => regular::text(bytes.as_slice()),
                 None => return Ok(None),
             },
@@ -85,8 +85,8 @@ impl Files {
     /// [`RunError::Io`] when it cannot be looked at, or is a pipe, a device or a folder.
     pub fn size(&self, name: &str) -> Result<Option<u64>, RunError> {
         match &self.0 {
-            Place::Folder(folder) => self.present(name, regular::size(&folder.join(name))),
-            Place::Memory(files) => Ok(files.get(name).map(|bytes| bytes.len() as u64)),
+            FilesPlace::Folder(folder) => self.present(name, regular::size(&folder.join(name))),
+            FilesPlace::Memory(files) => Ok(files.get(name).map(|bytes| bytes.len() as u64)),
         }
     }
 
@@ -101,13 +101,13 @@ impl Files {
     /// [`RunError::Io`] when a folder cannot be listed.
     pub fn names(&self) -> Result<Vec<String>, RunError> {
         match &self.0 {
-            Place::Folder(folder) => {
+            FilesPlace::Folder(folder) => {
                 let mut names = Vec::new();
                 list(folder, "", &mut names)?;
                 names.sort();
                 Ok(names)
             }
-            Place::Memory(files) => Ok(files.names()),
+            FilesPlace::Memory(files) => Ok(files.names()),
         }
     }
 
@@ -117,8 +117,8 @@ impl Files {
     /// [`RunError::Io`]; the file then still has what it had before.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
         match &self.0 {
-            Place::Folder(folder) => atomic::write(&folder.join(name), bytes),
-            Place::Memory(files) => files
+            FilesPlace::Folder(folder) => atomic::write(&folder.join(name), bytes),
+            FilesPlace::Memory(files) => files
                 .put_copy(name, bytes)
                 .map_err(|error| self.error("write", name, error)),
         }
@@ -131,8 +131,8 @@ impl Files {
     /// As [`write`](Self::write).
     pub fn write_changed(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
         match &self.0 {
-            Place::Folder(folder) => atomic::write_changed(&folder.join(name), bytes),
-            Place::Memory(_) => self.write(name, bytes),
+            FilesPlace::Folder(folder) => atomic::write_changed(&folder.join(name), bytes),
+            FilesPlace::Memory(_) => self.write(name, bytes),
         }
     }
 
@@ -143,8 +143,8 @@ impl Files {
         contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), RunError> {
         match &self.0 {
-            Place::Folder(folder) => atomic::write_with(&folder.join(name), contents),
-            Place::Memory(files) => {
+            FilesPlace::Folder(folder) => atomic::write_with(&folder.join(name), contents),
+            FilesPlace::Memory(files) => {
                 let mut bytes = Vec::new();
                 contents(&mut bytes).map_err(|error| self.error("write", name, error))?;
                 bytes.shrink_to_fit();
@@ -157,15 +157,15 @@ impl Files {
     /// Makes a folder, in which files can then be written.
     pub(crate) fn create_folder(&self, name: &str) -> Result<(), RunError> {
         match &self.0 {
-            Place::Folder(folder) => atomic::create_folder(&folder.join(name)),
-            Place::Memory(_) => Ok(()),
+            FilesPlace::Folder(folder) => atomic::create_folder(&folder.join(name)),
+            FilesPlace::Memory(_) => Ok(()),
         }
     }
 
     /// Removes a file, or a folder with all that is in it, if there is one.
     pub(crate) fn remove(&self, name: &str) -> Result<(), RunError> {
         let removed = match &self.0 {
-            Place::Folder(folder) => {
+            FilesPlace::Folder(folder) => {
                 let path = folder.join(name);
                 match fs::symlink_metadata(&path) {
                     Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path),
@@ -173,7 +173,7 @@ impl Files {
                     Err(error) => Err(error),
                 }
             }
-            Place::Memory(files) => {
+            FilesPlace::Memory(files) => {
                 files.remove(name);
                 Ok(())
             }
@@ -189,8 +189,8 @@ impl Files {
     /// Opens a file, of which [`size`](Self::size) has been asked, to read pieces of it.
     pub(crate) fn open(&self, name: &str) -> Result<OpenFile, RunError> {
         let file = match &self.0 {
-            Place::Folder(folder) => File::open(folder.join(name)).map(OpenFile::Disk),
-            Place::Memory(files) => files
+            FilesPlace::Folder(folder) => File::open(folder.join(name)).map(OpenFile::Disk),
+            FilesPlace::Memory(files) => files
                 .get(name)
                 .map(OpenFile::Memory)
                 .ok_or_else(|| ErrorKind::NotFound.into()),
@@ -201,8 +201,8 @@ impl Files {
     /// Writes every file to `to` as well; those in memory as they are at one moment, whoever writes meanwhile.
     pub(crate) fn copy_to(&self, to: &Self) -> Result<(), RunError> {
         let source = match &self.0 {
-            Place::Folder(_) => self.clone(),
-            Place::Memory(files) => Self(Place::Memory(Arc::new(files.at_this_moment()))),
+            FilesPlace::Folder(_) => self.clone(),
+            FilesPlace::Memory(files) => Self(FilesPlace::Memory(Arc::new(files.at_this_moment()))),
         };
         let mut made = String::new();
         for name in source.names()? {
@@ -220,8 +220,8 @@ impl Files {
     /// What a message calls the file `name`: its path, or `NAME in memory`.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         match &self.0 {
-            Place::Folder(folder) => folder.join(name),
-            Place::Memory(_) => format!("{name} in memory").into(),
+            FilesPlace::Folder(folder) => folder.join(name),
+            FilesPlace::Memory(_) => format!("{name} in memory").into(),
         }
     }
 
@@ -241,7 +241,7 @@ impl Files {
 
 impl From<&Path> for Files {
     fn from(folder: &Path) -> Self {
-        Self(Place::Folder(folder.to_path_buf()))
+        Self(FilesPlace::Folder(folder.to_path_buf()))
     }
 }
 
@@ -261,8 +261,8 @@ impl From<&Self> for Files {
 impl Debug for Files {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Folder(folder) => formatter.debug_tuple("Folder").field(folder).finish(),
-            Place::Memory(files) => formatter
+            FilesPlace::Folder(folder) => formatter.debug_tuple("Folder").field(folder).finish(),
+            FilesPlace::Memory(files) => formatter
                 .debug_tuple("Memory")
                 .field(&files.names())
                 .finish(),

@@ -54,7 +54,7 @@ impl Module {
 }
 
 /// A tensor's name in parts.
-struct Place<'a> {
+struct ModulePlace<'a> {
     /// What comes before the numbers.
     prefix: &'a str,
     /// Of the module, and of those around it where sequences are nested.
@@ -63,7 +63,7 @@ struct Place<'a> {
     role: Role,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ModulePlace<'a> {
     fn of(name: &'a str) -> Option<Self> {
         let (module, own) = name.rsplit_once('.')?;
         let role = Role::of(own)?;
@@ -95,7 +95,7 @@ impl<'a> Place<'a> {
 pub(super) fn modules(tensors: &[TensorEntry]) -> Result<Vec<Module>, String> {
     let mut places = Vec::with_capacity(tensors.len());
     for (index, tensor) in tensors.iter().enumerate() {
-        let place = Place::of(&tensor.name).ok_or_else(|| {
+        let place = ModulePlace::of(&tensor.name).ok_or_else(|| {
             format!(
                 "{} is not the name of a tensor of nn.Sequential, NUMBER.weight, NUMBER.bias, NUMBER.running_mean or NUMBER.running_var",
                 printable(&tensor.name)
@@ -137,7 +137,7 @@ pub(super) fn modules(tensors: &[TensorEntry]) -> Result<Vec<Module>, String> {
 pub(super) fn in_order(tensors: &[TensorEntry]) -> String {
     let mut entries: Vec<_> = tensors.iter().collect();
     entries.sort_by_cached_key(|tensor| {
-        let place = Place::of(&tensor.name).map(|place| (place.numbers, place.role));
+        let place = ModulePlace::of(&tensor.name).map(|place| (place.numbers, place.role));
         (place.is_none(), place, tensor.name.clone())
     });
     if entries.is_empty() {

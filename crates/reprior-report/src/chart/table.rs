@@ -48,10 +48,10 @@ pub(super) fn table(chart: &Chart) -> (Vec<String>, Vec<Vec<String>>) {
     }
     let x_name = or(&chart.x.label, "x").to_owned();
     let y_name = or(&chart.y.label, "y").to_owned();
-    let series: Vec<Series> = chart
+    let series: Vec<SeriesColumn> = chart
         .marks
         .iter()
-        .map(|mark| Series::new(mark, chart))
+        .map(|mark| SeriesColumn::new(mark, chart))
         .collect();
     let shares_x = series.windows(2).all(|pair| pair[0].x == pair[1].x);
     if shares_x && let Some(first) = series.first() {
@@ -96,14 +96,14 @@ pub(super) fn table(chart: &Chart) -> (Vec<String>, Vec<Vec<String>>) {
     (names, rows)
 }
 
-struct Series {
+struct SeriesColumn {
     name: String,
     columns: Vec<&'static str>,
     x: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-impl Series {
+impl SeriesColumn {
     fn new(mark: &Mark, chart: &Chart) -> Self {
         let (x, y) = (&chart.x, &chart.y);
         let name = mark.name().to_owned();

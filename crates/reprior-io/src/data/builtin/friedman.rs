@@ -5,7 +5,7 @@
 
 use reprior::model::dataset::{Dataset, Targets};
 
-use crate::data::random::Stream;
+use crate::data::random::RandomStream;
 
 const ROWS: usize = 1500;
 const COLUMNS: usize = 10;
@@ -13,7 +13,7 @@ const SEED: u64 = 1991;
 
 /// All records, drawn row by row: the inputs, then the noise.
 pub(super) fn draw() -> Dataset {
-    let mut stream = Stream::new(SEED, 0);
+    let mut stream = RandomStream::new(SEED, 0);
     let (mut inputs, mut values) = (Vec::with_capacity(ROWS * COLUMNS), Vec::with_capacity(ROWS));
     for _ in 0..ROWS {
         let x: [f64; COLUMNS] = std::array::from_fn(|_| stream.uniform());

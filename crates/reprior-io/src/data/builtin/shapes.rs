@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 
 /// A point (x, y).
-pub(super) type Point = [f64; 2];
+pub(super) type PlanePoint = [f64; 2];
 
 /// Names of the drawings, which are the classes.
 pub(super) const NAMES: [&str; 10] = [
@@ -11,7 +11,7 @@ pub(super) const NAMES: [&str; 10] = [
 ];
 
 /// The strokes of drawing number `class`, each a chain of points.
-pub(super) fn strokes(class: usize) -> Vec<Vec<Point>> {
+pub(super) fn strokes(class: usize) -> Vec<Vec<PlanePoint>> {
     match NAMES[class] {
         "bar" => vec![vec![[-1.0, 0.0], [1.0, 0.0]]],
         "cross" => vec![vec![[-1.0, 0.0], [1.0, 0.0]], vec![[0.0, -1.0], [0.0, 1.0]]],
@@ -39,7 +39,7 @@ pub(super) fn strokes(class: usize) -> Vec<Vec<Point>> {
 }
 
 /// An arc about the origin in `pieces` chords, angles from x towards y.
-fn arc(radius: f64, from: f64, to: f64, pieces: usize) -> Vec<Point> {
+fn arc(radius: f64, from: f64, to: f64, pieces: usize) -> Vec<PlanePoint> {
     (0..=pieces)
         .map(|piece| {
             let angle = from + (to - from) * piece as f64 / pieces as f64;

@@ -6,8 +6,8 @@
 
 use reprior::model::dataset::{Dataset, InputKind, Targets};
 
-use super::shapes::{self, NAMES, Point};
-use crate::data::random::Stream;
+use super::shapes::{self, NAMES, PlanePoint};
+use crate::data::random::RandomStream;
 
 const ROWS: usize = 4000;
 const SIZE: usize = 16;
@@ -26,7 +26,7 @@ const NOISE: f64 = 16.0;
 
 /// All records, drawn image by image: the variations in the order of the constants above, then the noise of each pixel.
 pub(super) fn draw() -> Dataset {
-    let mut stream = Stream::new(SEED, 0);
+    let mut stream = RandomStream::new(SEED, 0);
     let mut inputs = Vec::with_capacity(ROWS * SIZE * SIZE);
     for row in 0..ROWS {
         image(row % NAMES.len(), &mut stream, &mut inputs);
@@ -49,24 +49,24 @@ pub(super) fn draw() -> Dataset {
 }
 
 /// Appends one image of drawing number `class`.
-fn image(class: usize, stream: &mut Stream, pixels: &mut Vec<f64>) {
+fn image(class: usize, stream: &mut RandomStream, pixels: &mut Vec<f64>) {
     let turn = stream.between(-TURN, TURN);
     let (sine, cosine) = (libm::sin(turn), libm::cos(turn));
     let centre = (SIZE as f64 - 1.0) / 2.0;
-    let shift: Point = std::array::from_fn(|_| centre + stream.between(-SHIFT, SHIFT));
-    let scale: Point = std::array::from_fn(|_| stream.between(SCALE[0], SCALE[1]));
+    let shift: PlanePoint = std::array::from_fn(|_| centre + stream.between(-SHIFT, SHIFT));
+    let scale: PlanePoint = std::array::from_fn(|_| stream.between(SCALE[0], SCALE[1]));
     let slant = stream.between(-SLANT, SLANT);
     let pen = stream.between(PEN[0], PEN[1]);
     let background = stream.between(BACKGROUND[0], BACKGROUND[1]);
     let ink = stream.between(INK[0], INK[1]);
-    let place = |[x, y]: Point| {
+    let place = |[x, y]: PlanePoint| {
         let (x, y) = (scale[0] * (x + slant * y), scale[1] * y);
         [
             shift[0] + cosine * x - sine * y,
             shift[1] + sine * x + cosine * y,
         ]
     };
-    let strokes: Vec<Vec<Point>> = shapes::strokes(class)
+    let strokes: Vec<Vec<PlanePoint>> = shapes::strokes(class)
         .into_iter()
         .map(|stroke| stroke.into_iter().map(place).collect())
         .collect();
@@ -86,7 +86,7 @@ fn image(class: usize, stream: &mut Stream, pixels: &mut Vec<f64>) {
 }
 
 /// Distance of a point from the line between two others.
-fn distance(point: Point, from: Point, to: Point) -> f64 {
+fn distance(point: PlanePoint, from: PlanePoint, to: PlanePoint) -> f64 {
     let along = [to[0] - from[0], to[1] - from[1]];
     let away = [point[0] - from[0], point[1] - from[1]];
     let length = along[0] * along[0] + along[1] * along[1];

@@ -4,7 +4,7 @@
 
 use reprior::model::dataset::{Dataset, Targets};
 
-use crate::data::random::Stream;
+use crate::data::random::RandomStream;
 
 const ROWS: usize = 1000;
 const NOISE: f64 = 0.15;
@@ -12,7 +12,7 @@ const SEED: u64 = 2;
 
 /// All records, drawn row by row: the angle, then the noise of each coordinate.
 pub(super) fn draw() -> Dataset {
-    let mut stream = Stream::new(SEED, 0);
+    let mut stream = RandomStream::new(SEED, 0);
     let (mut inputs, mut labels) = (Vec::with_capacity(2 * ROWS), Vec::with_capacity(ROWS));
     for row in 0..ROWS {
         let angle = std::f64::consts::PI * stream.uniform();

@@ -17,6 +17,9 @@ use crate::findings::mean;
 use crate::sampled::{Sampled, Series};
 use crate::{Bench, Failure};
 
+/// Chains that have run, each with its observer.
+pub type Observed<R, O> = Vec<(Chain<Posterior<R>>, O)>;
+
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct ChainPlan {
@@ -55,7 +58,7 @@ impl ChainPlan {
         model: &Arc<Model<R>>,
         bench: &Bench<'_>,
         observer: impl Fn(usize) -> O,
-    ) -> Result<Vec<(Chain<Posterior<R>>, O)>, Failure> {
+    ) -> Result<Observed<R, O>, Failure> {
         let start = |index| {
             let target = Posterior::new(Arc::clone(model), self.posterior)?;
             let chain = Chain::start(index, self.schedule, &self.settings, target)?;
@@ -102,7 +105,7 @@ impl ChainPlan {
         model: &Arc<Model<R>>,
         bench: &Bench<'_>,
         keep: impl Fn() -> K,
-    ) -> Result<Vec<(Chain<Posterior<R>>, Recording<R, K>)>, Failure> {
+    ) -> Result<Observed<R, Recording<R, K>>, Failure> {
         self.run(model, bench, |chain| Recording {
             recorder: Recorder::new(Arc::clone(model)),
             key: [self.schedule.seed, chain as u64],

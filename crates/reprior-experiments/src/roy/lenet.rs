@@ -13,11 +13,24 @@ use reprior::stochastic::swag::Swag;
 use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, StepSize, StochasticGradientSettings};
 
-use super::methods::METHODS;
 use crate::data::shape;
 use crate::pictures::Pictures;
 use crate::training::{Training, update};
 use crate::{Bench, Cell, Failure, Row, Size};
+
+/// Every method.
+pub const METHODS: [&str; 10] = [
+    "map",
+    "swag",
+    "last layer",
+    "diag, sampled",
+    "diag, linearised",
+    "kron, sampled",
+    "kron, linearised",
+    "sampled",
+    "linearised",
+    "diffusion",
+];
 
 /// A trained network with its data.
 pub struct LeNet {

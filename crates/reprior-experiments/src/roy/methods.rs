@@ -12,20 +12,6 @@ use crate::pictures::Pictures;
 use crate::trained::TrainedNetwork;
 use crate::{Bench, Cell, Failure};
 
-/// Every method.
-pub const METHODS: [&str; 10] = [
-    "map",
-    "swag",
-    "last layer",
-    "diag, sampled",
-    "diag, linearised",
-    "kron, sampled",
-    "kron, linearised",
-    "sampled",
-    "linearised",
-    "diffusion",
-];
-
 /// Draws of weights, and how they predict.
 pub struct Fitted {
     network: TrainedNetwork<f32>,

@@ -4,8 +4,8 @@
 //! Of CIFAR-10 their network is residual with batch normalisation that is trained; ours there is frozen, and LeNet stands in. The
 //! experiment of CIFAR-10 is named `roy2024-fig9` all the same; their Figure 9 is another one.
 
-use super::lenet::{begin, settings, trained};
-use super::methods::{Fitted, METHODS};
+use super::lenet::{METHODS, begin, settings, trained};
+use super::methods::Fitted;
 use crate::data::shape;
 use crate::findings::{named, results};
 use crate::pictures::{Pictures, Scores};

@@ -99,7 +99,7 @@ impl<T: Target, O: Observer<T>> ChainDriver for (Chain<T>, O) {
     }
 }
 
-/// Walks, and how their run ended.
+/// The drivers, and how their run ended.
 pub type Driven<W> = (
     Vec<W>,
     Result<RunOutcome, DriverError<<W as ChainDriver>::Error>>,

@@ -158,7 +158,7 @@ pub trait MinibatchObserver<R: Real>: Send {
 pub struct MinibatchChain<R> {
     plan: MinibatchPlan,
     total: u64,
-    langevin: StochasticGradient<R>,
+    updates: StochasticGradient<R>,
     swag: Option<Swag<R>>,
     validation: Option<Validation<R>>,
     laplace: Option<LaplaceFit<R>>,
@@ -177,16 +177,16 @@ impl<R: Real> MinibatchChain<R> {
     /// A chain before its first update.
     pub fn start(
         plan: MinibatchPlan,
-        langevin: StochasticGradient<R>,
+        updates: StochasticGradient<R>,
         validation: Option<Validation<R>>,
     ) -> Self {
         let swag = match plan.collection {
-            Collection::Swag { rank, .. } => Some(Swag::new(langevin.state().position.len(), rank)),
+            Collection::Swag { rank, .. } => Some(Swag::new(updates.state().position.len(), rank)),
             _ => None,
         };
         Self::resume(
             plan,
-            langevin,
+            updates,
             validation,
             swag,
             MinibatchCounters::default(),
@@ -196,19 +196,19 @@ impl<R: Real> MinibatchChain<R> {
     /// A chain that goes on with what a checkpoint kept.
     pub fn resume(
         plan: MinibatchPlan,
-        langevin: StochasticGradient<R>,
+        updates: StochasticGradient<R>,
         validation: Option<Validation<R>>,
         swag: Option<Swag<R>>,
         counters: MinibatchCounters,
     ) -> Self {
         let drawn = match plan.collection {
             Collection::Trajectory => Vec::new(),
-            _ => vec![R::ZERO; langevin.state().position.len()],
+            _ => vec![R::ZERO; updates.state().position.len()],
         };
         Self {
-            total: transitions(&plan, &langevin),
+            total: transitions(&plan, &updates),
             plan,
-            langevin,
+            updates,
             swag,
             validation,
             laplace: None,
@@ -234,13 +234,13 @@ impl<R: Real> MinibatchChain<R> {
         let Some(laplace) = &mut self.laplace else {
             return Ok(None);
         };
-        let mode = laplace.settle(&self.langevin.state().position)?;
+        let mode = laplace.settle(&self.updates.state().position)?;
         Ok(Some((laplace, mode)))
     }
 
     /// Which chain.
     pub fn index(&self) -> usize {
-        self.langevin.settings().chain as usize
+        self.updates.settings().chain as usize
     }
 
     /// Counters.
@@ -249,8 +249,8 @@ impl<R: Real> MinibatchChain<R> {
     }
 
     /// The chain of updates.
-    pub fn langevin(&self) -> &StochasticGradient<R> {
-        &self.langevin
+    pub fn updates(&self) -> &StochasticGradient<R> {
+        &self.updates
     }
 
     /// The Gaussian, where draws are of one.
@@ -276,14 +276,14 @@ impl<R: Real> MinibatchChain<R> {
         }
         if is_update {
             self.update(transition)?;
-            let per_epoch = self.langevin.updates_per_epoch();
+            let per_epoch = self.updates.updates_per_epoch();
             if transition.is_multiple_of(per_epoch) {
                 let epoch = self.end_epoch();
                 observer.epoch(&epoch).map_err(told)?;
             }
         }
         self.counters.transition = transition;
-        if transition <= warmup || (is_update && !self.langevin.is_sampling()) {
+        if transition <= warmup || (is_update && !self.updates.is_sampling()) {
             return Ok(());
         }
         self.counters.counted += 1;
@@ -315,7 +315,7 @@ impl<R: Real> MinibatchChain<R> {
             transition,
             reason: error.to_string(),
         };
-        let mode = laplace.settle(&self.langevin.state().position);
+        let mode = laplace.settle(&self.updates.state().position);
         let mode = mode.map_err(failed)?;
         if !self.has_ended_training {
             self.has_ended_training = true;
@@ -333,10 +333,10 @@ impl<R: Real> MinibatchChain<R> {
     }
 
     fn update<E: std::error::Error>(&mut self, transition: u64) -> Result<(), DriverError<E>> {
-        let update = self.langevin.update().map_err(|error| {
+        let update = self.updates.update().map_err(|error| {
             self.is_lost = true;
             DriverError::Target {
-                chain: self.langevin.settings().chain as usize,
+                chain: self.updates.settings().chain as usize,
                 transition,
                 reason: error.to_string(),
             }
@@ -346,7 +346,7 @@ impl<R: Real> MinibatchChain<R> {
         if is_trajectory && transition == self.plan.schedule.warmup + 1 {
             self.counters.since_draw = UpdateStatistics::default();
         }
-        if !is_trajectory || self.langevin.is_sampling() {
+        if !is_trajectory || self.updates.is_sampling() {
             self.counters.since_draw.add(&update);
         }
         if let (Collection::Swag { from, every, .. }, Some(swag)) =
@@ -354,14 +354,14 @@ impl<R: Real> MinibatchChain<R> {
             && transition > from
             && (transition - from).is_multiple_of(every)
         {
-            swag.add(&self.langevin.state().position);
+            swag.add(&self.updates.state().position);
         }
         Ok(())
     }
 
     fn end_epoch(&mut self) -> Epoch {
         let tally = std::mem::take(&mut self.counters.epoch);
-        let position = &self.langevin.state().position;
+        let position = &self.updates.state().position;
         let validation = self.validation.as_mut().map(|rows| rows.nll(position));
         self.counters.epochs += 1;
         self.counters.train_nll = Some(tally.nll());
@@ -374,14 +374,14 @@ impl<R: Real> MinibatchChain<R> {
 
     /// Draw number `draw`.
     fn draw(&mut self, draw: u64) -> &[R] {
-        let position = &self.langevin.state().position;
-        let settings = self.langevin.settings();
+        let position = &self.updates.state().position;
+        let settings = self.updates.settings();
         let stream = || Stream::new(settings.seed, settings.chain, Purpose::Recording, draw);
         match (self.plan.collection, &self.swag) {
             (Collection::Swag { .. }, Some(swag)) => swag.draw(&mut stream(), &mut self.drawn),
             (Collection::Dropout { rate }, _) => {
                 self.drawn.copy_from_slice(position);
-                let layout = self.langevin.objective().layout();
+                let layout = self.updates.objective().layout();
                 leave_units_out(layout, rate, &mut stream(), &mut self.drawn);
             }
             (Collection::Laplace, _) => {}
@@ -392,8 +392,8 @@ impl<R: Real> MinibatchChain<R> {
 
     /// Where the chain is.
     pub fn progress(&self) -> Progress {
-        let (counters, settings) = (&self.counters, self.langevin.settings());
-        let made = self.langevin.state().update;
+        let (counters, settings) = (&self.counters, self.updates.settings());
+        let made = self.updates.state().update;
         Progress {
             chain: self.index(),
             transition: counters.transition,
@@ -432,11 +432,11 @@ impl<R: Real, O: MinibatchObserver<R>> ChainDriver for (MinibatchChain<R>, O) {
 }
 
 /// Transitions until every draw has been made.
-fn transitions<R: Real>(plan: &MinibatchPlan, langevin: &StochasticGradient<R>) -> u64 {
+fn transitions<R: Real>(plan: &MinibatchPlan, updates: &StochasticGradient<R>) -> u64 {
     let schedule = plan.schedule;
     match plan.collection {
         Collection::Trajectory => {
-            let steps = langevin.settings().schedule;
+            let steps = updates.settings().schedule;
             schedule.warmup + steps.updates_for(schedule.warmup, schedule.draws * schedule.thin)
         }
         _ => schedule.transitions(),

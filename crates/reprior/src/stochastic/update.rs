@@ -21,7 +21,7 @@ use super::preconditioner::Preconditioner;
 use super::{Batches, CurvatureLabels, Dynamics, StochasticGradientSettings};
 use thiserror::Error;
 
-use crate::compute::{NotPositiveDefinite, Purpose, Real, Stream, Team};
+use crate::compute::{Purpose, Real, Stream, Team};
 use crate::network::parameters::ParameterLayout;
 use crate::network::{Dropout, GradientStatistics};
 
@@ -130,7 +130,7 @@ pub enum StochasticGradientError {
         /// The number of the update, from 0.
         update: u64,
         /// Why.
-        reason: NotPositiveDefinite,
+        reason: String,
     },
 }
 

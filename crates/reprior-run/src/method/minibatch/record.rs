@@ -68,7 +68,7 @@ pub struct Document {
 /// What a checkpoint keeps.
 pub struct Restored<R> {
     pub counters: MinibatchCounters,
-    pub langevin: StochasticGradientState<R>,
+    pub updates: StochasticGradientState<R>,
     pub moments: WeightMoments,
     pub mean: PosteriorMean<R>,
     pub swag: Option<Swag<R>>,
@@ -202,7 +202,7 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
 
     fn checkpoint(&mut self, chain: &MinibatchChain<R>) -> Result<(), RunError> {
         let (start, before) = self.common.clock;
-        let state = chain.langevin().state();
+        let state = chain.updates().state();
         let document = Document {
             counters: *chain.counters(),
             update: state.update,
@@ -309,7 +309,7 @@ pub fn restore<R: Stored>(
     };
     Ok(Restored {
         counters: document.counters,
-        langevin: StochasticGradientState {
+        updates: StochasticGradientState {
             update: document.update,
             position: of_parameters("position")?,
             momentum: of_any_length("momentum")?,

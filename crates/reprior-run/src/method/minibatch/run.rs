@@ -306,10 +306,10 @@ impl<R: Stored> OneChain<'_, R> {
         });
         let parameters = layout.len();
         let preconditioner = own.make_preconditioner::<R>();
-        let langevin = StochasticGradient::new(self.objective, preconditioner, settings, start)
+        let updates = StochasticGradient::new(self.objective, preconditioner, settings, start)
             .map_err(Failure::request)?;
         Ok(Begun {
-            chain: MinibatchChain::start(self.resolved.plan, langevin, self.validation),
+            chain: MinibatchChain::start(self.resolved.plan, updates, self.validation),
             writer: self.store.writer(self.index).map_err(Failure::run)?,
             moments: WeightMoments::new(parameters),
             mean: PosteriorMean::new(own.averaging(), parameters),
@@ -326,13 +326,13 @@ impl<R: Stored> OneChain<'_, R> {
         let parameters = ParameterLayout::new(&self.problem.architecture).len();
         let kept = restore(checkpoint, parameters, own.averaging(), rank).map_err(Failure::run)?;
         let preconditioner = own.make_preconditioner::<R>();
-        let langevin =
-            StochasticGradient::resume(self.objective, preconditioner, settings, kept.langevin)
+        let updates =
+            StochasticGradient::resume(self.objective, preconditioner, settings, kept.updates)
                 .map_err(Failure::run)?;
         let (swag, counters) = (kept.swag, kept.counters);
         let writer = self.store.writer_at(self.index, checkpoint.cursor());
         Ok(Begun {
-            chain: MinibatchChain::resume(plan, langevin, self.validation, swag, counters),
+            chain: MinibatchChain::resume(plan, updates, self.validation, swag, counters),
             writer: writer.map_err(Failure::run)?,
             moments: kept.moments,
             mean: kept.mean,

@@ -6,7 +6,7 @@
 //! | diagonal | 1 | mean squares of single rows' gradients: the diagonal of the Fisher matrix (with the data's targets of the outer-product metric), Marceau-Caron & Ollivier 2017, Algorithm 3 |
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
-use crate::compute::{NotPositiveDefinite, Real, simd};
+use crate::compute::{Real, simd};
 use crate::network::GradientStatistics;
 
 /// What is averaged.
@@ -71,7 +71,7 @@ impl<R: Real> Preconditioner<R> for Elementwise {
         batch: Batch<'_, R>,
         rate: f64,
         state: &mut [R],
-    ) -> Result<u64, NotPositiveDefinite> {
+    ) -> Result<u64, String> {
         let [inside, _] = self.regularisation.parts();
         match self.rule {
             ElementwiseRule::RmsProp => simd(

@@ -8,7 +8,7 @@
 //! and as many for its inverse, in double precision.
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
-use crate::compute::{Cholesky, NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
+use crate::compute::{Cholesky, Real, matrix, matrix_mut, multiply};
 use crate::network::GradientStatistics;
 
 /// Of single precision, times four.
@@ -55,7 +55,7 @@ impl<R: Real> Preconditioner<R> for Full {
         batch: Batch<'_, R>,
         rate: f64,
         state: &mut [R],
-    ) -> Result<u64, NotPositiveDefinite> {
+    ) -> Result<u64, String> {
         let [inside, at_inversion] = self.regularisation.parts::<R>();
         let dim = block.rows;
         let (matrix, factor) = state.split_at_mut(dim * dim);
@@ -117,17 +117,19 @@ pub(super) fn inverse_factor<R: Real>(
     ridge: f64,
     inverse: &mut [R],
     size: usize,
-) -> Result<u64, NotPositiveDefinite> {
+) -> Result<u64, String> {
     let rounding = if R::BYTES == 4 {
         ROUNDING * size as f64 * mean_diagonal(matrix, size)
     } else {
         0.0
     };
     let mut cholesky = Cholesky::new(size);
-    let tries = cholesky.factorise(|row, column| {
-        let extra = if row == column { ridge + rounding } else { 0.0 };
-        matrix[column * size + row].to_f64() + extra
-    })?;
+    let tries = cholesky
+        .factorise(|row, column| {
+            let extra = if row == column { ridge + rounding } else { 0.0 };
+            matrix[column * size + row].to_f64() + extra
+        })
+        .map_err(|error| error.to_string())?;
     let mut wide = vec![0.0; size * size];
     cholesky.invert_factor(&mut wide);
     for (to, from) in inverse.iter_mut().zip(&wide) {

@@ -1,7 +1,7 @@
 //! C = I: plain stochastic-gradient Langevin dynamics (Welling & Teh 2011).
 
 use super::{Batch, Block, Preconditioner, Scope};
-use crate::compute::{NotPositiveDefinite, Real};
+use crate::compute::Real;
 use crate::network::GradientStatistics;
 
 /// No preconditioner.
@@ -23,13 +23,7 @@ impl<R: Real> Preconditioner<R> for Identity {
 
     fn initialise(&self, _: Block, _: &mut [R]) {}
 
-    fn update(
-        &self,
-        _: Block,
-        _: Batch<'_, R>,
-        _: f64,
-        _: &mut [R],
-    ) -> Result<u64, NotPositiveDefinite> {
+    fn update(&self, _: Block, _: Batch<'_, R>, _: f64, _: &mut [R]) -> Result<u64, String> {
         Ok(0)
     }
 

@@ -9,7 +9,7 @@
 
 use super::full::{inverse_factor, mean_diagonal};
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
-use crate::compute::{NotPositiveDefinite, Real, matrix, matrix_mut, multiply};
+use crate::compute::{Real, matrix, matrix_mut, multiply};
 use crate::network::GradientStatistics;
 
 /// Kronecker factors of each dense and convolutional layer; I for batch normalisation. The state is A, G, L⁻¹, K⁻¹.
@@ -68,7 +68,7 @@ impl<R: Real> Preconditioner<R> for Kfac {
         batch: Batch<'_, R>,
         rate: f64,
         state: &mut [R],
-    ) -> Result<u64, NotPositiveDefinite> {
+    ) -> Result<u64, String> {
         let (rows, units) = (block.rows, block.units);
         if batch.outer.iter().all(|&x| x == R::ZERO) {
             // batch normalisation has no factors: C stays I

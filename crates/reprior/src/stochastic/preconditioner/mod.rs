@@ -30,7 +30,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compute::{NotPositiveDefinite, Real};
+use crate::compute::Real;
 use crate::network::GradientStatistics;
 
 /// What part of the parameters a preconditioner does not mix with others.
@@ -95,14 +95,14 @@ pub trait Preconditioner<R: Real>: fmt::Debug + Send + Sync {
     /// Takes a minibatch in with weight γ = `rate`. Returns how many factorisations needed jitter.
     ///
     /// # Errors
-    /// A matrix that cannot be factorised.
+    /// What went wrong, in words: a matrix that cannot be factorised.
     fn update(
         &self,
         block: Block,
         batch: Batch<'_, R>,
         rate: f64,
         state: &mut [R],
-    ) -> Result<u64, NotPositiveDefinite>;
+    ) -> Result<u64, String>;
 
     /// `gradient` ← C·`gradient` and `noise` ← C^{1/2}·`noise`, if there is any. Returns how many numbers had to be corrected.
     fn transform(&self, block: Block, state: &[R], gradient: &mut [R], noise: &mut [R]) -> u64;

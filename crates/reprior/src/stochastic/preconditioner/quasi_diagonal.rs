@@ -11,7 +11,7 @@
 //! gradient and noise alike. A unit without a bias has the diagonal alone.
 
 use super::{Batch, Block, Preconditioner, Regularisation, Scope, average};
-use crate::compute::{NotPositiveDefinite, Real, dot_in_lanes, simd};
+use crate::compute::{Real, dot_in_lanes, simd};
 use crate::network::GradientStatistics;
 
 /// Part of the bound below which an s_i counts as corrected: an input that is always zero has s_i = ε up to rounding.
@@ -54,7 +54,7 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
         batch: Batch<'_, R>,
         rate: f64,
         state: &mut [R],
-    ) -> Result<u64, NotPositiveDefinite> {
+    ) -> Result<u64, String> {
         let [inside, _] = self.regularisation.parts();
         let (diagonal, cross) = state.split_at_mut(block.rows);
         simd(

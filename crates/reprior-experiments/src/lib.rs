@@ -32,6 +32,7 @@ mod table;
 pub mod toys;
 mod trained;
 mod training;
+mod verdict;
 pub mod width;
 
 pub use data::{DataFolder, Images};
@@ -42,6 +43,7 @@ pub use outcome::Outcome;
 pub use perform::{Event, perform};
 pub use row::{Row, Value};
 pub use table::Table;
+pub use verdict::{Estimate, Judgement, LEVEL, Verdict};
 
 /// Every experiment, in the order of the papers.
 pub fn experiments() -> Vec<&'static dyn Experiment> {

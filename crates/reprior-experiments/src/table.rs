@@ -1,7 +1,7 @@
 //! Tables of rows, as text, CSV and JSON.
 
 use crate::findings::mean;
-use crate::{Row, Value};
+use crate::{Estimate, Row, Value};
 
 /// Rows of one kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +55,17 @@ impl Table {
             .iter()
             .map(|row| row.number(column))
             .collect()
+    }
+
+    /// A column of estimates of the rows in which every named value is as given.
+    pub fn estimates(&self, column: &str, wanted: &[(&str, Value)]) -> Vec<Estimate> {
+        let rows = self.select(wanted).into_iter();
+        rows.map(|row| row.estimate(column)).collect()
+    }
+
+    /// Their mean, such as over seeds.
+    pub fn estimate(&self, column: &str, wanted: &[(&str, Value)]) -> Estimate {
+        Estimate::pooled(&self.estimates(column, wanted))
     }
 
     /// The first such number; NaN if there is none.

@@ -48,7 +48,7 @@ pub struct LeNet {
 /// The settings of a network and its approximations, to begin cells with: of `rank` eigenpairs of the curvature of `curvature rows`
 /// rows, `paths` diffusions of `steps` steps, `draws` draws of everything else.
 pub fn settings(size: Size, data: &str, seed: usize) -> Row {
-    let of = |quick: usize, default: usize, full: usize| size.pick(quick, default, full);
+    let of = |quick: usize, default: usize, full: usize| size.pick(quick, default, full, full);
     let epochs = match data {
         "mnist" => of(40, 15, 50),
         // as long a training in updates as there are fewer rows here
@@ -72,7 +72,7 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
 /// A cell for each data set that a table has at a size, each seed and each method.
 pub fn table_cells(size: Size) -> Vec<Cell> {
     let cell = |data: &'static str| {
-        let seeds = 0..size.pick(1, 1, 3);
+        let seeds = 0..size.pick(1, 1, 3, 3);
         seeds.flat_map(move |seed| settings(size, data, seed).each("method", &METHODS))
     };
     table_data(size).into_iter().flat_map(cell).collect()
@@ -80,7 +80,12 @@ pub fn table_cells(size: Size) -> Vec<Cell> {
 
 /// The data sets that a table has at a size.
 pub fn table_data(size: Size) -> Vec<&'static str> {
-    size.pick(vec!["mnist"], vec!["mnist"], vec!["mnist", "fashion-mnist"])
+    size.pick(
+        vec!["mnist"],
+        vec!["mnist"],
+        vec!["mnist", "fashion-mnist"],
+        vec!["mnist", "fashion-mnist"],
+    )
 }
 
 /// The beginning of a row: data, seed and method.

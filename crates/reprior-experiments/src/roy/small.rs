@@ -136,17 +136,18 @@ pub fn cells(size: Size) -> Vec<Cell> {
         &[15, 30, 60],
         &[10, 30, 100, 300],
         &[10, 20, 40, 60, 80, 100, 150, 200, 250, 300],
+        &[10, 20, 40, 60, 80, 100, 150, 200, 250, 300],
     );
-    let seeds: &[usize] = size.pick(&[0, 1], &[0, 1, 2], &[0, 1, 2, 3, 4]);
+    let seeds: &[usize] = size.pick(&[0, 1], &[0, 1, 2], &[0, 1, 2, 3, 4], &[0, 1, 2, 3, 4]);
     let of_seed = |&seed: &usize| {
         let cells = Row::new().each("per class", numbers);
         cells.into_iter().map(move |cell| {
             cell.with("seed", seed)
                 .with("epochs", 100_usize)
                 .with("alpha", 1.0)
-                .with("draws", size.pick(50_usize, 100, 100))
-                .with("steps", size.pick(5_usize, 10, 20))
-                .with("paths", size.pick(4_usize, 5, 20))
+                .with("draws", size.pick(50_usize, 100, 100, 100))
+                .with("steps", size.pick(5_usize, 10, 20, 20))
+                .with("paths", size.pick(4_usize, 5, 20, 20))
         })
     };
     seeds.iter().flat_map(of_seed).collect()

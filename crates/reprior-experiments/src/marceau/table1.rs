@@ -23,7 +23,8 @@ use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 use crate::findings::results;
-use crate::pictures::{Pictures, Scores};
+use crate::pictures::Pictures;
+use crate::scores::Scores;
 use crate::training::update;
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
@@ -207,9 +208,9 @@ impl Experiment for Table1 {
                 let scores = Scores::new(&probabilities, &pictures.labels, classes)?;
                 let theirs = |index: usize| published.map_or(f64::NAN, |all| all[2 * at + index]);
                 row = row
-                    .with(&format!("{side} nll"), scores.nll)
+                    .with_estimate(&format!("{side} nll"), &scores.nll)
                     .with(&format!("published {side} nll"), theirs(0))
-                    .with(&format!("{side} accuracy"), scores.accuracy)
+                    .with_estimate(&format!("{side} accuracy"), &scores.accuracy)
                     .with(&format!("published {side} accuracy"), theirs(1));
             }
             let members = match predictor {

@@ -50,6 +50,41 @@ impl Sampled {
         self.weights.first().map_or(0, Vec::len) / self.chains.max(1)
     }
 
+    /// The first `length` draws of each chain in these directions, as chains of their own whose weights they are.
+    #[must_use]
+    pub fn first(&self, directions: &[Vec<f64>], length: usize) -> Self {
+        let part = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(self.length().max(1));
+            chains.flat_map(|chain| &chain[..length]).copied().collect()
+        };
+        Self {
+            weights: directions.iter().map(part).collect(),
+            readout: Vec::new(),
+            predictions: Vec::new(),
+            means: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// The weights of all chains but one.
+    #[must_use]
+    pub fn without(&self, chain: usize) -> Self {
+        let length = self.length().max(1);
+        let rest = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(length).enumerate();
+            let others = chains.filter(|(index, _)| *index != chain);
+            others.flat_map(|(_, chain)| chain).copied().collect()
+        };
+        Self {
+            chains: self.chains - 1,
+            weights: self.weights.iter().map(rest).collect(),
+            readout: Vec::new(),
+            predictions: Vec::new(),
+            means: Vec::new(),
+            ..*self
+        }
+    }
+
     /// Effective draws per draw of every direction, chain by chain, as the papers have it: TFP's estimator of one chain.
     pub fn ess_per_draw(&self, directions: &[Vec<f64>]) -> Spread {
         let mut estimator = Estimator::new();

@@ -55,6 +55,9 @@ fn coordinates(name: &str) -> Coordinates {
     name.parse().unwrap_or_default()
 }
 
+/// What figures of effective draws have for comparison.
+const FLOORS: &[(&str, &str)] = &[("floor", "chains that hardly move")];
+
 /// Dampings that are tried.
 const DAMPINGS: [f64; 4] = [0.003, 0.01, 0.03, 0.1];
 

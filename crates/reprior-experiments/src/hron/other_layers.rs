@@ -135,6 +135,7 @@ impl Experiment for OtherLayers {
                 &["nonlinearity"],
             )
             .errors("± divergence")
+            .limits(&[("limit", "limits")])
             .logarithmic(true, false),
         ]
     }

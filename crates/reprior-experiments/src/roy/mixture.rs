@@ -107,7 +107,9 @@ impl Experiment for Mixture {
         for point in grid.clone() {
             let (mean, uncertainty) = at(point);
             let [x, y] = places[point];
-            let row = chosen.in_table("grid").with("x", x).with("y", y);
+            let panel = format!("{}, {}", cell.text("method"), cell.text("part"));
+            let row = chosen.in_table("grid").with("panel", panel);
+            let row = row.with("x", x).with("y", y);
             found.push(row.with("mean", mean).with("uncertainty", uncertainty));
         }
         for (point, place) in places.iter().enumerate().skip(grid.end) {
@@ -171,6 +173,17 @@ impl Experiment for Mixture {
 
     fn figures(&self) -> Vec<Figure> {
         vec![
+            Figure::lines(
+                "map",
+                "Uncertainty over the plane",
+                "The classes are at (−3.15, 3.15) and (3.15, −3.15); darker is less certain.",
+                ("x", "x"),
+                ("y", "y"),
+                &[],
+            )
+            .of("grid")
+            .panels("panel")
+            .map("uncertainty"),
             Figure::lines(
                 "diagonal",
                 "Uncertainty along the line through both classes",

@@ -105,13 +105,15 @@ impl Experiment for Table1 {
         vec![
             Figure::lines(
                 "fit",
-                "Fit and confidence",
-                "Confidence above accuracy is overconfidence; a tenth of both is chance",
+                "NLL and accuracy",
+                "Right and down is better; published values are those of Appendix E.3.1.",
                 ("accuracy", "accuracy"),
-                ("confidence", "mean confidence"),
+                ("nll", "test NLL"),
                 &["method"],
             )
             .scatter()
+            .published_at("E.3.1: accuracy", "E.3.1: nll")
+            .logarithmic(false, true)
             .panels("data"),
         ]
     }

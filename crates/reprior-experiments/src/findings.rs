@@ -1,12 +1,12 @@
 //! Findings, and what their words and conditions are made of.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::verdict::{Estimate, Judgement, Verdict};
 use crate::{Row, Table, Value};
 
 /// A claim and what was measured of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What the figure is there to show.
     pub claim: String,

@@ -35,13 +35,13 @@ impl Experiment for Tangent {
             figure: "Figure 10",
             what: "repriorisation of the readout (NNGP) against that of all weights (NTK, determinant exact): pCN on a small regression, effective draws per step and per second",
             data: None,
-            cost: ["15 s", "10 min", "3 h"],
+            cost: ["15 s", "10 min", "3 h", "3 h"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let widths: &[usize] = size.pick(&[32], &[16, 32, 60], &[16, 32, 60]);
-        let steps: u64 = size.pick(3000, 20_000, 200_000);
+        let widths: &[usize] = size.pick(&[32], &[16, 32, 60], &[16, 32, 60], &[16, 32, 60]);
+        let steps: u64 = size.pick(3000, 20_000, 200_000, 200_000);
         cells(widths, &["standard", "repriorised", "tangent"], steps)
     }
 
@@ -102,7 +102,7 @@ impl Experiment for Tangent {
         let seconds = ratio("tangent", "ess of weights per second");
         let steps = ratio("standard", "ess of weights per step");
         vec![
-            Finding::new(
+            Finding::unjudged(
                 "repriorisation of the readout is preferable to that of all weights (whose exact determinant takes a dense matrix a step)",
                 every(&seconds, |ratio| ratio > 1.0),
                 format!(
@@ -110,7 +110,7 @@ impl Experiment for Tangent {
                     listed(&seconds)
                 ),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "and better than none",
                 every(&steps, |ratio| ratio > 1.0),
                 format!(
@@ -147,18 +147,23 @@ impl Experiment for Categorical {
             figure: "Figure 11",
             what: "effective draws of Langevin steps under a categorical likelihood, standard and repriorised with the likelihood's Gaussian approximation",
             data: Some("cifar10"),
-            cost: ["10 s", "10 min", "days"],
+            cost: ["10 s", "10 min", "days", "days"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let widths: &[usize] = size.pick(&[128], &[32, 128, 512], &[32, 128, 512, 1024]);
-        let steps: u64 = size.pick(2000, 5000, 100_000);
+        let widths: &[usize] = size.pick(
+            &[128],
+            &[32, 128, 512],
+            &[32, 128, 512, 1024],
+            &[32, 128, 512, 1024],
+        );
+        let steps: u64 = size.pick(2000, 5000, 100_000, 100_000);
         cells(widths, &COORDINATES, steps)
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let count = bench.size.pick(300, 1000, 1000);
+        let count = bench.size.pick(300, 1000, 1000, 1000);
         let images = bench.data.images("cifar10", count)?;
         let network = images.network(&[cell.count("width")]);
         let targets = one_hot(labels(&images.train), images.classes());
@@ -195,7 +200,7 @@ impl Experiment for Categorical {
         let of = |name: &str, column: &str| table.numbers(column, &[("coordinates", name.into())]);
         let [standard, repriorised] = COORDINATES.map(|name| of(name, "ess weights"));
         let gains = ratios(&repriorised, &standard);
-        vec![Finding::new(
+        vec![Finding::unjudged(
             "repriorised chains have more effective draws of weights",
             every(&gains, |gain| gain > 1.0),
             format!("repriorised over standard: {}", listed(&gains)),

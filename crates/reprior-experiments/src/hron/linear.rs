@@ -28,12 +28,12 @@ impl Experiment for Map {
             figure: "Figure 2",
             what: "the posterior of a line's slope and intercept (20 points) before and after repriorisation: draws, covariance, condition number",
             data: None,
-            cost: ["1 s", "1 s", "2 s"],
+            cost: ["1 s", "1 s", "2 s", "2 s"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        vec![Cell::new().with("draws", size.pick(2000_usize, 5000, 20_000))]
+        vec![Cell::new().with("draws", size.pick(2000_usize, 5000, 20_000, 20_000))]
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
@@ -114,12 +114,12 @@ impl Experiment for Map {
         let both = |column| ["standard", "standard, exact"].map(|name| of(name, column));
         let [sd, correlation] = ["sd of 1st", "correlation"].map(both);
         vec![
-            Finding::new(
+            Finding::unjudged(
                 "repriorised weights are N(0, I): round, where the posterior itself is narrow",
                 after < 1.2 && before > 10.0 * after,
                 format!("condition number {before:.1} before, {after:.3} after"),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "the map takes N(0, I) to the exact posterior's covariance",
                 (before / exact - 1.0).abs() < 0.15
                     && (sd[0] / sd[1] - 1.0).abs() < 0.1
@@ -173,12 +173,17 @@ impl Experiment for StepSizes {
             figure: "Appendix D",
             what: "how much longer Langevin steps may be in repriorised coordinates of a linear model: step sizes tuned for the same acceptance, against √(1 + s²/σ²)",
             data: Some("cifar10"),
-            cost: ["3 s", "1 min", "5 min"],
+            cost: ["3 s", "1 min", "5 min", "5 min"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let rows: &[usize] = size.pick(&[16, 64, 256], &[16, 64, 256], &[16, 64, 256, 1024]);
+        let rows: &[usize] = size.pick(
+            &[16, 64, 256],
+            &[16, 64, 256],
+            &[16, 64, 256, 1024],
+            &[16, 64, 256, 1024],
+        );
         let cells = Cell::new().each("n", rows).into_iter();
         cells
             .flat_map(|cell| cell.each("coordinates", &COORDINATES))
@@ -190,8 +195,8 @@ impl Experiment for StepSizes {
         let model = images.model::<f32>(&[], &images.midpoints(20), InputReduction::Off)?;
         let schedule = Schedule {
             chains: 2,
-            warmup: bench.size.pick(400, 1000, 1000),
-            draws: bench.size.pick(100, 300, 300),
+            warmup: bench.size.pick(400, 1000, 1000, 1000),
+            draws: bench.size.pick(100, 300, 300, 300),
             thin: 1,
             seed: 9,
         };
@@ -240,7 +245,7 @@ impl Experiment for StepSizes {
         let predicted = table.numbers("√(1 + s²/σ²)", &wanted);
         let shares = ratios(&gains, &predicted);
         vec![
-            Finding::new(
+            Finding::unjudged(
                 "steps may be longer the more data there are, as √n (within a factor of 1.5 from one n to the next)",
                 growth.len() > 1 && every(&growth, |ratio| (1.0 / 1.5..1.5).contains(&ratio)),
                 format!(
@@ -249,7 +254,7 @@ impl Experiment for StepSizes {
                     listed(&growth)
                 ),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "the gain is of the order of √(1 + s²/σ²), where stability alone would have it: a third of it at least",
                 every(&shares, |share| (0.33..1.1).contains(&share)),
                 format!("gains over it: {}", listed(&shares)),

@@ -23,7 +23,7 @@ impl Experiment for Overhead {
             figure: "Figure 6",
             what: "time of a step (ℓ with its gradient) in repriorised over standard coordinates, three hidden layers, all inputs",
             data: Some("cifar10"),
-            cost: ["5 s", "3 min", "20 min"],
+            cost: ["5 s", "3 min", "20 min", "20 min"],
         }
     }
 
@@ -31,6 +31,15 @@ impl Experiment for Overhead {
         let pairs: &[(usize, usize)] = size.pick(
             &[(64, 32), (64, 128)],
             &[(256, 128), (256, 512), (256, 1024), (64, 512), (1024, 512)],
+            &[
+                (256, 32),
+                (256, 128),
+                (256, 512),
+                (256, 1024),
+                (64, 512),
+                (1024, 512),
+                (4096, 512),
+            ],
             &[
                 (256, 32),
                 (256, 128),
@@ -57,7 +66,7 @@ impl Experiment for Overhead {
         Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut z);
         let mut gradient = z.clone();
         let mut best = [f64::INFINITY; 2];
-        let rounds = bench.size.pick(15, 15, 30);
+        let rounds = bench.size.pick(15, 15, 30, 30);
         for round in 0..rounds {
             for (target, best) in targets.iter_mut().zip(&mut best) {
                 let start = Instant::now();
@@ -79,7 +88,7 @@ impl Experiment for Overhead {
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let ratios = results(tables).numbers("ratio", &[]);
-        vec![Finding::new(
+        vec![Finding::unjudged(
             "a step costs at most half as much again",
             every(&ratios, |ratio| ratio < 1.5),
             format!("ratios: {}", listed(&ratios)),

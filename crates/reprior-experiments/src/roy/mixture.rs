@@ -23,7 +23,7 @@ impl Experiment for Mixture {
             figure: "Figure 7",
             what: "uncertainty of a classifier of two Gaussians over the plane, along the kernel of the curvature and off it",
             data: None,
-            cost: ["10 seconds", "3 minutes", "20 minutes"],
+            cost: ["10 seconds", "3 minutes", "20 minutes", "20 minutes"],
         }
     }
 
@@ -31,11 +31,11 @@ impl Experiment for Mixture {
         cells(
             &Row::new()
                 .with("seed", 0_usize)
-                .with("per class", size.pick(40_usize, 100, 100))
+                .with("per class", size.pick(40_usize, 100, 100, 100))
                 .with("updates", 2000_usize)
-                .with("draws", size.pick(20_usize, 40, 40))
-                .with("grid", size.pick(9_usize, 29, 57)),
-            size.pick(10, 20, 100),
+                .with("draws", size.pick(20_usize, 40, 40, 40))
+                .with("grid", size.pick(9_usize, 29, 57, 57)),
+            size.pick(10, 20, 100, 100),
         )
     }
 
@@ -116,17 +116,17 @@ impl Experiment for Mixture {
         let [diffusion, sampled] = [ratio("diffusion", "non-kernel"), ratio("sampled", "all")];
         let [along, all] = ["kernel", "all"].map(|part| uncertainty("sampled", part)[1]);
         vec![
-            Finding::new(
+            Finding::unjudged(
                 "sampled Laplace underfits: its NLL at the data is over three times that of linearised Laplace and of the diffusion",
                 nll[0].1 > 3.0 * nll[1].1.max(nll[2].1),
                 named(nll),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "the kernel makes it so: that part alone has over half of the uncertainty at the data",
                 along > 0.5 * all,
                 named([("kernel", along), ("all", all)]),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "the diffusion is over 1.4 times as uncertain away from the data as at them, sampled Laplace below 1.2 times",
                 diffusion > 1.4 && sampled < 1.2,
                 named([("diffusion", diffusion), ("sampled", sampled)]),

@@ -21,7 +21,7 @@ impl Experiment for Rank {
             figure: "Figure 4",
             what: "fit of training images by sampled and linearised Laplace and diffusions against the rank of the curvature of a small convolutional network",
             data: Some("mnist"),
-            cost: ["10 seconds", "5 minutes", "an hour"],
+            cost: ["10 seconds", "5 minutes", "an hour", "an hour"],
         }
     }
 
@@ -51,8 +51,8 @@ impl Experiment for Rank {
                     .with("not zero", not_zero)
                     .with("weights", values.len())
                     .with("method", method)
-                    .with("train accuracy", scores.accuracy)
-                    .with("train nll", scores.nll)
+                    .with_estimate("train accuracy", &scores.accuracy)
+                    .with_estimate("train nll", &scores.nll)
             })
             .into())
     }
@@ -80,22 +80,22 @@ impl Experiment for Rank {
             !nll.is_empty() && pairs.into_iter().all(|(own, other)| own < *other)
         };
         vec![
-            Finding::new(
+            Finding::unjudged(
                 "the rank rises with the number of images",
                 rises(&ranks, 0.0),
                 words("rank", &ranks),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "sampled Laplace fits the training images better the higher the rank: accuracy rises",
                 rises(&sampled, 0.02),
                 format!("{}; {}", words("rank", &ranks), words("accuracy", &sampled)),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "the diffusion fits better than sampled Laplace at every rank: its NLL is lower",
                 is_better("diffusion"),
                 both("diffusion"),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "so does linearised Laplace",
                 is_better("linearised"),
                 both("linearised"),

@@ -8,7 +8,7 @@ use super::lenet::{METHODS, begin, settings, trained};
 use super::methods::Fitted;
 use crate::data::shape;
 use crate::findings::{named, results};
-use crate::pictures::{Pictures, Scores};
+use crate::pictures::Pictures;
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// A figure of one data set.
@@ -67,7 +67,7 @@ impl Experiment for Rotation {
             figure: self.figure,
             what: self.what,
             data: Some(self.data),
-            cost: ["20 seconds", "15 minutes", "a day"],
+            cost: ["20 seconds", "15 minutes", "a day", "a day"],
         }
     }
 
@@ -76,10 +76,10 @@ impl Experiment for Rotation {
             METHODS.map(|method| {
                 settings(size, self.data, seed)
                     .with("method", method)
-                    .with("turned", size.pick(300_usize, 1000, 10_000))
+                    .with("turned", size.pick(300_usize, 1000, 10_000, 10_000))
             })
         };
-        (0..size.pick(1, 1, 3)).flat_map(cell).collect()
+        (0..size.pick(1, 1, 3, 3)).flat_map(cell).collect()
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
@@ -93,8 +93,7 @@ impl Experiment for Rotation {
             let mut turned = part.clone();
             turned.inputs = part.inputs.rotated([height, width, channels], angle);
             let pictures = Pictures::new(&turned);
-            let probabilities = fitted.predict(&pictures, bench)?;
-            let scores = Scores::new(&probabilities, &pictures.labels, trained.network.outputs)?;
+            let scores = fitted.scores(&pictures, bench)?;
             let row = begin(cell, bench).with("angle", angle);
             let is_published = self.data == "mnist" && cell.text("method") == "diffusion";
             let theirs = match is_published && bench.data.path.is_some() {
@@ -127,24 +126,24 @@ impl Experiment for Rotation {
         let pairs = accuracy.iter().zip(&mode);
         let furthest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         vec![
-            Finding::new(
+            Finding::unjudged(
                 "sampled Laplace underfits without any rotation: less than half of the mode's accuracy",
                 mean("sampled", "accuracy", 0.0) < 0.5 * mean("map", "accuracy", 0.0),
                 words("accuracy", 0.0, &["sampled", "map"]),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "up to 15° the diffusion fits better than sampled and linearised Laplace",
                 small.into_iter().all(is_best),
                 says.join("; "),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "at 60° the diffusion has lost more than a third of its accuracy",
                 accuracy[3] < 0.67 * accuracy[0],
                 words("accuracy", 0.0, &["diffusion"])
                     + "; "
                     + &words("accuracy", 60.0, &["diffusion"]),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "at every angle the diffusion is as accurate as the mode, to within 0.03",
                 furthest < 0.03,
                 named([("furthest", furthest)]),

@@ -27,7 +27,7 @@ impl Experiment for Sine {
             figure: "Figure 2",
             what: "functions that approximations of a network's posterior draw after it has learned a sine, along the kernel of the curvature and off it",
             data: None,
-            cost: ["10 seconds", "a minute", "10 minutes"],
+            cost: ["10 seconds", "a minute", "10 minutes", "10 minutes"],
         }
     }
 
@@ -35,9 +35,9 @@ impl Experiment for Sine {
         cells(
             &Row::new()
                 .with("seed", 0_usize)
-                .with("updates", size.pick(10_000_usize, 20_000, 40_000))
-                .with("draws", size.pick(10_usize, 50, 50)),
-            size.pick(50, 200, 1000),
+                .with("updates", size.pick(10_000_usize, 20_000, 40_000, 40_000))
+                .with("draws", size.pick(10_usize, 50, 50, 50)),
+            size.pick(50, 200, 1000, 1000),
         )
     }
 
@@ -103,32 +103,32 @@ impl Experiment for Sine {
         let [fixed, free] = ["sd at data", "sd outside"].map(|sd| of("linearised", "kernel", sd));
         let heun = ["sd at data", "sd outside"].map(|sd| of("diffusion", "kernel, Heun", sd));
         vec![
-            Finding::new(
+            Finding::unjudged(
                 "sampled Laplace underfits: its error at the data is over fifty times the mode's",
                 sampled > 50.0 * mode,
                 named([("sampled", sampled), ("mode", mode)]),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "the kernel makes it underfit: that part alone has most of the error, the rest a tenth at most",
                 along > 0.5 * sampled && off < 0.1 * sampled,
                 named([("all", sampled), ("kernel", along), ("non-kernel", off)]),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "linearised Laplace does not underfit: its error is below twice the mode's",
                 linearised < 2.0 * mode,
                 named([("linearised", linearised), ("mode", mode)]),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "the non-kernel diffusion does not underfit: its error is a hundredth of sampled Laplace's",
                 diffusion < 0.01 * sampled,
                 named([("diffusion", diffusion), ("sampled", sampled)]),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "along the kernel linearised functions do not move at the data, but outside",
                 fixed < 0.02 * free,
                 named([("sd at data", fixed), ("outside", free)]),
             ),
-            Finding::new(
+            Finding::unjudged(
                 "along the kernel diffusions move much less at the data than outside (Heun's steps: the theorem's diffusion)",
                 heun[0] < 0.2 * heun[1],
                 named([("sd at data", heun[0]), ("outside", heun[1])]),

@@ -1,9 +1,12 @@
 //! LeNet with tanh, trained to the mode as Roy, Miani et al. (2024) do: pixels from 0 to 1, Adam with step size 0.001 and batches of 128.
 //!
+//! A cell whose `network` is `resnet-small` has their residual network instead, see [`resnet`].
+//!
 //! Unlike in their code the prior of training is that of the approximations, α counts once, and the step size goes down half a cosine.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use reprior::compute::{Purpose, Stream};
 use reprior::model::dataset::Dataset;
 use reprior::network::named::NamedNetwork;
 use reprior::network::{Activation, Composition, LayerScale};
@@ -13,6 +16,7 @@ use reprior::stochastic::swag::Swag;
 use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, StepSize, StochasticGradientSettings};
 
+use super::resnet::{self, RESNET};
 use crate::data::shape;
 use crate::pictures::Pictures;
 use crate::training::{Training, update};
@@ -36,7 +40,7 @@ pub const METHODS: [&str; 10] = [
 pub struct LeNet {
     /// Of what it was trained on, and how.
     pub key: String,
-    /// What was trained.
+    /// What was trained; batch normalisation has the statistics that training left.
     pub network: Composition,
     /// ŵ.
     pub mode: Vec<f32>,
@@ -46,6 +50,8 @@ pub struct LeNet {
     pub validation: Pictures,
     /// All test records as they came.
     pub test: Dataset,
+    /// That evaluate it.
+    pub threads: usize,
     training: Training,
 }
 
@@ -114,7 +120,8 @@ static LAST: Mutex<Option<Arc<LeNet>>> = Mutex::new(None);
 pub fn trained(cell: &Cell, bench: &Bench<'_>) -> Result<Arc<LeNet>, Failure> {
     let values = ["seed", "train", "epochs", "alpha"].map(|name| cell.number(name));
     let data = bench.data.shown(cell.text("data"));
-    let key = format!("{:?} {data} {values:?}", bench.data.path);
+    let network = cell.text("network");
+    let key = format!("{:?} {data} {network} {values:?}", bench.data.path);
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = last().as_ref().filter(|other| other.key == key) {
         return Ok(Arc::clone(found));
@@ -133,23 +140,43 @@ fn train(cell: &Cell, key: String, bench: &Bench<'_>) -> Result<LeNet, Failure> 
     let train = all.first(count);
     let validation = all.part(count, cell.count("validation"));
     drop(all);
-    let named: NamedNetwork = "lenet".parse().map_err(Failure::Failed)?;
-    let network = named
-        .network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)?
-        .in_standard_parametrisation()?;
-    let training = Training {
-        seed: cell.long("seed"),
-        step_size: 0.001,
-        batch: 128,
-        epochs: cell.count("epochs"),
-        precision: cell.number("alpha"),
+    let (seed, epochs, alpha) = (
+        cell.long("seed"),
+        cell.count("epochs"),
+        cell.number("alpha"),
+    );
+    let (network, training, threads) = match cell.text("network") {
+        RESNET => {
+            let network = resnet::network(shape, classes)?;
+            // long updates, however few rows there are
+            (
+                network,
+                resnet::training(seed, epochs, alpha),
+                bench.threads,
+            )
+        }
+        _ => {
+            let named: NamedNetwork = "lenet".parse().map_err(Failure::Failed)?;
+            let network = named.network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)?;
+            let training = Training {
+                seed,
+                dynamics: Dynamics::ADAM,
+                step_size: 0.001,
+                gain: 1.0,
+                batch: 128,
+                epochs,
+                precision: alpha,
+            };
+            let threads = train.threads(bench);
+            (network.in_standard_parametrisation()?, training, threads)
+        }
     };
+    let advance = |done| bench.advance(0.8 * done);
     let data = train.minibatches(classes);
-    let mode = training.mode(&network, data, train.threads(bench), |done| {
-        bench.advance(0.8 * done)
-    })?;
+    let (network, mode) = training.trained(&network, data, threads, advance)?;
     Ok(LeNet {
         key,
+        threads,
         network,
         mode,
         train,
@@ -160,12 +187,13 @@ fn train(cell: &Cell, key: String, bench: &Bench<'_>) -> Result<LeNet, Failure> 
 }
 
 impl LeNet {
-    /// Stochastic weight averaging, Gaussian: as many more epochs of SGD with momentum 0.9 as there are positions, a position after
-    /// each.
+    /// So many draws of stochastic weight averaging, Gaussian: as many more epochs of SGD with momentum 0.9 as there are draws, a
+    /// position after each. Batch normalisation has for each draw the statistics that a pass over the training rows finds; they are
+    /// absorbed into γ and β, so that draws are of `network`.
     ///
     /// # Errors
     /// A descent that leaves the range of numbers.
-    pub fn swag(&self, positions: u64, bench: &Bench<'_>) -> Result<Swag<f32>, Failure> {
+    pub fn swag(&self, draws: u64, bench: &Bench<'_>) -> Result<Vec<Vec<f32>>, Failure> {
         let settings = StochasticGradientSettings {
             step_size: 0.01,
             schedule: StepSize::Constant,
@@ -173,22 +201,26 @@ impl LeNet {
             ..self.training.settings(self.train.rows)
         };
         let data = self.train.minibatches(self.network.outputs);
-        let objective = Objective::new(&self.network, data, self.train.threads(bench))?;
+        let objective =
+            Objective::new(&self.network, data, self.threads)?.with_batch_statistics(&self.network);
         let mut chain =
             StochasticGradient::new(objective, Box::new(Identity), settings, self.mode.clone())?;
-        let mut swag = Swag::new(self.mode.len(), positions as usize);
+        let mut swag = Swag::new(self.mode.len(), draws as usize);
         let epoch = chain.updates_per_epoch();
         let advance = |done| bench.advance(0.8 * done);
-        update(
-            &mut chain,
-            positions * epoch,
-            advance,
-            |update, position| {
-                if update.is_multiple_of(epoch) {
-                    swag.add(position);
-                }
-            },
-        )?;
-        Ok(swag)
+        update(&mut chain, draws * epoch, advance, |update, position| {
+            if update.is_multiple_of(epoch) {
+                swag.add(position);
+            }
+        })?;
+        let mut stream = Stream::new(self.training.seed, 0, Purpose::Recording, 0);
+        let mut draw = || {
+            let mut draw = self.mode.clone();
+            swag.draw(&mut stream, &mut draw);
+            let statistics = chain.statistics_at(&draw);
+            self.network.absorb_statistics(&statistics, &mut draw);
+            draw
+        };
+        Ok((0..draws).map(|_| draw()).collect())
     }
 }

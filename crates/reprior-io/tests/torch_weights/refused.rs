@@ -151,7 +151,7 @@ fn what_is_no_such_file_or_network_is_refused() {
     assert!(
         error
             .to_string()
-            .contains("layer 2 of the network is a parallel one"),
+            .contains("layer 2 of the network has not two branches"),
         "{error}"
     );
     network.layers[1] = convolution(2, window([2, 2], 1, Padding::Valid), SCALE);

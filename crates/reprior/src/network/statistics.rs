@@ -4,6 +4,8 @@
 use super::Composition;
 use super::composition::branch_shapes;
 use super::layer::{BatchNorm, Layer, Shape};
+use super::parameters::ParameterLayout;
+use crate::compute::Real;
 
 impl Composition {
     /// Means and variances of all batch normalisation, defaults included; none of a network without, and of layers that do not
@@ -14,6 +16,32 @@ impl Composition {
             statistics.extend(layer.statistics(input.channels).concat());
         });
         statistics
+    }
+
+    /// Changes γ and β of `position` so that this network, with its own statistics, is the function that it was with other
+    /// [`statistics`](Self::statistics): for draws that have statistics each, with one network.
+    pub fn absorb_statistics<R: Real>(&self, statistics: &[f64], position: &mut [R]) {
+        let layout = ParameterLayout::new(self);
+        let mut layers = layout.layers.iter().filter(|layer| layer.is_normalisation);
+        let mut rest = statistics;
+        self.clone().each_batch_norm(|norm, input| {
+            let channels = input.channels;
+            let found = rest.split_at_checked(2 * channels).zip(layers.next());
+            let Some(((other, others), layer)) = found else {
+                return;
+            };
+            rest = others;
+            let (mean, variance) = other.split_at(channels);
+            let [own_mean, own_variance] = norm.statistics(channels);
+            let own = position[layer.range.clone()].chunks_exact_mut(2);
+            for (channel, pair) in own.enumerate() {
+                let [scale, shift] = [pair[0], pair[1]].map(R::to_f64);
+                let slope = scale / (variance[channel] + norm.epsilon).sqrt();
+                let scale = slope * (own_variance[channel] + norm.epsilon).sqrt();
+                let shift = shift + slope * (own_mean[channel] - mean[channel]);
+                (pair[0], pair[1]) = (R::from_f64(scale), R::from_f64(shift));
+            }
+        });
     }
 
     /// Values of a channel that one row has in batch normalisation, at least; 1 without any.
@@ -66,6 +94,7 @@ fn each(layers: &mut [Layer], shapes: &[Shape], visit: &mut dyn FnMut(&mut Batch
 
 #[cfg(test)]
 mod tests {
+    use crate::compute::{Purpose, Stream};
     use crate::network::{Activation, Executor, LayerScale};
 
     #[test]
@@ -91,5 +120,39 @@ mod tests {
             executor.outputs(&weights, inputs, crate::compute::matrix_mut(out, 1, 4));
         }
         assert_eq!(out[0], out[1]);
+    }
+
+    /// γ and β take over what statistics say.
+    #[test]
+    fn absorbed_statistics_leave_the_function_as_it_is() {
+        let named: crate::network::named::NamedNetwork = "resnet-small".parse().unwrap();
+        let network = named.network([6, 5, 2].into(), 3, Activation::Relu, LayerScale::HIDDEN);
+        let network = network.unwrap();
+        let mut stream = Stream::new(3, 0, Purpose::Initial, 0);
+        let mut drawn = |count: usize| -> Vec<f64> {
+            let mut values = vec![0.0; count];
+            stream.fill_normal(&mut values);
+            values
+        };
+        let count = network.statistics().len();
+        let [own, other] = [drawn(count), drawn(count)]
+            .map(|values| values.iter().map(|v| 0.2 + v * v).collect::<Vec<f64>>());
+        let (weights, inputs) = (drawn(network.parameters()), drawn(60));
+        let outputs = |statistics: &[f64], weights: &[f64]| {
+            let mut out = [0.0; 3];
+            let mut executor = Executor::<f64>::new(&network.with_statistics(statistics)).unwrap();
+            let inputs = crate::compute::matrix(&inputs, 1, 60);
+            let view = crate::compute::matrix_mut(&mut out, 1, 3);
+            executor.outputs(weights, inputs, view);
+            out
+        };
+        let mut absorbed = weights.clone();
+        let frozen = network.with_statistics(&own);
+        frozen.absorb_statistics(&other, &mut absorbed);
+        assert_ne!(absorbed, weights);
+        let (found, expected) = (outputs(&own, &absorbed), outputs(&other, &weights));
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-9 * (1.0 + expected.abs()));
+        }
     }
 }

@@ -415,6 +415,11 @@ pub fn complete(
     }
     problem.read_weights()?;
     let resolved = resolve(problem, method)?;
+    if method.is_sampler() && !problem.architecture.statistics().is_empty() {
+        problem.choices.push(format!(
+            "batch normalisation keeps its statistics, those of the network's description or of --weights: {method} would have no posterior with those of minibatches"
+        ));
+    }
     problem.settings.write_out(&resolved);
     let layout = ParameterLayout::new(&problem.architecture);
     let more = of_each_chain(problem, &layout) as u64;

@@ -33,7 +33,13 @@ impl Choice {
     }
 
     fn window(&mut self, shape: Shape) -> Window {
-        let padding = [Padding::Same, Padding::Valid, Padding::Circular][self.below(3)];
+        let paddings = [
+            Padding::Same,
+            Padding::Valid,
+            Padding::Circular,
+            Padding::Half,
+        ];
+        let padding = paddings[self.below(4)];
         let mut size = |length: usize| match padding {
             Padding::Valid => 1 + self.below(length.min(4)),
             _ => 1 + self.below(4),

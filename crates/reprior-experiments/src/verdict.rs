@@ -77,6 +77,18 @@ impl Estimate {
         }
     }
 
+    /// The jackknife (Quenouille 1956, Tukey 1958) of a statistic: its value on all draws less the estimated bias, and the
+    /// standard error, from its values `without` each of the draws, or of the batches of draws.
+    pub fn jackknife(all: f64, without: &[f64]) -> Self {
+        let n = without.len() as f64;
+        let mean = without.iter().sum::<f64>() / n;
+        let squares: f64 = without.iter().map(|x| (x - mean).powi(2)).sum();
+        Self {
+            degrees: n - 1.0,
+            ..Self::new(n * all - (n - 1.0) * mean, (squares * (n - 1.0) / n).sqrt())
+        }
+    }
+
     /// A proportion of `count` independent trials (Agresti & Coull 1998: two successes and two failures more), so that none and all
     /// have errors too.
     pub fn proportion(share: f64, count: usize) -> Self {

@@ -124,7 +124,11 @@ fn cells(rows: &[usize], width: usize, steps: u64) -> Vec<Cell> {
 }
 
 /// σ_w² = 2.2, σ_b = 0 within, as published.
-fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32>>, Failure> {
+pub(super) fn residual(
+    images: &Images,
+    depth: usize,
+    width: usize,
+) -> Result<Arc<Model<f32>>, Failure> {
     let named = NamedNetwork::Resnet {
         depth,
         width,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Categorical, Gaussian};
 use reprior::network::{Activation, Composition};
+use reprior::stochastic::Dynamics;
 use reprior::stochastic::data::MinibatchData;
 
 use crate::Failure;
@@ -75,7 +76,9 @@ fn train(
     let network = network.in_standard_parametrisation()?;
     let training = Training {
         seed,
+        dynamics: Dynamics::ADAM,
         step_size: 0.01,
+        gain: 1.0,
         batch: usize::MAX,
         epochs: updates,
         precision,

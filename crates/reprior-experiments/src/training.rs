@@ -1,4 +1,5 @@
-//! Networks that are trained to a mode of their posterior: by Adam, whose step size goes down half a cosine.
+//! Networks that are trained to a mode of their posterior, with a step size that goes down half a cosine. Batch normalisation has the
+//! statistics of minibatches meanwhile, and those that were running beside it afterwards.
 
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::network::Composition;
@@ -15,8 +16,12 @@ use crate::Failure;
 pub struct Training {
     /// Of the start and the minibatches.
     pub seed: u64,
-    /// Adam's.
+    /// Adam, or SGD with momentum.
+    pub dynamics: Dynamics,
+    /// At the beginning.
     pub step_size: f64,
+    /// Of the weights at the start: their variance is this over the fan-in.
+    pub gain: f64,
     /// Rows of a minibatch, at most.
     pub batch: usize,
     /// Passes over the rows.
@@ -37,7 +42,7 @@ impl Training {
                 exploration: 0.0,
             },
             batch,
-            dynamics: Dynamics::ADAM,
+            dynamics: self.dynamics,
             decay: Default::default(),
             labels: Default::default(),
             priors: vec![Prior::Gaussian {
@@ -51,7 +56,7 @@ impl Training {
         }
     }
 
-    /// The mode of a network; `advance` is called now and then with the part of the training that is done.
+    /// The mode of a network without batch normalisation; `advance` is called now and then with the part of the training that is done.
     ///
     /// # Errors
     /// A training that leaves the range of numbers; what `advance` says.
@@ -62,15 +67,32 @@ impl Training {
         threads: usize,
         advance: impl FnMut(f64) -> Result<(), Failure>,
     ) -> Result<Vec<R>, Failure> {
+        let trained = self.trained(network, data, threads, advance)?;
+        Ok(trained.1)
+    }
+
+    /// The same of any network: with the statistics of its batch normalisation, frozen as training left them, and its mode.
+    ///
+    /// # Errors
+    /// As [`mode`](Self::mode).
+    pub fn trained<R: Real>(
+        &self,
+        network: &Composition,
+        data: MinibatchData<R>,
+        threads: usize,
+        advance: impl FnMut(f64) -> Result<(), Failure>,
+    ) -> Result<(Composition, Vec<R>), Failure> {
         let rows = data.targets.len() / network.outputs;
         let mut stream = Stream::new(self.seed, 0, Purpose::Initial, 0);
-        let start = ParameterLayout::new(network).draw_by_fan_in(1.0, &mut stream);
-        let objective = Objective::new(network, data, threads)?;
+        let start = ParameterLayout::new(network).draw_by_fan_in(self.gain, &mut stream);
+        let objective = Objective::new(network, data, threads)?.with_batch_statistics(network);
         let mut chain =
             StochasticGradient::new(objective, Box::new(Identity), self.settings(rows), start)?;
         let updates = self.epochs as u64 * chain.updates_per_epoch();
         update(&mut chain, updates, advance, |_, _| {})?;
-        Ok(chain.state().position.clone())
+        let state = chain.state();
+        let network = network.with_statistics(&state.statistics);
+        Ok((network, state.position.clone()))
     }
 }
 

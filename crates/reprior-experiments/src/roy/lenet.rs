@@ -1,9 +1,12 @@
 //! LeNet with tanh, trained to the mode as Roy, Miani et al. (2024) do: pixels from 0 to 1, Adam with step size 0.001 and batches of 128.
 //!
+//! A cell whose `network` is `resnet-small` has their residual network instead, see [`resnet`].
+//!
 //! Unlike in their code the prior of training is that of the approximations, α counts once, and the step size goes down half a cosine.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use reprior::compute::{Purpose, Stream};
 use reprior::model::dataset::Dataset;
 use reprior::network::named::NamedNetwork;
 use reprior::network::{Activation, Composition, LayerScale};
@@ -14,6 +17,7 @@ use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, StepSize, StochasticGradientSettings};
 
 use super::methods::PUBLISHED;
+use super::resnet::{self, RESNET};
 use crate::data::shape;
 use crate::pictures::Pictures;
 use crate::training::{Training, update};
@@ -37,7 +41,7 @@ pub const METHODS: [&str; 10] = [
 pub struct LeNet {
     /// Of what it was trained on, and how.
     pub key: String,
-    /// What was trained.
+    /// What was trained; batch normalisation has the statistics that training left.
     pub network: Composition,
     /// ŵ.
     pub mode: Vec<f32>,
@@ -47,6 +51,8 @@ pub struct LeNet {
     pub validation: Pictures,
     /// All test records as they came.
     pub test: Dataset,
+    /// That evaluate it.
+    pub threads: usize,
     training: Training,
 }
 
@@ -58,10 +64,11 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
     };
     let epochs = match data {
         "mnist" => of(40, 15, 15, 50),
+        "cifar10" => of(40, 30, 60, 200),
         // as long a training in updates as there are fewer rows here
         _ => of(40, 20, 60, 50),
     };
-    Row::new()
+    let row = Row::new()
         .with("data", data)
         .with("seed", seed)
         .with("train", of(1500, 54_000, 54_000, 54_000))
@@ -74,7 +81,15 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
         .with("rank", of(50, 150, 1000, 2000))
         .with("steps", of(2, 5, 5, 20))
         .with("paths", of(2, 2, 3, 20))
-        .with("draws", of(20, 20, 20, 20))
+        .with("draws", of(20, 20, 20, 20));
+    if data != "cifar10" || size == Size::Quick {
+        return row;
+    }
+    // their residual network; the curvature of so many weights takes what LeNet's does ten times over
+    row.with("network", RESNET)
+        .replaced("curvature rows", of(0, 200, 500, 50_000))
+        .replaced("rank", of(0, 100, 300, 5000))
+        .replaced("steps", of(0, 3, 5, 5))
 }
 
 /// A cell for each data set that a table has at a size, each seed and each method, and with the conventions of the published code as well.
@@ -98,8 +113,8 @@ pub fn with_published(cells: Vec<Cell>, as_published: bool) -> Vec<Cell> {
 
 /// The data sets that a table has at a size.
 pub fn table_data(size: Size) -> Vec<&'static str> {
-    let both = vec!["mnist", "fashion-mnist"];
-    size.pick(vec!["mnist"], vec!["mnist"], both.clone(), both)
+    let all = vec!["mnist", "fashion-mnist", "cifar10"];
+    size.pick(vec!["mnist"], vec!["mnist"], all.clone(), all)
 }
 
 /// The beginning of a row: data, seed and method.
@@ -125,7 +140,8 @@ static LAST: Mutex<Option<Arc<LeNet>>> = Mutex::new(None);
 pub fn trained(cell: &Cell, bench: &Bench<'_>) -> Result<Arc<LeNet>, Failure> {
     let values = ["seed", "train", "epochs", "alpha"].map(|name| cell.number(name));
     let data = bench.data.shown(cell.text("data"));
-    let key = format!("{:?} {data} {values:?}", bench.data.path);
+    let network = cell.text("network");
+    let key = format!("{:?} {data} {network} {values:?}", bench.data.path);
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = last().as_ref().filter(|other| other.key == key) {
         return Ok(Arc::clone(found));
@@ -144,23 +160,43 @@ fn train(cell: &Cell, key: String, bench: &Bench<'_>) -> Result<LeNet, Failure> 
     let train = all.first(count);
     let validation = all.part(count, cell.count("validation"));
     drop(all);
-    let named: NamedNetwork = "lenet".parse().map_err(Failure::Failed)?;
-    let network = named
-        .network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)?
-        .in_standard_parametrisation()?;
-    let training = Training {
-        seed: cell.long("seed"),
-        step_size: 0.001,
-        batch: 128,
-        epochs: cell.count("epochs"),
-        precision: cell.number("alpha"),
+    let (seed, epochs, alpha) = (
+        cell.long("seed"),
+        cell.count("epochs"),
+        cell.number("alpha"),
+    );
+    let (network, training, threads) = match cell.text("network") {
+        RESNET => {
+            let network = resnet::network(shape, classes)?;
+            // long updates, however few rows there are
+            (
+                network,
+                resnet::training(seed, epochs, alpha),
+                bench.threads,
+            )
+        }
+        _ => {
+            let named: NamedNetwork = "lenet".parse().map_err(Failure::Failed)?;
+            let network = named.network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)?;
+            let training = Training {
+                seed,
+                dynamics: Dynamics::ADAM,
+                step_size: 0.001,
+                gain: 1.0,
+                batch: 128,
+                epochs,
+                precision: alpha,
+            };
+            let threads = train.threads(bench);
+            (network.in_standard_parametrisation()?, training, threads)
+        }
     };
+    let advance = |done| bench.advance(0.8 * done);
     let data = train.minibatches(classes);
-    let mode = training.mode(&network, data, train.threads(bench), |done| {
-        bench.advance(0.8 * done)
-    })?;
+    let (network, mode) = training.trained(&network, data, threads, advance)?;
     Ok(LeNet {
         key,
+        threads,
         network,
         mode,
         train,
@@ -171,12 +207,13 @@ fn train(cell: &Cell, key: String, bench: &Bench<'_>) -> Result<LeNet, Failure> 
 }
 
 impl LeNet {
-    /// Stochastic weight averaging, Gaussian: as many more epochs of SGD with momentum 0.9 as there are positions, a position after
-    /// each.
+    /// So many draws of stochastic weight averaging, Gaussian: as many more epochs of SGD with momentum 0.9 as there are draws, a
+    /// position after each. Batch normalisation has for each draw the statistics that a pass over the training rows finds; they are
+    /// absorbed into γ and β, so that draws are of `network`.
     ///
     /// # Errors
     /// A descent that leaves the range of numbers.
-    pub fn swag(&self, positions: u64, bench: &Bench<'_>) -> Result<Swag<f32>, Failure> {
+    pub fn swag(&self, draws: u64, bench: &Bench<'_>) -> Result<Vec<Vec<f32>>, Failure> {
         let settings = StochasticGradientSettings {
             step_size: 0.01,
             schedule: StepSize::Constant,
@@ -184,22 +221,26 @@ impl LeNet {
             ..self.training.settings(self.train.rows)
         };
         let data = self.train.minibatches(self.network.outputs);
-        let objective = Objective::new(&self.network, data, self.train.threads(bench))?;
+        let objective =
+            Objective::new(&self.network, data, self.threads)?.with_batch_statistics(&self.network);
         let mut chain =
             StochasticGradient::new(objective, Box::new(Identity), settings, self.mode.clone())?;
-        let mut swag = Swag::new(self.mode.len(), positions as usize);
+        let mut swag = Swag::new(self.mode.len(), draws as usize);
         let epoch = chain.updates_per_epoch();
         let advance = |done| bench.advance(0.8 * done);
-        update(
-            &mut chain,
-            positions * epoch,
-            advance,
-            |update, position| {
-                if update.is_multiple_of(epoch) {
-                    swag.add(position);
-                }
-            },
-        )?;
-        Ok(swag)
+        update(&mut chain, draws * epoch, advance, |update, position| {
+            if update.is_multiple_of(epoch) {
+                swag.add(position);
+            }
+        })?;
+        let mut stream = Stream::new(self.training.seed, 0, Purpose::Recording, 0);
+        let mut draw = || {
+            let mut draw = self.mode.clone();
+            swag.draw(&mut stream, &mut draw);
+            let statistics = chain.statistics_at(&draw);
+            self.network.absorb_statistics(&statistics, &mut draw);
+            draw
+        };
+        Ok((0..draws).map(|_| draw()).collect())
     }
 }

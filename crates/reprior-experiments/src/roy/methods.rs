@@ -64,7 +64,7 @@ impl Fitted {
             "fitted rows"
         };
         let precision = cell.number("alpha");
-        let threads = lenet.train.threads(bench);
+        let threads = lenet.threads;
         let network = network(lenet, cell.count(rows), precision)?.with_threads(threads);
         let is_published = cell.text("convention") == PUBLISHED;
         let mut own = Self {
@@ -80,7 +80,7 @@ impl Fitted {
         };
         match method {
             "map" => {}
-            "swag" => own.swag(lenet, cell, bench)?,
+            "swag" => own.draws = lenet.swag(cell.long("draws"), bench)?,
             "last layer" => {
                 own.by_grid(
                     HessianStructure::Full(1 << 32),
@@ -109,16 +109,6 @@ impl Fitted {
             other => return Err(Failure::Request(format!("unknown method `{other}`"))),
         }
         Ok(own)
-    }
-
-    fn swag(&mut self, lenet: &LeNet, cell: &Cell, bench: &Bench<'_>) -> Result<(), Failure> {
-        let swag = lenet.swag(cell.long("draws"), bench)?;
-        let mut stream = Stream::new(cell.long("seed"), 0, Purpose::Recording, 0);
-        self.draws = vec![lenet.mode.clone(); cell.count("draws")];
-        self.draws
-            .iter_mut()
-            .for_each(|draw| swag.draw(&mut stream, draw));
-        Ok(())
     }
 
     /// Draws with the α of [`PRECISIONS`] that has the lowest NLL on validation images.

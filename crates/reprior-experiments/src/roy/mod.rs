@@ -7,6 +7,7 @@ mod lenet;
 mod methods;
 mod mixture;
 mod rank;
+mod resnet;
 mod rotation;
 mod sine;
 mod small;

@@ -9,6 +9,7 @@ use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integ
 use reprior::laplace::{HessianStructure, Subset};
 use reprior::network::layer::{Convolution, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, LayerScale};
+use reprior::stochastic::Dynamics;
 use reprior::stochastic::data::MinibatchData;
 
 use crate::data::{labels, shape};
@@ -76,7 +77,9 @@ impl Small {
         let network = network(shape, classes)?;
         let training = Training {
             seed: cell.long("seed"),
+            dynamics: Dynamics::ADAM,
             step_size: 0.01,
+            gain: 1.0,
             batch: 100,
             epochs: cell.count("epochs"),
             precision: cell.number("alpha"),

@@ -56,11 +56,11 @@ pub enum WeightsError {
         /// What it must be.
         allowed: &'static str,
     },
-    /// A network with layers side by side.
+    /// A network whose layers side by side are not those of residual blocks.
     #[error(
-        "layer {0} of the network is a parallel one, and nn.Sequential has none: weights are read for layers one after the other only"
+        "layer {0} of the network {1}: weights are read for layers one after the other, and for residual blocks of images, parallel layers of two branches"
     )]
-    Parallel(usize),
+    Parallel(String, &'static str),
     /// A network that cannot be.
     #[error(transparent)]
     Shape(#[from] ShapeError),

@@ -1,7 +1,7 @@
-//! Weights trained elsewhere: the `state_dict` of PyTorch's `nn.Sequential`, as a
+//! Weights trained elsewhere: the `state_dict` of PyTorch's `nn.Sequential`, or of a residual network, as a
 //! [safetensors](https://github.com/huggingface/safetensors) file, for a network described here.
 //!
-//! Modules with tensors, in the numeric order of their index (`0.weight` before `3.weight` before `10.weight`, with any one
+//! Modules of a sequence with tensors, in the numeric order of their index (`0.weight` before `3.weight` before `10.weight`, with any one
 //! prefix, as in `net.0.weight`), belong to the description's layers with parameters, in order; the last to its readout.
 //! The file does not say what lies between them: activations, pooling, strides, padding and ε are the description's.
 //!
@@ -10,6 +10,19 @@
 //! | `Linear` | `weight` units × inputs, `bias` | dense layer or readout |
 //! | `Conv2d` | `weight` channels × inputs × height × width, `bias` | convolution; with a window of one pixel also a dense layer of images |
 //! | `BatchNorm1d`, `BatchNorm2d` | `weight`, `bias`, `running_mean`, `running_var` | batch normalisation |
+//!
+//! A network with parallel layers of two branches takes the tensors of a residual network. Names say which block a module is of,
+//! whether of its branch or its shortcut, and which comes first:
+//!
+//! | | torchvision | Lippe's tutorials |
+//! |---|---|---|
+//! | before the blocks | `conv1`, `bn1` | `input_net.0`, `input_net.1` |
+//! | the branch of a block | `layer2.0.conv1`, `layer2.0.bn1`, `layer2.0.conv2`, … | `blocks.3.net.0`, `blocks.3.net.1`, … |
+//! | its shortcut | `layer2.0.downsample.0` or `layer2.0.shortcut.0`, … | `blocks.3.downsample` |
+//! | after the blocks | `fc` or `linear` | `output_net.2` |
+//!
+//! Of the two branches here the one with fewer layers is the shortcut. Other names are refused: a file of safetensors keeps no order
+//! that could tell two convolutions of one shape apart.
 //!
 //! A layer computes z = f·h·W + σ_b·b with f = σ_w/√fan-in, so that a weight w of the file is the parameter w/f, a bias b is
 //! b/σ_b. Features of an image are ordered row, column, channel here and channel, row, column there: weights of
@@ -23,6 +36,7 @@ mod file;
 mod modules;
 mod needs;
 mod place;
+mod residual;
 
 use std::io::{Read, Seek};
 use std::path::Path;
@@ -44,8 +58,8 @@ use place::place;
 ///
 /// # Errors
 /// [`WeightsError`]: a file that cannot be read, is damaged, or holds what is no finite number; a network with parallel layers
-/// or whose layers do not fit; a file of other layers, with all tensors of both and the first that differs.
-pub fn read_sequential(
+/// that are no residual blocks, or whose layers do not fit; a file of other layers, with all tensors of both and the first that differs.
+pub fn read_state_dict(
     path: &Path,
     network: &Composition,
 ) -> Result<(Composition, Vec<f64>), WeightsError> {
@@ -53,11 +67,11 @@ pub fn read_sequential(
     read_tensors(TensorFile::open(path)?, path, network, &needs)
 }
 
-/// As [`read_sequential`], of a file that `bytes` gives, such as one in memory; messages call it `path`.
+/// As [`read_state_dict`], of a file that `bytes` gives, such as one in memory; messages call it `path`.
 ///
 /// # Errors
-/// As [`read_sequential`].
-pub fn read_sequential_bytes(
+/// As [`read_state_dict`].
+pub fn read_state_dict_bytes(
     bytes: impl Read + Seek,
     path: &Path,
     network: &Composition,
@@ -78,7 +92,11 @@ fn read_tensors(
         file: in_order(&file.tensors),
         network: needs::in_words(needs),
     };
-    let modules = modules(&file.tensors).map_err(mismatch)?;
+    let modules = match needs.iter().any(|need| need.block.is_some()) {
+        true => residual::modules(&file.tensors, needs),
+        false => modules(&file.tensors),
+    };
+    let modules = modules.map_err(mismatch)?;
     if let Some(difference) = first_difference(&file.tensors, &modules, needs) {
         return Err(mismatch(difference));
     }

@@ -26,7 +26,7 @@ impl Role {
         ("num_batches_tracked", Self::Batches),
     ];
 
-    fn of(name: &str) -> Option<Self> {
+    pub fn of(name: &str) -> Option<Self> {
         let named = Self::ALL.iter().find(|(own, _)| *own == name)?;
         Some(named.1)
     }
@@ -47,6 +47,18 @@ pub(super) struct Module {
 }
 
 impl Module {
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            tensors: Default::default(),
+        }
+    }
+
+    /// Tensor `index` of the file is its own, of this role.
+    pub fn add(&mut self, role: Role, index: usize) {
+        self.tensors[role as usize] = Some(index);
+    }
+
     /// Number of the tensor of this role among those of the file.
     pub fn tensor(&self, role: Role) -> Option<usize> {
         self.tensors[role as usize]
@@ -121,13 +133,10 @@ pub(super) fn modules(tensors: &[TensorEntry]) -> Result<Vec<Module>, String> {
             .last()
             .is_none_or(|module| module.name != place.module)
         {
-            modules.push(Module {
-                name: place.module.to_owned(),
-                tensors: Default::default(),
-            });
+            modules.push(Module::new(place.module));
         }
         if let Some(module) = modules.last_mut() {
-            module.tensors[place.role as usize] = Some(*index);
+            module.add(place.role, *index);
         }
     }
     Ok(modules)

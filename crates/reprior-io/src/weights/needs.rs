@@ -1,8 +1,8 @@
 //! What a network's layers need of a file.
 
-use reprior::network::Composition;
-use reprior::network::layer::{Layer, Shape};
+use reprior::network::layer::{Layer, Parallel, Shape};
 use reprior::network::parameters::{ParameterLayout, ParameterMatrix};
+use reprior::network::{Composition, LayerScale};
 
 use super::WeightsError;
 use super::error::dimensions;
@@ -12,8 +12,6 @@ use super::error::dimensions;
 pub(super) struct Need {
     /// `layer 1 (convolution)` or `readout`.
     pub name: String,
-    /// Its number from 0; of the readout one more than the last layer's.
-    pub layer: usize,
     /// Whether it is batch normalisation.
     pub is_normalisation: bool,
     /// Of the weight in the file.
@@ -30,6 +28,18 @@ pub(super) struct Need {
     pub flattened: Option<Shape>,
     /// Where its parameters are.
     pub parameters: ParameterMatrix,
+    /// The residual block that it is of.
+    pub block: Option<BlockPart>,
+    /// Whether it comes after all of these.
+    pub is_after_blocks: bool,
+}
+
+/// A part of a residual block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockPart {
+    /// Its number from 0.
+    pub index: usize,
+    pub is_shortcut: bool,
 }
 
 impl Need {
@@ -78,28 +88,121 @@ pub(super) fn in_words(needs: &[Need]) -> String {
 /// The layers with parameters, in order; the readout is the last.
 ///
 /// # Errors
-/// A parallel layer; layers that do not fit.
+/// Parallel layers that are not residual blocks of images; layers that do not fit.
 pub(super) fn needs(network: &Composition) -> Result<Vec<Need>, WeightsError> {
-    let parallel = |layer: &Layer| matches!(layer, Layer::Parallel(_));
-    if let Some(index) = network.layers.iter().position(parallel) {
-        return Err(WeightsError::Parallel(index + 1));
-    }
     let shapes = network.shapes()?;
-    let mut matrices = ParameterLayout::new(network).layers.into_iter();
-    let mut needs = Vec::new();
-    // the image that the features at this place are
-    let mut flattened = None;
-    for (index, (layer, &input)) in network.layers.iter().zip(&shapes).enumerate() {
-        if *layer == Layer::Flatten && input.pixels() > 1 {
-            flattened = Some(input);
+    let mut found = Needs {
+        needs: Vec::new(),
+        matrices: ParameterLayout::new(network).layers.into_iter(),
+        flattened: None,
+        blocks: 0,
+    };
+    found.push(network, "", None)?;
+    let last = shapes.last().copied().unwrap_or(network.input);
+    if last.pixels() > 1 {
+        // the readout flattens by itself
+        found.flattened = Some(last);
+    }
+    let weight_shape = vec![network.outputs, last.features()];
+    found.push_matrix(
+        "readout".to_owned(),
+        None,
+        weight_shape,
+        [1, last.features()],
+        None,
+    );
+    found.mark_after_blocks()?;
+    Ok(found.needs)
+}
+
+/// What has been found so far.
+struct Needs {
+    needs: Vec<Need>,
+    matrices: std::vec::IntoIter<ParameterMatrix>,
+    /// The image that the features at this place are.
+    flattened: Option<Shape>,
+    /// Parallel layers with parameters.
+    blocks: usize,
+}
+
+impl Needs {
+    fn push(
+        &mut self,
+        network: &Composition,
+        prefix: &str,
+        block: Option<BlockPart>,
+    ) -> Result<(), WeightsError> {
+        let shapes = network.shapes()?;
+        for (index, (layer, &input)) in network.layers.iter().zip(&shapes).enumerate() {
+            let number = format!("{prefix}{}", index + 1);
+            if *layer == Layer::Flatten && input.pixels() > 1 {
+                if block.is_some() {
+                    return Err(WeightsError::Parallel(
+                        number,
+                        "flattens an image in a branch",
+                    ));
+                }
+                self.flattened = Some(input);
+            }
+            if let Layer::Parallel(parallel) = layer {
+                self.parallel(parallel, input, &number, block)?;
+            } else if !layer.parameter_shapes(input).is_empty() {
+                self.layer(layer, input, &number, block);
+            }
         }
-        if layer.parameter_shapes(input).is_empty() {
-            continue;
+        Ok(())
+    }
+
+    /// A residual block: a shortcut, which is the shorter branch, and a branch.
+    fn parallel(
+        &mut self,
+        layer: &Parallel,
+        input: Shape,
+        number: &str,
+        block: Option<BlockPart>,
+    ) -> Result<(), WeightsError> {
+        let refuse = |reason| Err(WeightsError::Parallel(number.to_owned(), reason));
+        if block.is_some() {
+            return refuse("is parallel in a branch");
         }
-        let Some(parameters) = matrices.next() else {
-            break;
+        if self.flattened.is_some() {
+            return refuse("is parallel after an image was flattened");
+        }
+        let [first, second] = &layer.branches[..] else {
+            return refuse("has not two branches");
         };
-        let units = parameters.units;
+        if Layer::Parallel(layer.clone())
+            .parameter_shapes(input)
+            .is_empty()
+        {
+            return Ok(());
+        }
+        let shortcut = usize::from(second.layers.len() < first.layers.len());
+        for (index, branch) in layer.branches.iter().enumerate() {
+            let part = BlockPart {
+                index: self.blocks,
+                is_shortcut: index == shortcut,
+            };
+            let branch = Composition {
+                input,
+                layers: branch.layers.clone(),
+                outputs: 1,
+                readout_scale: LayerScale::READOUT,
+            };
+            let prefix = format!("{number}.{}.", index + 1);
+            self.push(&branch, &prefix, Some(part))?;
+        }
+        self.blocks += 1;
+        Ok(())
+    }
+
+    fn layer(&mut self, layer: &Layer, input: Shape, number: &str, block: Option<BlockPart>) {
+        let name = format!("layer {number} ({})", layer.name());
+        let normalisation = match layer {
+            Layer::BatchNorm(layer) => Some(layer.epsilon),
+            _ => None,
+        };
+        let [_, units] = layer.parameter_shapes(input)[0];
         let (weight_shape, pixels) = match layer {
             Layer::Convolution(layer) => {
                 let [height, width] = layer.window.size;
@@ -110,45 +213,60 @@ pub(super) fn needs(network: &Composition) -> Result<Vec<Need>, WeightsError> {
             _ if input.pixels() > 1 => (vec![units, input.channels, 1, 1], 1),
             _ => (vec![units, input.channels], 1),
         };
-        let normalisation = match layer {
-            Layer::BatchNorm(layer) => Some(layer.epsilon),
-            _ => None,
+        self.push_matrix(
+            name,
+            normalisation,
+            weight_shape,
+            [pixels, input.channels],
+            block,
+        );
+    }
+
+    fn push_matrix(
+        &mut self,
+        name: String,
+        normalisation: Option<f64>,
+        weight_shape: Vec<usize>,
+        window: [usize; 2],
+        block: Option<BlockPart>,
+    ) {
+        let Some(parameters) = self.matrices.next() else {
+            return;
         };
-        needs.push(Need {
-            name: format!("layer {} ({})", index + 1, layer.name()),
-            layer: index,
+        self.needs.push(Need {
+            name,
             is_normalisation: normalisation.is_some(),
             weight_shape,
-            units,
-            has_bias: parameters.has_bias && parameters.factors[1] > 0.0,
-            epsilon: normalisation.unwrap_or(0.0),
-            window: [pixels, input.channels],
-            flattened,
-            parameters,
-        });
-        if normalisation.is_none() {
-            flattened = None;
-        }
-    }
-    let last = shapes.last().copied().unwrap_or(network.input);
-    if let Some(parameters) = matrices.next() {
-        needs.push(Need {
-            name: "readout".to_owned(),
-            layer: network.layers.len(),
-            is_normalisation: false,
-            weight_shape: vec![parameters.units, last.features()],
             units: parameters.units,
             has_bias: parameters.has_bias && parameters.factors[1] > 0.0,
-            epsilon: 0.0,
-            window: [1, last.features()],
-            // it flattens by itself
-            flattened: if last.pixels() > 1 {
-                Some(last)
-            } else {
-                flattened
-            },
+            epsilon: normalisation.unwrap_or(0.0),
+            window,
+            flattened: self.flattened,
             parameters,
+            block,
+            is_after_blocks: false,
         });
+        if normalisation.is_none() {
+            self.flattened = None;
+        }
     }
-    Ok(needs)
+
+    /// Tells what comes before the first block from what comes after the last.
+    fn mark_after_blocks(&mut self) -> Result<(), WeightsError> {
+        let last = self.needs.iter().rposition(|need| need.block.is_some());
+        let first = self.needs.iter().position(|need| need.block.is_some());
+        for (index, need) in self.needs.iter_mut().enumerate() {
+            let is_before_last = last.is_some_and(|last| index < last);
+            need.is_after_blocks = !is_before_last;
+            let is_between = is_before_last && first.is_some_and(|first| index > first);
+            if need.block.is_none() && is_between {
+                let name = need.name.trim_start_matches("layer ").to_owned();
+                return Err(WeightsError::Parallel(
+                    name,
+                    "has weights between parallel layers",
+                ));
+            }
+        }
+        Ok(())
+    }
 }

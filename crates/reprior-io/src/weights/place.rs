@@ -3,7 +3,6 @@
 use std::io::{Read, Seek};
 
 use reprior::network::Composition;
-use reprior::network::layer::Layer;
 
 use super::WeightsError;
 use super::file::TensorFile;
@@ -23,20 +22,21 @@ pub(super) fn place(
     needs: &[Need],
     network: &Composition,
 ) -> Result<(Composition, Vec<f64>), WeightsError> {
-    let mut network = network.clone();
+    let mut all_statistics = Vec::new();
     let length = needs.last().map_or(0, |need| need.parameters.range.end);
     let mut parameters = vec![0.0; length];
     for (module, need) in modules.iter().zip(needs) {
         let own = &mut parameters[need.parameters.range.clone()];
-        if let Some(Layer::BatchNorm(layer)) = network.layers.get_mut(need.layer) {
+        if need.is_normalisation {
             normalisation(file, module, need, own)?;
-            layer.mean = statistics(file, module, need, Role::RunningMean)?;
-            layer.variance = statistics(file, module, need, Role::RunningVariance)?;
+            for role in [Role::RunningMean, Role::RunningVariance] {
+                all_statistics.extend(statistics(file, module, need, role)?);
+            }
         } else {
             combination(file, module, need, own)?;
         }
     }
-    Ok((network, parameters))
+    Ok((network.with_statistics(&all_statistics), parameters))
 }
 
 /// Weights and biases of a dense layer, a convolution or the readout.

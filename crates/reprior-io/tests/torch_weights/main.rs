@@ -7,6 +7,7 @@
 
 mod networks;
 mod refused;
+mod residual;
 
 use networks::{convolutional, file, networks, normalised, outputs, perceptron, read};
 use reprior::network::layer::{BatchNorm, Layer};

@@ -7,7 +7,7 @@ use reprior::compute::kernels::matrix_mut;
 use reprior::compute::matrix;
 use reprior::network::layer::{BatchNorm, Convolution, Dense, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, Executor, LayerScale};
-use reprior_io::weights::{WeightsError, read_sequential, read_sequential_bytes};
+use reprior_io::weights::{WeightsError, read_state_dict, read_state_dict_bytes};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use tempfile::TempDir;
 
@@ -97,8 +97,8 @@ impl Files {
 /// Reads a file with such bytes, from disk and from memory, which are one.
 pub fn read(bytes: &[u8], network: &Composition) -> Result<(Composition, Vec<f64>), WeightsError> {
     let (_files, path) = Files::of(bytes);
-    let from_disk = read_sequential(&path, network);
-    let from_memory = read_sequential_bytes(Cursor::new(bytes), &path, network);
+    let from_disk = read_state_dict(&path, network);
+    let from_memory = read_state_dict_bytes(Cursor::new(bytes), &path, network);
     assert_eq!(format!("{from_disk:?}"), format!("{from_memory:?}"));
     from_disk
 }

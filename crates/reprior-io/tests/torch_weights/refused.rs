@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use reprior::network::Composition;
 use reprior::network::layer::{Layer, Padding, Parallel};
-use reprior_io::weights::{WeightsError, read_sequential};
+use reprior_io::weights::{WeightsError, read_state_dict};
 use safetensors::tensor::Dtype;
 
 use super::networks::{
@@ -130,7 +130,7 @@ fn what_is_no_such_file_or_network_is_refused() {
     let (files, path) = Files::of(&bytes);
     let missing = files.0.path().join("none");
     for path in [&missing, &files.0.path().to_path_buf()] {
-        let error = read_sequential(path, &network).unwrap_err();
+        let error = read_state_dict(path, &network).unwrap_err();
         assert!(matches!(error, WeightsError::Io { .. }), "{error}");
     }
     for end in [0, 7, 8, 100, bytes.len() - 1] {
@@ -147,15 +147,15 @@ fn what_is_no_such_file_or_network_is_refused() {
         branches: vec![],
         combination: Default::default(),
     });
-    let error = read_sequential(&path, &network).unwrap_err();
+    let error = read_state_dict(&path, &network).unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("layer 2 of the network is a parallel one"),
+            .contains("layer 2 of the network has not two branches"),
         "{error}"
     );
     network.layers[1] = convolution(2, window([2, 2], 1, Padding::Valid), SCALE);
-    let error = read_sequential(&path, &network).unwrap_err();
+    let error = read_state_dict(&path, &network).unwrap_err();
     assert!(matches!(error, WeightsError::Shape(_)), "{error}");
 }
 

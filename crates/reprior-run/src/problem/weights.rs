@@ -7,7 +7,7 @@ use reprior::network::Composition;
 use reprior::network::parameters::ParameterLayout;
 use reprior_io::regular;
 use reprior_io::run::{Files, WEIGHTS};
-use reprior_io::weights::{read_sequential, read_sequential_bytes};
+use reprior_io::weights::{read_state_dict, read_state_dict_bytes};
 
 use super::Problem;
 use crate::failure::Failure;
@@ -40,9 +40,9 @@ impl GivenWeights {
             Some(run) => {
                 let bytes = run.read(WEIGHTS).map_err(Failure::request)?;
                 let bytes = Cursor::new(bytes.as_ref().map_or(&[][..], |bytes| bytes));
-                read_sequential_bytes(bytes, &path, network)
+                read_state_dict_bytes(bytes, &path, network)
             }
-            None => read_sequential(&path, network),
+            None => read_state_dict(&path, network),
         };
         let (filled, parameters) = read.map_err(Failure::request)?;
         let is_too_large = |parameter: &&f64| !(**parameter as f32).is_finite();

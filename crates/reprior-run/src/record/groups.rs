@@ -12,5 +12,7 @@ pub const NOISE: &str = "noise";
 pub const PREDICTIONS: &str = "predictions";
 /// Some predictions at every draw, where [`PREDICTIONS`] has fewer.
 pub const TRACES: &str = "prediction_traces";
+/// The variable of means and variances of batch normalisation beside kept positions, where those are trained.
+pub const BATCH_NORM: &str = "batch_norm";
 /// The variable of kept positions, in the group [`POSITIONS`].
 pub const POSITION: &str = "position";

@@ -8,7 +8,7 @@ mod schema;
 mod statistics;
 
 pub use disk::Destination;
-pub use groups::{MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGHTS};
+pub use groups::{BATCH_NORM, MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGHTS};
 pub use keeping::{Keeping, Load, Traces, kept_in_words};
 pub use predictions::{PredictionRecord, split_layer};
 pub use schema::{

@@ -55,6 +55,8 @@ pub struct SchemaContents<'a> {
     pub tensors: &'a [LayerTensors],
     /// Numbers of a kept position; none are kept where there are none.
     pub position: u64,
+    /// What else is kept of a draw with its position.
+    pub beside_position: Vec<Variable>,
     /// Numbers whose moments are kept.
     pub parameters: u64,
     /// Descriptions of mean squares, projections, positions, weights, biases.
@@ -108,7 +110,8 @@ pub fn schema(problem: &Problem, contents: SchemaContents<'_>) -> Schema {
     if contents.position > 0 {
         let dims = [("coordinate", contents.position)];
         let kept = spaced(keeping.positions(schedule.draws), keeping.positions_every);
-        let variables = vec![variable(POSITION, data_type, &dims, position)];
+        let mut variables = vec![variable(POSITION, data_type, &dims, position)];
+        variables.extend(contents.beside_position);
         groups.push(group(POSITIONS, Some(kept), variables));
     }
     if let Some(every) = keeping.weights_every {

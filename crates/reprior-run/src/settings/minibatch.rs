@@ -119,7 +119,7 @@ pub struct MinibatchSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swag_updates: Option<u64>,
-    /// Begin every chain at these weights, the state_dict of an nn.Sequential as a safetensors file, rather than at draws from
+    /// Begin every chain at these weights, the state_dict of an nn.Sequential or a residual network as a safetensors file, rather than at draws from
     /// the prior; statistics of batch normalisation come with them. The run keeps a copy
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]

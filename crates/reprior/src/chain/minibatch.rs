@@ -134,13 +134,15 @@ pub trait MinibatchObserver<R: Real>: Send {
     /// Stops the run.
     fn trained(&mut self, mode: &[R]) -> Result<(), Self::Error>;
 
-    /// Draw number `draw`, and the updates since the one before: of a trajectory those that may be drawn, after warm-up.
+    /// Draw number `draw`, with means and variances of batch normalisation where those are trained, and the updates since the one
+    /// before: of a trajectory those that may be drawn, after warm-up.
     ///
     /// # Errors
     /// Stops the run; what was drawn is kept.
     fn draw(
         &mut self,
         position: &[R],
+        statistics: &[f64],
         since: &UpdateStatistics,
         draw: u64,
     ) -> Result<(), Self::Error>;
@@ -234,7 +236,8 @@ impl<R: Real> MinibatchChain<R> {
         let Some(laplace) = &mut self.laplace else {
             return Ok(None);
         };
-        let mode = laplace.settle(&self.updates.state().position)?;
+        let state = self.updates.state();
+        let mode = laplace.settle(&state.position, &state.statistics)?;
         Ok(Some((laplace, mode)))
     }
 
@@ -295,7 +298,13 @@ impl<R: Real> MinibatchChain<R> {
                 step_size: since.step_size,
                 ..UpdateStatistics::default()
             };
-            observer.draw(self.draw(draw), &since, draw).map_err(told)?;
+            let statistics = self.make_draw(draw);
+            let position = match self.plan.collection {
+                Collection::Trajectory => &self.updates.state().position,
+                _ => &self.drawn,
+            };
+            let seen = observer.draw(position, &statistics, &since, draw);
+            seen.map_err(told)?;
         }
         Ok(())
     }
@@ -315,7 +324,8 @@ impl<R: Real> MinibatchChain<R> {
             transition,
             reason: error.to_string(),
         };
-        let mode = laplace.settle(&self.updates.state().position);
+        let state = self.updates.state();
+        let mode = laplace.settle(&state.position, &state.statistics);
         let mode = mode.map_err(failed)?;
         if !self.has_ended_training {
             self.has_ended_training = true;
@@ -361,8 +371,11 @@ impl<R: Real> MinibatchChain<R> {
 
     fn end_epoch(&mut self) -> Epoch {
         let tally = std::mem::take(&mut self.counters.epoch);
-        let position = &self.updates.state().position;
-        let validation = self.validation.as_mut().map(|rows| rows.nll(position));
+        let state = self.updates.state();
+        let validation = self.validation.as_mut().map(|rows| {
+            rows.set_statistics(&state.statistics);
+            rows.nll(&state.position)
+        });
         self.counters.epochs += 1;
         self.counters.train_nll = Some(tally.nll());
         self.counters.validation_nll = validation;
@@ -372,22 +385,35 @@ impl<R: Real> MinibatchChain<R> {
         }
     }
 
-    /// Draw number `draw`.
-    fn draw(&mut self, draw: u64) -> &[R] {
+    /// Makes draw number `draw` of what is no trajectory; the statistics of batch normalisation that it has.
+    fn make_draw(&mut self, draw: u64) -> Vec<f64> {
         let position = &self.updates.state().position;
         let settings = self.updates.settings();
         let stream = || Stream::new(settings.seed, settings.chain, Purpose::Recording, draw);
         match (self.plan.collection, &self.swag) {
-            (Collection::Swag { .. }, Some(swag)) => swag.draw(&mut stream(), &mut self.drawn),
+            (Collection::Swag { .. }, Some(swag)) => {
+                swag.draw(&mut stream(), &mut self.drawn);
+                // what no minibatch has been evaluated with
+                return self.updates.statistics_at(&self.drawn);
+            }
             (Collection::Dropout { rate }, _) => {
                 self.drawn.copy_from_slice(position);
                 let layout = self.updates.objective().layout();
                 leave_units_out(layout, rate, &mut stream(), &mut self.drawn);
             }
-            (Collection::Laplace, _) => {}
-            _ => return position,
+            _ => {}
         }
-        &self.drawn
+        self.updates.state().statistics.clone()
+    }
+
+    /// Means and variances of batch normalisation at the mean of all draws, which has been in no minibatch; where that is the last
+    /// position, those of training.
+    pub fn statistics_of_mean(&mut self, mean: &[R]) -> Vec<f64> {
+        let state = self.updates.state();
+        match mean == state.position {
+            true => state.statistics.clone(),
+            false => self.updates.statistics_at(mean),
+        }
     }
 
     /// Where the chain is.

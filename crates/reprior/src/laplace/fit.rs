@@ -110,14 +110,16 @@ impl<R: Real> LaplaceFit<R> {
         self
     }
 
-    /// The weights that draws are around, of training that ended at `position`: found when they are first asked for.
+    /// The weights that draws are around, of training that ended at `position` and with these means and variances of batch
+    /// normalisation (none leave the network's), which stay frozen from here on: found when they are first asked for.
     ///
     /// # Errors
     /// [`LaplaceError`].
-    pub fn settle(&mut self, position: &[R]) -> Result<Arc<[R]>, LaplaceError> {
+    pub fn settle(&mut self, position: &[R], statistics: &[f64]) -> Result<Arc<[R]>, LaplaceError> {
         if let Some(mode) = &self.mode {
             return Ok(Arc::clone(mode));
         }
+        self.executor.set_statistics(statistics);
         let mut weights = position.to_vec();
         if let (
             LaplaceMethod::Approximation {

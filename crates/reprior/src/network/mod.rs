@@ -13,6 +13,7 @@ pub mod infinite;
 pub mod layer;
 mod operation;
 mod scale;
+mod statistics;
 
 // Named networks, kernels at given weights and sums over samples, for the program and the experiments; they change without notice.
 #[doc(hidden)]

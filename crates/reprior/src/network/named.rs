@@ -8,8 +8,9 @@
 //!   a_k² = 1/(k + c) (Shao et al. 2020). `scaling=progressive-one`, the default, has c = 1 as published; `progressive-depth`
 //!   has c half the number of all blocks, and `uniform` a_k² = 1/2. The first block of every group has a convolution on its
 //!   shortcut.
-//! - `resnet-small`: three groups of three blocks with 16, 32 and 64 channels, ReLU and batch normalisation with frozen
-//!   statistics, as trained networks of that size are.
+//! - `resnet-small`: three groups of three blocks with 16, 32 and 64 channels, ReLU and batch normalisation, as in Roy et al.
+//!   (2024). Strided convolutions have [`Padding::Same`], those of JAX and TensorFlow; with `resnet-small:padding=half`
+//!   [`Padding::Half`], PyTorch's.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +22,7 @@ use super::layer::{
 use super::{Activation, Composition, LayerScale};
 
 /// Names as the command line knows them.
-const NETWORKS: &str = "fcn:WIDTH,WIDTH,…, lenet, resnet:DEPTH,width=WIDTH[,scaling=uniform|progressive-one|progressive-depth], resnet-small";
+const NETWORKS: &str = "fcn:WIDTH,WIDTH,…, lenet, resnet:DEPTH,width=WIDTH[,scaling=uniform|progressive-one|progressive-depth], resnet-small[:padding=same|half]";
 
 /// A network without its input and outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +40,11 @@ pub enum NamedNetwork {
         /// Of the residual branches.
         scaling: Scaling,
     },
-    /// The small residual network with frozen batch normalisation.
-    ResnetSmall,
+    /// The small residual network with batch normalisation.
+    ResnetSmall {
+        /// Of its convolutions: `Same` or `Half`.
+        padding: Padding,
+    },
 }
 
 /// How the residual branches of [`NamedNetwork::Resnet`] are scaled.
@@ -91,7 +95,10 @@ impl fmt::Display for NamedNetwork {
                 width,
                 scaling,
             } => write!(f, "resnet:{depth},width={width},scaling={scaling}"),
-            Self::ResnetSmall => f.write_str("resnet-small"),
+            Self::ResnetSmall {
+                padding: Padding::Half,
+            } => f.write_str("resnet-small:padding=half"),
+            Self::ResnetSmall { .. } => f.write_str("resnet-small"),
         }
     }
 }
@@ -119,11 +126,21 @@ impl FromStr for NamedNetwork {
         match name {
             "fcn" => fully_connected(settings),
             "resnet" => resnet(settings),
-            "lenet" | "resnet-small" if !settings.is_empty() => Err(format!(
+            "lenet" if !settings.is_empty() => Err(format!(
                 "network `{name}` has no settings: `{settings}` cannot be used"
             )),
             "lenet" => Ok(Self::Lenet),
-            "resnet-small" => Ok(Self::ResnetSmall),
+            "resnet-small" => Ok(Self::ResnetSmall {
+                padding: match settings {
+                    "" | "padding=same" => Padding::Same,
+                    "padding=half" => Padding::Half,
+                    _ => {
+                        return Err(format!(
+                            "unknown setting `{settings}` of the network `resnet-small`: write resnet-small:padding=half, or nothing after its name"
+                        ));
+                    }
+                },
+            }),
             _ => Err(format!("unknown network `{text}`: use one of {NETWORKS}")),
         }
     }
@@ -200,7 +217,7 @@ impl NamedNetwork {
                 width,
                 scaling,
             } => wide([*depth, *width], *scaling, activation, scale),
-            Self::ResnetSmall => small(),
+            Self::ResnetSmall { padding } => small(*padding),
         };
         let network = Composition {
             input,
@@ -301,7 +318,7 @@ fn wide(
     layers
 }
 
-fn small() -> Vec<Layer> {
+fn small(padding: Padding) -> Vec<Layer> {
     let norm = || {
         Layer::BatchNorm(BatchNorm {
             mean: Vec::new(),
@@ -313,8 +330,7 @@ fn small() -> Vec<Layer> {
         bias: 0.0,
         ..LayerScale::HIDDEN
     };
-    let same =
-        |size, stride, channels, scale| convolution(size, stride, channels, Padding::Same, scale);
+    let same = |size, stride, channels, scale| convolution(size, stride, channels, padding, scale);
     let relu = || function(Activation::Relu);
     let mut layers = vec![same(3, 1, 16, without_bias), norm(), relu()];
     for block in 0..9 {
@@ -368,6 +384,8 @@ mod tests {
         let lenet = lenet.network([28, 28, 1].into(), 10, Activation::Tanh, LayerScale::HIDDEN);
         assert_eq!(parameters(&lenet.unwrap()), 44_426);
         assert_eq!(parameters(&network("resnet-small", CIFAR)), 272_378);
+        let torch = network("resnet-small:padding=half", CIFAR);
+        assert_eq!(parameters(&torch), 272_378);
         // 3 + 1 is 27 → w, then by group: branches (w_in + w)·w·9 first and 2·w²·9 after it, shortcut w_in·w·9
         let w = 8;
         let group = |inputs: usize, w: usize| 9 * ((inputs + w) * w + inputs * w + 2 * 2 * w * w);
@@ -413,6 +431,8 @@ mod tests {
             ("fcn:", "fcn:"),
             ("lenet", "lenet"),
             ("resnet-small", "resnet-small"),
+            ("resnet-small:padding=same", "resnet-small"),
+            ("resnet-small:padding=half", "resnet-small:padding=half"),
         ] {
             let named: NamedNetwork = name.parse().unwrap();
             assert_eq!(named.to_string(), written);
@@ -425,6 +445,7 @@ mod tests {
         for (name, part) in [
             ("lenet5", "resnet-small"),
             ("lenet:3", "no settings"),
+            ("resnet-small:padding=valid", "resnet-small:padding=half"),
             ("fcn:3,x", "whole number"),
             ("fcn:0", "at least 1"),
             ("resnet", "width=128"),

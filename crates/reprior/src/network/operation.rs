@@ -8,6 +8,7 @@
 use std::fmt::Debug;
 
 use crate::compute::{Real, panel_rows};
+use crate::network::layer::batch_norm::Normalise;
 
 /// A layer at the point where it is differentiated. What it did not ask to be kept is empty.
 #[derive(Clone, Copy)]
@@ -159,6 +160,16 @@ pub(crate) trait Operation<R: Real>: Debug + Send + Sync {
     fn transpose(&self, _weights: &[R], _transposed: &mut [R]) {}
 
     fn keeps(&self) -> Keeps;
+
+    /// The operation as batch normalisation, if it is one.
+    fn normalisation(&self) -> Option<&Normalise<R>> {
+        None
+    }
+
+    /// The same, to be given other statistics.
+    fn normalisation_mut(&mut self) -> Option<&mut Normalise<R>> {
+        None
+    }
 
     fn forward(&self, weights: &[R], panels: usize, input: &[R], output: &mut [R]);
 

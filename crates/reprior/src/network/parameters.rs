@@ -20,6 +20,8 @@ pub struct ParameterMatrix {
     pub units: usize,
     /// Whether the last row is a bias.
     pub has_bias: bool,
+    /// Whether they are γ and β of batch normalisation.
+    pub is_normalisation: bool,
     /// Its own among all parameters.
     pub range: Range<usize>,
     /// What the network multiplies weights and biases by, σ_w/√fan-in and σ_b: in the NTK parametrisation their standard
@@ -76,6 +78,9 @@ impl ParameterLayout {
                 let fan_in = shape[0] - usize::from(has_bias);
                 let factors = scale.map_or([1.0; 2], |scale| [scale.factor(fan_in), scale.bias]);
                 self.push_matrix(&name, shape, has_bias, factors);
+                if let (Layer::BatchNorm(_), Some(own)) = (layer, self.layers.last_mut()) {
+                    own.is_normalisation = true;
+                }
             }
         }
     }
@@ -93,6 +98,7 @@ impl ParameterLayout {
             rows,
             units,
             has_bias,
+            is_normalisation: false,
             range: start..start + rows * units,
             factors,
         });
@@ -127,7 +133,16 @@ impl ParameterLayout {
         }
     }
 
-    /// Weights from N(0, `gain`/fan-in), biases zero: a start for the standard parametrisation (`gain` 1 in Marceau-Caron &
+    /// γ ← 1 and β ← 0 in batch normalisation, where training begins.
+    pub fn start_normalisation<R: Real>(&self, position: &mut [R]) {
+        for layer in self.layers.iter().filter(|layer| layer.is_normalisation) {
+            for pair in position[layer.range.clone()].chunks_exact_mut(2) {
+                pair.copy_from_slice(&[R::from_f64(1.0), R::ZERO]);
+            }
+        }
+    }
+
+    /// Weights from N(0, `gain`/fan-in), biases zero, of batch normalisation γ = 1 and β = 0: a start for the standard parametrisation (`gain` 1 in Marceau-Caron &
     /// Ollivier 2017, 2 in He et al. 2015).
     pub fn draw_by_fan_in<R: Real>(&self, gain: f64, stream: &mut Stream) -> Vec<R> {
         let mut position = self.draw_standard_normal::<R>(stream);
@@ -140,6 +155,7 @@ impl ParameterLayout {
                 bias.fill(R::ZERO);
             }
         }
+        self.start_normalisation(&mut position);
         position
     }
 }

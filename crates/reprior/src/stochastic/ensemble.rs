@@ -47,6 +47,12 @@ impl<R: Real> Ensemble<R> {
         })
     }
 
+    /// Takes other means and variances of batch normalisation, see
+    /// [`Composition::statistics`]; none leave the network as it is.
+    pub fn set_statistics(&mut self, statistics: &[f64]) {
+        self.executor.set_statistics(statistics);
+    }
+
     /// The network's outputs at one position, n* × C, row-major.
     pub fn outputs(&mut self, weights: &[R]) -> &[R] {
         let (rows, columns) = (self.rows, self.executor.inputs_count());

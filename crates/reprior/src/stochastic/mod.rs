@@ -9,6 +9,7 @@
 //! Weights are in the NTK parametrisation, where a prior N(0, 1) is on every one, or in the standard one
 //! ([`Composition::in_standard_parametrisation`](crate::network::Composition::in_standard_parametrisation)) with a [`Prior`].
 
+mod batch_norm;
 mod batches;
 mod dropout;
 mod groups;

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::batch_norm::StatisticsMean;
 use super::data::{MinibatchData, row_loss, simulate};
 use crate::compute::{Real, Stream, Team};
 use crate::network::layer::ShapeError;
@@ -16,6 +17,10 @@ pub struct Objective<R> {
     data: MinibatchData<R>,
     layout: ParameterLayout,
     gradients: Gradients<R>,
+    /// Of the network's batch normalisation, where minibatches have statistics of their own.
+    start: Vec<f64>,
+    /// Values of a channel that a row has at least in the network's batch normalisation.
+    positions: usize,
     rows: usize,
     columns: usize,
     outputs: usize,
@@ -72,12 +77,64 @@ impl<R: Real> Objective<R> {
         Ok(Self {
             layout: ParameterLayout::new(network),
             gradients: Gradients::new(network, executor),
+            start: Vec::new(),
+            positions: network.fewest_positions(),
             rows,
             columns,
             outputs,
             threads: threads.max(1),
             data,
         })
+    }
+
+    /// With batch normalisation that has the statistics of each minibatch, for the training of a mode. Without any in `network`,
+    /// the one that this has been made of, nothing changes.
+    #[must_use]
+    pub fn with_batch_statistics(mut self, network: &Composition) -> Self {
+        self.start = network.statistics();
+        if !self.start.is_empty() {
+            self.gradients.take_batch_statistics();
+        }
+        self
+    }
+
+    /// Means and variances that running averages start at, see [`Composition::statistics`]; none where batch normalisation keeps
+    /// the network's, or there is none.
+    pub fn start_statistics(&self) -> &[f64] {
+        &self.start
+    }
+
+    /// Values of a channel that a minibatch of one row has in the network's batch normalisation, at least; none where that has no
+    /// statistics of minibatches.
+    pub(super) fn values_of_row(&self) -> Option<usize> {
+        (!self.start.is_empty()).then_some(self.positions)
+    }
+
+    /// Means and variances of the last minibatch.
+    pub(super) fn batch_statistics(&self) -> &[f64] {
+        self.gradients.batch_statistics()
+    }
+
+    /// Means and variances at any weights: the mean over all rows, taken in order `batch` at a time.
+    pub(super) fn statistics_at(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        batch: usize,
+    ) -> Vec<f64> {
+        if self.start.is_empty() {
+            return Vec::new();
+        }
+        let mut mean = StatisticsMean::default();
+        let rows: Vec<u32> = (0..self.rows as u32).collect();
+        let inputs = (&self.data.inputs[..], self.columns);
+        for rows in rows.chunks(batch.clamp(1, self.rows)) {
+            let found = self
+                .gradients
+                .find_batch_statistics(team, weights, inputs, rows);
+            mean.add(found, rows.len());
+        }
+        mean.mean()
     }
 
     /// N.

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::objective::Objective;
 use super::preconditioner::{Block, Decay, Preconditioner, Scope};
 use super::update::StochasticGradientError;
 use super::{Prior, StepSize};
 use crate::compute::Real;
+use crate::network::GradientStatistics;
 use crate::network::parameters::ParameterLayout;
 
 /// What the matrices of a preconditioner may take: those of 7,000 parameters together in single precision.
@@ -99,6 +101,40 @@ impl StochasticGradientSettings {
     /// The prior of one layer with parameters.
     pub(super) fn prior(&self, layer: usize) -> &Prior {
         &self.priors[if self.priors.len() == 1 { 0 } else { layer }]
+    }
+
+    /// Refuses what cannot be with statistics of minibatches.
+    pub(super) fn check_batch_statistics<R: Real>(
+        &self,
+        objective: &Objective<R>,
+        preconditioner: &dyn Preconditioner<R>,
+    ) -> Result<(), StochasticGradientError> {
+        let Some(values) = objective.values_of_row() else {
+            return Ok(());
+        };
+        let wrong = |text: String| Err(StochasticGradientError::Setting(text));
+        if self.temperature > 0.0 {
+            return wrong(
+                "Langevin dynamics need batch normalisation with fixed statistics: a density that depends on which rows share a minibatch is no posterior".to_owned(),
+            );
+        }
+        if preconditioner.statistics() != GradientStatistics::None {
+            return wrong(
+                "batch normalisation with the statistics of a minibatch has no gradients of single rows: use the preconditioner identity or rmsprop".to_owned(),
+            );
+        }
+        let batch = self.batch.min(objective.rows());
+        let last = match objective.rows() % batch {
+            0 => batch,
+            last => last,
+        };
+        if last * values < 2 {
+            return wrong(format!(
+                "batch normalisation needs at least 2 rows in every minibatch to have a variance, and of {} rows in minibatches of {batch} the last has one: give another --batch",
+                objective.rows()
+            ));
+        }
+        Ok(())
     }
 
     /// Checks everything that does not need the data, with a preconditioner and a network of this layout.

@@ -15,6 +15,7 @@
 //! as h → 0: v is what an update leaves, half of which has lost the momentum's part a. Hence the factor 1 − z/2, without which θ
 //! would be too cold by it.
 
+use super::batch_norm::take_in;
 use super::groups::{GroupSums, ParameterGroup, UpdateContext, UpdateStep, groups, update_groups};
 use super::objective::Objective;
 use super::preconditioner::Preconditioner;
@@ -53,6 +54,9 @@ pub struct StochasticGradientState<R> {
     pub thermostat: f64,
     /// The preconditioner's, block by block.
     pub preconditioner: Vec<R>,
+    /// Running means and variances of batch normalisation, see [`Composition::statistics`](crate::network::Composition::statistics); empty where the network has none, or
+    /// keeps its own.
+    pub statistics: Vec<f64>,
 }
 
 /// What one update did.
@@ -155,6 +159,7 @@ impl<R: Real> StochasticGradient<R> {
             },
             position,
             preconditioner: Vec::new(),
+            statistics: objective.start_statistics().to_vec(),
         };
         for group in groups(objective.layout(), &*preconditioner) {
             for _ in 0..group.blocks() {
@@ -184,6 +189,7 @@ impl<R: Real> StochasticGradient<R> {
                 return Err(StochasticGradientError::Setting(text.to_owned()));
             }
         }
+        settings.check_batch_statistics(&objective, &*preconditioner)?;
         let groups = groups(objective.layout(), &*preconditioner);
         let parameters = objective.layout().len();
         let numbers = groups.iter().map(|group| group.blocks() * group.state);
@@ -195,6 +201,11 @@ impl<R: Real> StochasticGradient<R> {
                 "the preconditioner",
                 state.preconditioner.len(),
                 numbers.sum(),
+            ),
+            (
+                "the statistics of batch normalisation",
+                state.statistics.len(),
+                objective.start_statistics().len(),
             ),
         ] {
             if found != expected {
@@ -239,6 +250,14 @@ impl<R: Real> StochasticGradient<R> {
     /// The network on its data.
     pub fn objective(&self) -> &Objective<R> {
         &self.objective
+    }
+
+    /// Means and variances of batch normalisation at any weights, as a pass over the training rows by minibatches finds them: for
+    /// averages and draws of weights, which no minibatch has been evaluated with. Minibatches are those of the settings, with rows in
+    /// order, and count by their rows; empty as [`StochasticGradientState::statistics`] is.
+    pub fn statistics_at(&mut self, weights: &[R]) -> Vec<f64> {
+        self.objective
+            .statistics_at(&mut self.team, weights, self.settings.batch)
     }
 
     /// Updates of an epoch.
@@ -323,6 +342,10 @@ impl<R: Real> StochasticGradient<R> {
             &mut self.team,
             &shared,
         )?;
+        take_in(
+            &mut self.state.statistics,
+            self.objective.batch_statistics(),
+        );
         self.measure(step_size, loss, step, is_noisy, found)
     }
 

@@ -35,6 +35,12 @@ impl<R: Real> Validation<R> {
         })
     }
 
+    /// Takes other means and variances of batch normalisation, see
+    /// [`Composition::statistics`]; none leave the network as it is.
+    pub fn set_statistics(&mut self, statistics: &[f64]) {
+        self.executor.set_statistics(statistics);
+    }
+
     /// Mean −log p of the rows at one position.
     pub fn nll(&mut self, weights: &[R]) -> f64 {
         let (columns, count) = (self.executor.inputs_count(), self.executor.outputs_count());

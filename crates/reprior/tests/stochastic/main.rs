@@ -2,6 +2,7 @@
 //! stationary laws against closed forms and quadrature, invariances, and that nothing depends on threads or interruptions.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod batch_norm;
 mod invariance;
 mod moments;
 mod noise;

@@ -57,6 +57,7 @@ pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
     let contents = SchemaContents {
         tensors: &tensors(&problem.architecture),
         position: sizes.kept_numbers() as u64,
+        beside_position: Vec::new(),
         parameters: sizes.all_parameters() as u64,
         texts: [
             "mean square of each layer's weights and biases (1 a priori)",

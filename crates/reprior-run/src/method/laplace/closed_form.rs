@@ -66,6 +66,11 @@ impl<R: Stored> FitPredictor<R> {
         self.kind
     }
 
+    /// Takes a chain's means and variances of batch normalisation; none leave them as they are.
+    pub fn set_statistics(&mut self, statistics: &[f64]) {
+        self.executor.set_statistics(statistics);
+    }
+
     /// Appends one chain's predictions for `inputs` (row-major) in the target's own units: logarithms of probabilities, or means
     /// and variances.
     ///

@@ -33,6 +33,7 @@ pub fn finish<R: Stored>(
     let (mut modes, mut fits) = (Vec::<R>::new(), Vec::new());
     let mut predictor = FitPredictor::<R>::new(problem)?;
     for (index, (chain, recorder)) in chains.iter_mut().enumerate() {
+        let statistics = chain.updates().state().statistics.clone();
         let found = chain.laplace().map_err(Failure::run)?;
         let Some((around, mode)) = found else {
             continue;
@@ -46,6 +47,7 @@ pub fn finish<R: Stored>(
             if let (Some(predictor), Some(fitted)) = (&mut predictor, fitted) {
                 save(folder, index as u64, fitted)?;
                 let inputs = recorder.test_inputs().unwrap_or_default();
+                predictor.set_statistics(&statistics);
                 let to = [&mut means, &mut variances];
                 predictor.predict(fitted, index as u64, inputs, to)?;
             }

@@ -83,6 +83,8 @@ fn load<R: Stored>(
 pub struct ClosedForm<'a, R> {
     predictor: FitPredictor<R>,
     fits: Vec<Laplace<R>>,
+    /// Means and variances of batch normalisation of each chain; none where they are not trained.
+    statistics: Vec<Vec<f64>>,
     problem: &'a Problem,
     /// What draws predict, whose spread scores of uncertainty are of.
     draws: minibatch::DrawsPredictor<'a, R>,
@@ -104,9 +106,14 @@ impl<'a, R: Stored + Number> ClosedForm<'a, R> {
         let chains = problem.settings.schedule().chains as u64;
         let files = &draws.run.files;
         let fits = (0..chains).map(|chain| load::<R>(files, &layout, chain));
+        // those of a chain are the same for all of its draws
+        let mut found = minibatch::statistics(draws.run)?;
+        let statistics = (0..chains).map(|chain| found.remove(&[chain, 0]).unwrap_or_default());
+        let statistics = statistics.collect();
         Ok(Box::new(Self {
             predictor,
             fits: fits.collect::<Result<_, _>>()?,
+            statistics,
             problem,
             draws,
         }))
@@ -125,7 +132,8 @@ impl<R: Stored + Number> Predict for ClosedForm<'_, R> {
             mean: Vec::new(),
             variance: Vec::new(),
         };
-        for (chain, fit) in self.fits.iter().enumerate() {
+        for (chain, (fit, statistics)) in self.fits.iter().zip(&self.statistics).enumerate() {
+            self.predictor.set_statistics(statistics);
             let to = [&mut block.mean, &mut block.variance];
             self.predictor.predict(fit, chain as u64, &real, to)?;
         }

@@ -1,5 +1,7 @@
 //! Predictions for new inputs from the kept positions of a minibatch method.
 
+use std::collections::BTreeMap;
+
 use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;
@@ -7,7 +9,7 @@ use crate::method::{Predict, Predictions};
 use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
 use crate::read::Recorded;
-use crate::record::{POSITION, POSITIONS};
+use crate::record::{BATCH_NORM, POSITION, POSITIONS};
 use crate::settings::ModelSettings;
 use crate::stored::Stored;
 
@@ -32,6 +34,25 @@ pub fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<
         .collect()
 }
 
+/// Means and variances of batch normalisation of each chain and kept position; none where they are not trained.
+///
+/// # Errors
+/// A run that cannot be read.
+pub fn statistics(run: &Recorded) -> Result<BTreeMap<[u64; 2], Vec<f64>>, Failure> {
+    let mut all = BTreeMap::new();
+    let variables = run.reader.variables(POSITIONS).map_err(Failure::request)?;
+    if variables.iter().any(|variable| variable.name == BATCH_NORM) {
+        let add = |chain: u64, draw: u64, own: &[f64]| {
+            all.insert([chain, draw], own.to_vec());
+        };
+        let read = run
+            .reader
+            .for_each_draw::<f64>(POSITIONS, BATCH_NORM, &Selection::all(), add);
+        read.map_err(Failure::request)?;
+    }
+    Ok(all)
+}
+
 impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
     /// Variances are zero: a draw determines the function.
     fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
@@ -48,8 +69,12 @@ impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
         };
         let mut draws = 0;
         let modes = &self.modes;
-        let add = |chain: u64, _: u64, position: &[R]| {
+        let statistics = statistics(self.run)?;
+        let add = |chain: u64, draw: u64, position: &[R]| {
             draws += 1;
+            if let Some(own) = statistics.get(&[chain, draw]) {
+                ensemble.set_statistics(own);
+            }
             let mode = modes
                 .chunks_exact(position.len().max(1))
                 .nth(chain as usize);

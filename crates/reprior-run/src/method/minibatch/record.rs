@@ -20,7 +20,9 @@ use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
 use serde::{Deserialize, Serialize};
 
 use super::schema::{Corrections, EPOCHS, OfUpdates, Validation};
-use crate::record::{LayerTensors, POSITIONS, PredictionRecord, WEIGHTS, count, split_layer};
+use crate::record::{
+    BATCH_NORM, LayerTensors, POSITIONS, PredictionRecord, WEIGHTS, count, split_layer,
+};
 use crate::stored::Stored;
 
 /// What is the same for every chain.
@@ -97,11 +99,13 @@ impl<R: Stored> MinibatchRecorder<R> {
     }
 
     /// What the network predicts for the test rows at one position, in the target's own units (of classes
-    /// the logarithms of their probabilities); none without test rows.
-    pub fn predict(&mut self, position: &[R]) -> Vec<f64> {
+    /// the logarithms of their probabilities); none without test rows. Statistics are those of batch normalisation, where they are
+    /// trained.
+    pub fn predict(&mut self, position: &[R], statistics: &[f64]) -> Vec<f64> {
         let mut mean = Vec::new();
         let common = &self.common;
         if let Some(test) = &mut self.test {
+            test.set_statistics(statistics);
             let count = common.outputs.len();
             let outputs = match &self.linearised_at {
                 Some(mode) => test.linearised(mode, position),
@@ -122,7 +126,12 @@ impl<R: Stored> MinibatchRecorder<R> {
         self.test.as_ref().map(Ensemble::inputs)
     }
 
-    fn push_predictions(&mut self, position: &[R], draw: u64) -> Result<(), RunError> {
+    fn push_predictions(
+        &mut self,
+        position: &[R],
+        statistics: &[f64],
+        draw: u64,
+    ) -> Result<(), RunError> {
         let Some(test) = &self.test else {
             return Ok(());
         };
@@ -131,7 +140,7 @@ impl<R: Stored> MinibatchRecorder<R> {
             return Ok(());
         }
         let rows = test.rows();
-        let mean = self.predict(position);
+        let mean = self.predict(position, statistics);
         // the function is what the draw says, without a spread of its own
         let sd = vec![0.0; rows * predictions.kind.spread(self.common.outputs.len())];
         predictions.push(&mut self.writer, draw, &mean, &sd)
@@ -167,6 +176,7 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
     fn draw(
         &mut self,
         position: &[R],
+        statistics: &[f64],
         since: &UpdateStatistics,
         draw: u64,
     ) -> Result<(), RunError> {
@@ -184,12 +194,16 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
         let (updates, corrections) = of(since);
         let values = [updates.values(), corrections.values()];
         self.writer.push("sample_stats", &values.concat())?;
-        self.push_predictions(position, draw)?;
+        self.push_predictions(position, statistics, draw)?;
         self.moments.add(position);
         self.mean.add(position);
         let keeping = self.common.predictions.keeping;
         if draw.is_multiple_of(keeping.positions_every) {
-            self.writer.push(POSITIONS, &[R::values(position)])?;
+            let mut values = vec![R::values(position)];
+            if !statistics.is_empty() {
+                values.push(Values::F64(statistics));
+            }
+            self.writer.push(POSITIONS, &values)?;
         }
         if keeping
             .weights_every
@@ -228,6 +242,9 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
             ),
             ("posterior_mean".to_owned(), R::values(&self.mean.mean)),
         ];
+        if !state.statistics.is_empty() {
+            named.push((BATCH_NORM.to_owned(), Values::F64(&state.statistics)));
+        }
         if let Some(swag) = chain.swag() {
             named.push(("swag_mean".to_owned(), R::values(&swag.mean)));
             named.push(("swag_spread".to_owned(), R::values(&swag.spread)));
@@ -283,11 +300,11 @@ pub fn restore<R: Stored>(
     rank: Option<usize>,
 ) -> Result<Restored<R>, RunError> {
     let document = read_document(checkpoint)?;
-    let of_any_length = |name: &str| {
+    let length_of = |name: &str| -> usize {
         let found = checkpoint.tensors().find(|(found, _)| *found == name);
-        let length = found.map_or(0, |(_, shape)| shape.iter().product());
-        R::tensor(checkpoint, name, &[length])
+        found.map_or(0, |(_, shape)| shape.iter().product())
     };
+    let of_any_length = |name: &str| R::tensor(checkpoint, name, &[length_of(name)]);
     let of_parameters = |name: &str| R::tensor(checkpoint, name, &[parameters]);
     let mut mean = PosteriorMean::new(averaging, 0);
     mean.count = document.mean_count;
@@ -315,6 +332,10 @@ pub fn restore<R: Stored>(
             momentum: of_any_length("momentum")?,
             thermostat: document.thermostat,
             preconditioner: of_any_length("preconditioner")?,
+            statistics: match length_of(BATCH_NORM) {
+                0 => Vec::new(),
+                length => checkpoint.f64(BATCH_NORM, &[length])?,
+            },
         },
         moments: WeightMoments {
             count: document.moments_count,

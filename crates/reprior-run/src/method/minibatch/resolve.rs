@@ -35,6 +35,14 @@ pub struct Resolved {
     pub epochs: u64,
 }
 
+impl Resolved {
+    /// Whether batch normalisation takes the statistics of minibatches and keeps running averages of them: in training to a mode.
+    /// Samplers keep the network's own.
+    pub fn trains_statistics(&self) -> bool {
+        !self.method.is_sampler()
+    }
+}
+
 impl Settings {
     /// The lengths, with every default in place, of a method on so many rows.
     ///
@@ -407,10 +415,21 @@ pub fn complete(
     }
     problem.read_weights()?;
     let resolved = resolve(problem, method)?;
+    if method.is_sampler() && !problem.architecture.statistics().is_empty() {
+        problem.choices.push(format!(
+            "batch normalisation keeps its statistics, those of the network's description or of --weights: {method} would have no posterior with those of minibatches"
+        ));
+    }
     problem.settings.write_out(&resolved);
     let layout = ParameterLayout::new(&problem.architecture);
     let more = of_each_chain(problem, &layout) as u64;
-    let load = Load::of(problem, [layout.len(); 2], more);
+    let statistics = match resolved.trains_statistics() {
+        true => {
+            problem.architecture.statistics().len() * 8 / problem.settings.sampler.precision.bytes()
+        }
+        false => 0,
+    };
+    let load = Load::of(problem, [layout.len() + statistics, layout.len()], more);
     load.resolve(&mut problem.settings);
     Ok(resolved)
 }

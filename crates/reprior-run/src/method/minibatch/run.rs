@@ -84,9 +84,10 @@ impl AfterTraining for PredictOfMeans {
         store: &DrawStore,
     ) -> Result<(), Failure> {
         let mut of_means = Vec::new();
-        for (_, recorder) in chains.iter_mut() {
+        for (chain, recorder) in chains.iter_mut() {
             let mean = std::mem::take(&mut recorder.mean.mean);
-            of_means.extend(recorder.predict(&mean));
+            let statistics = chain.statistics_of_mean(&mean);
+            of_means.extend(recorder.predict(&mean, &statistics));
         }
         if of_means.is_empty() {
             return Ok(());
@@ -192,8 +193,11 @@ fn make_chains<R: Stored>(
     let common = Arc::new(common(problem, resolved, &layout, checkpoints)?);
     let mut chains = Vec::with_capacity(checkpoints.len());
     for (index, checkpoint) in checkpoints.iter().enumerate() {
-        let objective =
+        let mut objective =
             Objective::new(&network, data.clone(), threads).map_err(Failure::request)?;
+        if resolved.trains_statistics() {
+            objective = objective.with_batch_statistics(&network);
+        }
         let validation = held_out
             .clone()
             .map(|data| Validation::new(&network, data, threads));
@@ -301,6 +305,9 @@ impl<R: Stored> OneChain<'_, R> {
             let mut start = layout.draw_standard_normal(&mut stream);
             if own.parametrisation() == Parametrisation::Standard {
                 layout.scale_by_factors(&mut start);
+            }
+            if self.resolved.trains_statistics() {
+                layout.start_normalisation(&mut start);
             }
             start
         });

@@ -1,11 +1,11 @@
 //! What minibatch methods record.
 
 use reprior::network::parameters::ParameterLayout;
-use reprior_io::run::{DataType, Draws, Group, Schema};
+use reprior_io::run::{DataType, Draws, Group, Schema, Variable};
 
 use super::resolve::Resolved;
 use crate::problem::Problem;
-use crate::record::{self, LayerTensors, SchemaContents, group, outputs, variable};
+use crate::record::{self, BATCH_NORM, LayerTensors, SchemaContents, group, outputs, variable};
 use crate::settings::Parametrisation;
 
 /// The group with a record of every epoch, along the dimension `draw`.
@@ -57,6 +57,18 @@ pub fn of_mean(problem: &Problem) -> Option<Group> {
     (test > 0).then(|| group(&problem.settings, OF_MEAN, None, variables))
 }
 
+/// Means and variances of batch normalisation, where they are trained.
+fn batch_norm(problem: &Problem, resolved: &Resolved) -> Vec<Variable> {
+    let count = match resolved.trains_statistics() {
+        true => problem.architecture.statistics().len() as u64,
+        false => 0,
+    };
+    let text = "of each batch normalisation, in the order of the network, the means of all channels and then their variances";
+    let dims = [("statistic", count)];
+    let own = variable(BATCH_NORM, DataType::F64, &dims, text);
+    (count > 0).then_some(own).into_iter().collect()
+}
+
 /// The schema of a run; groups of the method's own come last.
 pub fn schema(
     problem: &Problem,
@@ -89,6 +101,7 @@ pub fn schema(
     let contents = SchemaContents {
         tensors: &tensors(problem, layout),
         position: parameters,
+        beside_position: batch_norm(problem, resolved),
         parameters,
         texts: [
             "mean square of each layer's weights and biases",

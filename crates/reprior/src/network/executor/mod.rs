@@ -108,6 +108,21 @@ impl<R: Real> Executor<R> {
         self
     }
 
+    /// Takes other statistics of batch normalisation, those of
+    /// [`Composition::statistics`](crate::network::Composition::statistics). What is missing stays as it is.
+    pub fn set_statistics(&mut self, statistics: &[f64]) {
+        let mut rest = statistics;
+        let steps = self.program.steps.iter_mut();
+        for layer in steps.filter_map(|step| step.operation.normalisation_mut()) {
+            let channels = layer.channels();
+            if let Some((own, others)) = rest.split_at_checked(2 * channels) {
+                let (mean, variance) = own.split_at(channels);
+                layer.set(mean, variance);
+                rest = others;
+            }
+        }
+    }
+
     /// Parameters, the readout's included.
     pub fn parameters(&self) -> usize {
         self.program.parameters

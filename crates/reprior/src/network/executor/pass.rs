@@ -219,7 +219,7 @@ impl<R: Real> SampleBlock<'_, R> {
 impl<'a, R: Real> Weights<'a, R> {
     /// With what [`Operation::transpose`](crate::network::operation::Operation::transpose) makes of those of every step whose input
     /// has a cotangent.
-    fn transposed(
+    pub fn transposed(
         self,
         program: &Program<R>,
         reverse: Reverse,

@@ -8,14 +8,14 @@ use crate::network::layer::{
 };
 use crate::network::{Activation, LayerScale};
 
-fn noise<R: Real>(count: usize, index: u64) -> Vec<R> {
+pub(super) fn noise<R: Real>(count: usize, index: u64) -> Vec<R> {
     let mut values = vec![R::ZERO; count];
     Stream::new(5, 0, Purpose::Initial, index).fill_normal(&mut values);
     values
 }
 
 /// Layers at random; with `is_smooth` only such as have derivatives everywhere.
-struct Choice {
+pub(super) struct Choice {
     stream: Stream,
     is_smooth: bool,
 }
@@ -33,7 +33,13 @@ impl Choice {
     }
 
     fn window(&mut self, shape: Shape) -> Window {
-        let padding = [Padding::Same, Padding::Valid, Padding::Circular][self.below(3)];
+        let paddings = [
+            Padding::Same,
+            Padding::Valid,
+            Padding::Circular,
+            Padding::Half,
+        ];
+        let padding = paddings[self.below(4)];
         let mut size = |length: usize| match padding {
             Padding::Valid => 1 + self.below(length.min(4)),
             _ => 1 + self.below(4),
@@ -138,7 +144,7 @@ impl Choice {
         }
     }
 
-    fn network(seed: u64, is_smooth: bool) -> Composition {
+    pub fn network(seed: u64, is_smooth: bool) -> Composition {
         let mut choice = Self {
             stream: Stream::new(seed, 1, Purpose::Initial, 0),
             is_smooth,
@@ -162,7 +168,7 @@ impl Choice {
 }
 
 /// One sample through one layer, number by number; takes the layer's parameters off `weights`.
-fn plain(layer: &Layer, shape: Shape, input: &[f64], weights: &mut &[f64]) -> Vec<f64> {
+pub(super) fn plain(layer: &Layer, shape: Shape, input: &[f64], weights: &mut &[f64]) -> Vec<f64> {
     let after = output_shape(layer, shape, "").unwrap();
     let mut take = |count: usize| {
         let (own, rest) = weights.split_at(count);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::program::{OperationStep, Program};
 use super::slots::Slots;
 use crate::compute::{Matrix, MatrixMut, Real, panel_rows};
-use crate::network::operation::{Cotangent, Direction, MomentSums, Point};
+use crate::network::operation::{Cotangent, Direction, MomentSums, Operation, Point};
 
 /// Parameters with what [`Operation::transpose`](crate::network::operation::Operation::transpose) made of them.
 #[derive(Clone, Copy)]
@@ -190,21 +190,14 @@ impl<R: Real> Workspace<R> {
         order: DerivativeOrder,
         rows: Range<usize>,
     ) {
-        self.begin(rows);
+        self.load_inputs(program, inputs, rows.clone());
         let numbers = self.numbers();
         let memory = &program.memory;
-        make(&mut self.values, &memory.values.lengths, numbers);
         if order == DerivativeOrder::Second {
             make(&mut self.second, &memory.second, numbers);
         }
         let slots = tangent_slots(program, order);
         let length = self.length(program.values[0]);
-        let rows = self.rows.clone();
-        load(
-            &mut self.values[memory.values.of[0]][..length],
-            inputs,
-            rows.clone(),
-        );
         if let Some(along) = along {
             make(&mut self.tangents, &slots.lengths, numbers);
             if let Some(inputs) = along.inputs {
@@ -219,6 +212,16 @@ impl<R: Real> Workspace<R> {
             }
             derivatives += usize::from(step.derivative.is_some());
         }
+    }
+
+    /// Makes these rows of the inputs the first value of a pass that differentiates.
+    pub fn load_inputs(&mut self, program: &Program<R>, inputs: Matrix<'_, R>, rows: Range<usize>) {
+        self.begin(rows.clone());
+        let (memory, numbers) = (&program.memory, self.numbers());
+        make(&mut self.values, &memory.values.lengths, numbers);
+        let length = self.length(program.values[0]);
+        let to = &mut self.values[memory.values.of[0]][..length];
+        load(to, inputs, rows);
     }
 
     /// After [`differentiate`](Self::differentiate): the tangents along another direction of the parameters.
@@ -248,7 +251,8 @@ impl<R: Real> Workspace<R> {
         self.tangents[slots.of[step.output]] = out;
     }
 
-    fn step_forward(
+    /// One step of a pass that differentiates.
+    pub fn step_forward(
         &mut self,
         program: &Program<R>,
         step: &OperationStep<R>,
@@ -428,53 +432,92 @@ impl<R: Real> Workspace<R> {
         sums: ReverseSums<'_, R>,
         to_inputs: bool,
     ) {
-        let slots = &program.memory.cotangents;
-        let ReverseSums {
-            gradient,
-            is_per_sample,
-            squares,
-            cross,
-            kronecker,
-        } = sums;
-        let copies = if is_per_sample { panel_rows::<R>() } else { 1 };
+        let mut sums = sums;
         for step in steps_below(program, from).iter().rev() {
-            let [input, output] = [step.input, step.output].map(|v| self.length(program.values[v]));
-            let own = step.weights.start * copies..step.weights.end * copies;
-            let point = self.point(program, step, weights, usize::MAX);
-            let cotangent = &self.cotangents[slots.of[step.output]][..output];
-            step.operation
-                .vjp_weights(point, cotangent, is_per_sample, &mut gradient[own]);
-            if let Some(squares) = squares.get_mut(step.weights.clone()) {
-                let mut scratch = take(&mut self.scratch);
-                let point = self.point(program, step, weights, usize::MAX);
-                let cotangent = &self.cotangents[slots.of[step.output]][..output];
-                let moments = MomentSums {
-                    squares,
-                    cross: cross.get_mut(step.weights.clone()).unwrap_or(&mut []),
-                    scratch: &mut scratch,
-                };
-                step.operation.moments(point, cotangent, moments);
-                self.scratch = scratch;
-            }
-            if let Some(sums) = kronecker.get_mut(step.kronecker.clone()) {
-                let mut scratch = take(&mut self.scratch);
-                let point = self.point(program, step, weights, usize::MAX);
-                let cotangent = &self.cotangents[slots.of[step.output]][..output];
-                let (samples, operation) = (self.rows.len(), &step.operation);
-                operation.kronecker_inputs(point, samples, &mut scratch, sums);
-                operation.kronecker_outputs(point, cotangent, &mut scratch, sums);
-                self.scratch = scratch;
-            }
-            if step.input > 0 || to_inputs {
-                let mut out = take(&mut self.cotangents[slots.of[step.input]]);
-                let point = self.point(program, step, weights, usize::MAX);
-                let cotangent = &self.cotangents[slots.of[step.output]][..output];
-                let adds = step.adds_cotangent;
-                step.operation
-                    .vjp_input(point, cotangent, adds, &mut out[..input]);
-                self.cotangents[slots.of[step.input]] = out;
-            }
+            self.step_reverse(program, weights, step, &mut sums, to_inputs);
         }
+    }
+
+    /// One step of the reverse pass.
+    pub fn step_reverse(
+        &mut self,
+        program: &Program<R>,
+        weights: Weights<'_, R>,
+        step: &OperationStep<R>,
+        sums: &mut ReverseSums<'_, R>,
+        to_inputs: bool,
+    ) {
+        self.step_reverse_weights(program, weights, step, sums);
+        if step.input > 0 || to_inputs {
+            self.step_reverse_input(
+                program,
+                weights,
+                step,
+                |operation, point, cotangent, out| {
+                    operation.vjp_input(point, cotangent, step.adds_cotangent, out);
+                },
+            );
+        }
+    }
+
+    /// What a step of the reverse pass adds to the sums.
+    pub fn step_reverse_weights(
+        &mut self,
+        program: &Program<R>,
+        weights: Weights<'_, R>,
+        step: &OperationStep<R>,
+        sums: &mut ReverseSums<'_, R>,
+    ) {
+        let slots = &program.memory.cotangents;
+        let copies = if sums.is_per_sample {
+            panel_rows::<R>()
+        } else {
+            1
+        };
+        let output = self.length(program.values[step.output]);
+        let own = step.weights.start * copies..step.weights.end * copies;
+        let mut scratch = take(&mut self.scratch);
+        let point = self.point(program, step, weights, usize::MAX);
+        let cotangent = &self.cotangents[slots.of[step.output]][..output];
+        let operation = &step.operation;
+        operation.vjp_weights(
+            point,
+            cotangent,
+            sums.is_per_sample,
+            &mut sums.gradient[own],
+        );
+        if let Some(squares) = sums.squares.get_mut(step.weights.clone()) {
+            let cross = sums.cross.get_mut(step.weights.clone());
+            let moments = MomentSums {
+                squares,
+                cross: cross.unwrap_or(&mut []),
+                scratch: &mut scratch,
+            };
+            operation.moments(point, cotangent, moments);
+        }
+        if let Some(sums) = sums.kronecker.get_mut(step.kronecker.clone()) {
+            let samples = self.rows.len();
+            operation.kronecker_inputs(point, samples, &mut scratch, sums);
+            operation.kronecker_outputs(point, cotangent, &mut scratch, sums);
+        }
+        self.scratch = scratch;
+    }
+
+    /// The cotangent of a step's input, as `vjp` writes it.
+    pub fn step_reverse_input(
+        &mut self,
+        program: &Program<R>,
+        weights: Weights<'_, R>,
+        step: &OperationStep<R>,
+        vjp: impl FnOnce(&dyn Operation<R>, Point<'_, R>, &[R], &mut [R]),
+    ) {
+        let slots = &program.memory.cotangents;
+        let [input, output] = [step.input, step.output].map(|v| self.length(program.values[v]));
+        let mut out = take(&mut self.cotangents[slots.of[step.input]]);
+        let point = self.point(program, step, weights, usize::MAX);
+        let cotangent = &self.cotangents[slots.of[step.output]][..output];
+        vjp(&*step.operation, point, cotangent, &mut out[..input]);
+        self.cotangents[slots.of[step.input]] = out;
     }
 
     /// The reverse pass from the outputs with tangents, after a pass of second order: adds the tangent of the gradient to

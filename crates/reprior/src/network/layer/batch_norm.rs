@@ -1,7 +1,9 @@
-//! Batch normalisation with frozen statistics, for networks trained elsewhere: z = γ·(h − mean)/√(variance + ε) + β, for
-//! each channel.
+//! Batch normalisation: z = γ·(h − mean)/√(variance + ε) + β, for each channel.
 //!
-//! γ and β are parameters (two rows of a matrix with a column per channel); mean and variance are not. A network to be
+//! γ and β are parameters (two rows of a matrix with a column per channel); mean and variance are not. They are frozen in
+//! every evaluation of a network and in all its derivatives, and are those of minibatches only while a mode is trained
+//! (see [`Objective::with_batch_statistics`](crate::stochastic::objective::Objective::with_batch_statistics)): a density that
+//! depends on which rows are evaluated together is no posterior, and has no Gauss-Newton matrix of single rows. A network to be
 //! sampled from its prior has none of these: N(0, 1) on γ and β is a prior nobody means, but what a Laplace approximation
 //! around trained weights needs.
 
@@ -38,6 +40,16 @@ impl BatchNorm {
         Self::EPSILON
     }
 
+    /// Means and variances of so many channels, those that are left out included.
+    pub(in crate::network) fn statistics(&self, channels: usize) -> [Vec<f64>; 2] {
+        [(&self.mean, 0.0), (&self.variance, 1.0)].map(|(values, default)| {
+            match values.is_empty() {
+                true => vec![default; channels],
+                false => values.clone(),
+            }
+        })
+    }
+
     pub(super) fn output_shape(&self, input: Shape) -> Result<Shape, String> {
         for (name, values) in [("means", &self.mean), ("variances", &self.variance)] {
             if !values.is_empty() && values.len() != input.channels {
@@ -52,25 +64,39 @@ impl BatchNorm {
     }
 }
 
-/// Frozen batch normalisation as an operation: z = γ·u + β with u = (h − mean)·slope.
+/// Batch normalisation with given statistics as an operation: z = γ·u + β with u = (h − mean)·slope.
 #[derive(Debug)]
 pub(crate) struct Normalise<R> {
-    mean: Vec<R>,
-    slope: Vec<R>,
+    pub(super) mean: Vec<R>,
+    /// 1/√(variance + ε).
+    pub(super) slope: Vec<R>,
+    epsilon: f64,
 }
 
 impl<R: Real> Normalise<R> {
     pub fn new(layer: &BatchNorm, channels: usize) -> Self {
-        let channel = |values: &[f64], channel: usize, default| {
-            values.get(channel).copied().unwrap_or(default)
+        let mut normalise = Self {
+            mean: vec![R::ZERO; channels],
+            slope: vec![R::ZERO; channels],
+            epsilon: layer.epsilon,
         };
-        let slope = |c| 1.0 / (channel(&layer.variance, c, 1.0) + layer.epsilon).sqrt();
-        Self {
-            mean: (0..channels)
-                .map(|c| R::from_f64(channel(&layer.mean, c, 0.0)))
-                .collect(),
-            slope: (0..channels).map(|c| R::from_f64(slope(c))).collect(),
+        let [mean, variance] = layer.statistics(channels);
+        normalise.set(&mean, &variance);
+        normalise
+    }
+
+    /// Takes other statistics, one number a channel.
+    pub fn set(&mut self, mean: &[f64], variance: &[f64]) {
+        for (own, &mean) in self.mean.iter_mut().zip(mean) {
+            *own = R::from_f64(mean);
         }
+        for (own, &variance) in self.slope.iter_mut().zip(variance) {
+            *own = R::from_f64(1.0 / (variance + self.epsilon).sqrt());
+        }
+    }
+
+    pub fn channels(&self) -> usize {
+        self.mean.len()
     }
 
     /// out ← scale·input + shift for each channel, or added to what is there.
@@ -161,6 +187,14 @@ impl<R: Real> Operation<R> for Normalise<R> {
             input: true,
             ..Keeps::default()
         }
+    }
+
+    fn normalisation(&self) -> Option<&Normalise<R>> {
+        Some(self)
+    }
+
+    fn normalisation_mut(&mut self) -> Option<&mut Normalise<R>> {
+        Some(self)
     }
 
     fn forward(&self, weights: &[R], _: usize, input: &[R], output: &mut [R]) {

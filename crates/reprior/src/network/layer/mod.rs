@@ -6,6 +6,7 @@
 pub(crate) mod activation;
 mod axis;
 pub(crate) mod batch_norm;
+pub(crate) mod batch_statistics;
 mod convolution;
 mod dense;
 mod flatten;

@@ -11,6 +11,8 @@ pub enum Padding {
     /// Zeros, as many as it takes to have ⌈size/stride⌉ windows; of an odd number one more at the end.
     #[default]
     Same,
+    /// Zeros, ⌊size/2⌋ on either side: PyTorch's `padding=size//2`. With a stride windows stand elsewhere than in `Same`.
+    Half,
     /// Nothing: windows lie within the image.
     Valid,
     /// The image again: a torus, with windows as in `Same`.
@@ -62,6 +64,7 @@ impl Window {
         }
         match self.padding {
             Padding::Same | Padding::Circular => Some(length.div_ceil(stride)),
+            Padding::Half => Some((length + 2 * (size / 2) - size) / stride + 1),
             Padding::Valid => (length >= size).then(|| (length - size) / stride + 1),
         }
     }
@@ -94,6 +97,7 @@ impl Window {
         let (size, stride) = (self.size[axis], self.stride[axis]);
         let before = match self.padding {
             Padding::Valid => 0,
+            Padding::Half => size / 2,
             Padding::Same | Padding::Circular => {
                 let positions = length.div_ceil(stride);
                 ((positions - 1) * stride + size).saturating_sub(length) / 2
@@ -134,6 +138,15 @@ mod tests {
         assert_eq!(strided.positions(image), Some([2, 3]));
         assert_eq!(sources(strided, 4, 0), [Some(0), Some(1), Some(2)]);
         assert_eq!(sources(strided, 4, 1), [Some(2), Some(3), None]);
+        // Conv2d(…, 3, stride=2, padding=1), and of an even size one row more
+        let half = window(3, 2, Padding::Half);
+        assert_eq!(half.positions(image), Some([2, 3]));
+        assert_eq!(sources(half, 4, 0), [None, Some(0), Some(1)]);
+        assert_eq!(sources(half, 4, 1), [Some(1), Some(2), Some(3)]);
+        let even = window(2, 1, Padding::Half);
+        assert_eq!(even.positions(image), Some([5, 6]));
+        assert_eq!(sources(even, 4, 4), [Some(3), None]);
+        assert_eq!(window(1, 2, Padding::Half).positions(image), Some([2, 3]));
         let valid = window(3, 1, Padding::Valid);
         assert_eq!(valid.positions(image), Some([2, 3]));
         assert_eq!(sources(valid, 4, 1), [Some(1), Some(2), Some(3)]);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::whole::WholeBatch;
 use super::{GradientPlan, GradientStatistics, Minibatch, UnitSums, to_cotangents};
 use crate::compute::{Matrix, Real, Team, matrix, matrix_mut, multiply, panel_rows};
 use crate::network::Executor;
@@ -10,6 +11,8 @@ use crate::network::executor::{GradientMoments, Loss};
 #[derive(Debug)]
 pub(super) struct LayerMinibatch<R> {
     executor: Executor<R>,
+    /// If batch normalisation has the statistics of the minibatch.
+    whole: Option<WholeBatch<R>>,
     /// The batch's inputs, row-major.
     batch: Vec<R>,
     /// Outputs and cotangents, row-major, and gradients of single rows of a panel.
@@ -57,6 +60,7 @@ impl<R: Real> LayerMinibatch<R> {
     pub fn new(executor: Executor<R>) -> Self {
         Self {
             executor,
+            whole: None,
             batch: Vec::new(),
             cotangents: Vec::new(),
             single: Vec::new(),
@@ -70,12 +74,36 @@ impl<R: Real> LayerMinibatch<R> {
         }
     }
 
-    fn load(&mut self, batch: Minibatch<'_, R>) {
+    /// With batch normalisation that has the statistics of the minibatch.
+    pub fn take_batch_statistics(&mut self) {
+        self.whole = Some(WholeBatch::new(&self.executor));
+    }
+
+    /// Those of the last minibatch; none where they are not taken.
+    pub fn batch_statistics(&self) -> &[f64] {
+        self.whole.as_ref().map_or(&[], |whole| &whole.statistics)
+    }
+
+    /// The statistics of some rows alone.
+    pub fn find_batch_statistics(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        (inputs, columns): (&[R], usize),
+        rows: &[u32],
+    ) -> &[f64] {
+        self.load(inputs, columns, rows);
+        if let Some(whole) = &mut self.whole {
+            whole.evaluate(team, &mut self.executor, weights, &self.batch);
+        }
+        self.batch_statistics()
+    }
+
+    fn load(&mut self, inputs: &[R], columns: usize, rows: &[u32]) {
         self.batch.clear();
-        for &row in batch.rows {
-            let at = row as usize * batch.columns;
-            let own = &batch.inputs[at..at + batch.columns];
-            self.batch.extend_from_slice(own);
+        for &row in rows {
+            let at = row as usize * columns;
+            self.batch.extend_from_slice(&inputs[at..at + columns]);
         }
     }
 
@@ -147,7 +175,7 @@ impl<R: Real> LayerMinibatch<R> {
 }
 
 /// Some rows of row-major `values`.
-fn rows_of<R: Real>(values: &[R], columns: usize, rows: Range<usize>) -> Matrix<'_, R> {
+pub(super) fn rows_of<R: Real>(values: &[R], columns: usize, rows: Range<usize>) -> Matrix<'_, R> {
     let own = &values[rows.start * columns..rows.end * columns];
     matrix(own, columns, rows.len()).transpose()
 }
@@ -155,12 +183,12 @@ fn rows_of<R: Real>(values: &[R], columns: usize, rows: Range<usize>) -> Matrix<
 impl<R: Real> GradientPlan<R> for LayerMinibatch<R> {
     fn evaluate(
         &mut self,
-        _: &mut Team,
+        team: &mut Team,
         weights: &[R],
         batch: Minibatch<'_, R>,
         simulate: Option<&mut dyn FnMut(&mut [R])>,
     ) -> f64 {
-        self.load(batch);
+        self.load(batch.inputs, batch.columns, batch.rows);
         let Minibatch {
             loss, statistics, ..
         } = batch;
@@ -173,6 +201,11 @@ impl<R: Real> GradientPlan<R> for LayerMinibatch<R> {
             GradientStatistics::Outer => [0, 0, dim * dim],
             GradientStatistics::Kronecker => [0, 0, self.executor.kronecker_len()],
         });
+        if let Some(whole) = &mut self.whole {
+            // statistics of single rows' gradients are refused before: there are no such gradients
+            let (executor, gradient) = (&mut self.executor, &mut self.gradient);
+            return whole.gradient(team, executor, weights, &self.batch, loss, gradient);
+        }
         let is_outer = statistics == GradientStatistics::Outer;
         if !is_outer && simulate.is_none() {
             return self.gradient(weights, rows, loss, statistics);

@@ -7,6 +7,9 @@
 mod dense;
 mod dropout;
 mod layers;
+#[cfg(test)]
+mod tests;
+mod whole;
 
 use std::fmt;
 use std::ops::Range;
@@ -113,6 +116,29 @@ impl<R: Real> Gradients<R> {
             layers: LayerMinibatch::new(executor),
             dense: DenseMinibatch::new(network),
         }
+    }
+
+    /// Gives batch normalisation the statistics of the minibatch that is evaluated, over all of its rows, and takes the gradient
+    /// through them. There are no [`GradientStatistics`] then.
+    pub fn take_batch_statistics(&mut self) {
+        self.layers.take_batch_statistics();
+    }
+
+    /// Means and variances of the last minibatch, in the order of [`Composition::statistics`]; none where they are not taken.
+    pub fn batch_statistics(&self) -> &[f64] {
+        self.layers.batch_statistics()
+    }
+
+    /// Those of the rows `rows` of `inputs` (row-major, so many columns).
+    pub fn find_batch_statistics(
+        &mut self,
+        team: &mut Team,
+        weights: &[R],
+        inputs: (&[R], usize),
+        rows: &[u32],
+    ) -> &[f64] {
+        self.layers
+            .find_batch_statistics(team, weights, inputs, rows)
     }
 
     /// Whether the network is fully connected.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use reprior::network::Composition;
-use reprior::network::layer::{Layer, Padding, Parallel};
+use reprior::network::layer::{Branch, Layer, Padding, Parallel};
 use reprior_io::weights::{WeightsError, read_state_dict};
 use safetensors::tensor::Dtype;
 
@@ -144,7 +144,10 @@ fn what_is_no_such_file_or_network_is_refused() {
         "{error}"
     );
     network.layers[1] = Layer::Parallel(Parallel {
-        branches: vec![],
+        branches: vec![Branch {
+            factor: 1.0,
+            layers: vec![],
+        }],
         combination: Default::default(),
     });
     let error = read_state_dict(&path, &network).unwrap_err();

@@ -2,6 +2,7 @@
 
 use reprior::chain::minibatch::Collection;
 use reprior::network::Composition;
+use reprior::network::layer::{Branch, Layer, Shape};
 use reprior::network::parameters::ParameterLayout;
 use reprior::stochastic::Dynamics;
 use reprior::stochastic::preconditioner::{Block, Preconditioner, Scope};
@@ -53,10 +54,25 @@ fn preconditioner_numbers(
     }
 }
 
-/// Numbers that one row takes on its way through a network.
+/// Numbers that one row takes on its way through a network, the branches of parallel layers included.
 fn activations(network: &Composition) -> usize {
     let shapes = network.shapes().unwrap_or_default();
-    shapes.iter().map(|shape| shape.features()).sum::<usize>() + network.outputs
+    let in_branches = |(layer, &input): (&Layer, &Shape)| match layer {
+        Layer::Parallel(layer) => {
+            let of = |branch: &Branch| {
+                activations(&Composition {
+                    input,
+                    layers: branch.layers.clone(),
+                    outputs: 0,
+                    readout_scale: network.readout_scale,
+                })
+            };
+            layer.branches.iter().map(of).sum()
+        }
+        _ => 0,
+    };
+    let inner: usize = network.layers.iter().zip(&shapes).map(in_branches).sum();
+    shapes.iter().map(|shape| shape.features()).sum::<usize>() + inner + network.outputs
 }
 
 /// The plan of a problem.

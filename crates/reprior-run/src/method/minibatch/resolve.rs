@@ -37,9 +37,9 @@ pub struct Resolved {
 
 impl Resolved {
     /// Whether batch normalisation takes the statistics of minibatches and keeps running averages of them: in training to a mode.
-    /// Samplers keep the network's own.
+    /// Samplers, and weights that are not trained, keep the network's own.
     pub fn trains_statistics(&self) -> bool {
-        !self.method.is_sampler()
+        !self.method.is_sampler() && self.updates > 0
     }
 }
 

@@ -18,7 +18,7 @@ use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::SamplerSettings;
 
 use super::published::PublishedPotential;
-use super::{METHODS, images, settings};
+use super::{PUBLISHED, images, methods, settings};
 use crate::chains::ChainPlan;
 use crate::findings::{listed, mean, results, rises};
 use crate::{
@@ -26,8 +26,6 @@ use crate::{
 };
 
 pub(super) struct Acceptance;
-
-const PUBLISHED: &str = "pcnl as published";
 
 impl Experiment for Acceptance {
     fn about(&self) -> About {
@@ -49,8 +47,7 @@ impl Experiment for Acceptance {
             &[512, 1024, 2048, 4096, 8192],
         );
         let draws = size.pick(8_usize, 8, 64, 64);
-        let mut methods = METHODS.to_vec();
-        methods.extend(as_published.then_some(PUBLISHED));
+        let methods = methods(as_published);
         let cells = Cell::new().each("width", widths).into_iter();
         cells
             .flat_map(|cell| cell.each("method", &methods))
@@ -80,7 +77,7 @@ impl Experiment for Acceptance {
         let target = || -> Result<Box<dyn Target<Real = f32>>, Failure> {
             let model = Arc::clone(&whole);
             Ok(match cell.text("method") {
-                PUBLISHED => Box::new(PublishedPotential::new(model)),
+                PUBLISHED => Box::new(PublishedPotential::new(model)?),
                 _ => Box::new(Posterior::new(model, Coordinates::Repriorised)?),
             })
         };

@@ -110,6 +110,18 @@ impl Row {
         self
     }
 
+    /// With another value of that name; with one more if there is none.
+    #[must_use]
+    pub fn replaced(&self, name: &str, value: impl Into<Value>) -> Self {
+        let mut row = self.clone();
+        let value = value.into();
+        match row.values.iter_mut().find(|(other, _)| other == name) {
+            Some((_, old)) => *old = value,
+            None => row.values.push((name.to_owned(), value)),
+        }
+        row
+    }
+
     /// With an estimate: its value, its standard error as `± name`, and what makes it doubtful as `doubt of name`.
     #[must_use]
     pub fn with_estimate(self, name: &str, estimate: &Estimate) -> Self {

@@ -52,6 +52,43 @@ impl Sampled {
         self.weights.first().map_or(0, Vec::len) / self.chains.max(1)
     }
 
+    /// The first `length` draws of each chain in these directions, as chains of their own whose weights they are.
+    #[must_use]
+    pub fn first(&self, directions: &[Vec<f64>], length: usize) -> Self {
+        let part = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(self.length().max(1));
+            chains.flat_map(|chain| &chain[..length]).copied().collect()
+        };
+        Self {
+            weights: directions.iter().map(part).collect(),
+            readout: Vec::new(),
+            predictions: Vec::new(),
+            means: Vec::new(),
+            acceptances: self.acceptances.clone(),
+            ..*self
+        }
+    }
+
+    /// The weights of all chains but one.
+    #[must_use]
+    pub fn without(&self, chain: usize) -> Self {
+        let length = self.length().max(1);
+        let rest = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(length).enumerate();
+            let others = chains.filter(|(index, _)| *index != chain);
+            others.flat_map(|(_, chain)| chain).copied().collect()
+        };
+        Self {
+            chains: self.chains - 1,
+            weights: self.weights.iter().map(rest).collect(),
+            readout: Vec::new(),
+            predictions: Vec::new(),
+            means: Vec::new(),
+            acceptances: self.acceptances.clone(),
+            ..*self
+        }
+    }
+
     /// Effective draws per draw of every direction, chain by chain, as the papers have it: TFP's estimator of one chain. A chain that
     /// never moved is one draw.
     pub fn ess_per_draw(&self, directions: &[Vec<f64>]) -> Spread {
@@ -140,24 +177,21 @@ impl Sampled {
     /// Mean and standard deviation over the directions of the potential scale reduction (TFP's) of some draws of every chain, each with
     /// its error by the jackknife over chains (Efron & Stein 1981), which takes three.
     pub fn scale_reduction(&self, directions: &[Vec<f64>], draws: Range<usize>) -> [Estimate; 2] {
-        let length = self.length().max(1);
-        let spread = |left_out: Option<usize>| -> [f64; 2] {
+        let own = self.first(directions, draws.end);
+        let spread = |sampled: &Self| -> [f64; 2] {
             let one = |values: &Vec<f64>| {
-                let chains = values.chunks_exact(length).enumerate();
-                let kept: Vec<f64> = chains
-                    .filter(|(chain, _)| Some(*chain) != left_out)
-                    .flat_map(|(_, chain)| &chain[draws.clone()])
-                    .copied()
-                    .collect();
-                let count = self.chains - usize::from(left_out.is_some());
-                Draws::new(&kept, count).map_or(f64::NAN, Draws::potential_scale_reduction)
+                let alone = std::slice::from_ref(values);
+                let statistic = |draws: Draws<'_>| draws.potential_scale_reduction();
+                sampled.over(alone, draws.clone(), statistic).mean
             };
-            let all: Vec<f64> = directions.iter().map(one).collect();
+            let all: Vec<f64> = sampled.weights.iter().map(one).collect();
             let (mean, sd) = mean_and_sd(&all);
             [mean, sd]
         };
-        let all = spread(None);
-        let without: Vec<[f64; 2]> = (0..self.chains).map(|chain| spread(Some(chain))).collect();
+        let all = spread(&own);
+        let without: Vec<[f64; 2]> = (0..self.chains)
+            .map(|chain| spread(&own.without(chain)))
+            .collect();
         [0, 1].map(|at| {
             let left: Vec<f64> = without.iter().map(|one| one[at]).collect();
             // the error of a mean of M, times M − 1

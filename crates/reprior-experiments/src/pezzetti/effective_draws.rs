@@ -3,8 +3,9 @@
 //! Below the full size chains live on the weights that the data touch: the laws of pCN and pCNL on these are the same as on all, as both leave
 //! what the data do not touch to the prior; Langevin steps are accepted more often than on all weights, whose number is 3,073 a unit and not 257.
 
-use super::mixing::{CHOICES, Effective, Length, accepted_walk, cells_of_all, chains};
+use super::mixing::{CHOICES, Length, accepted_walk, cells_of_all, chains};
 use super::{METHODS, PUBLISHED};
+use crate::effective::Effective;
 use crate::findings::results;
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Judgement, Paper, Row, Size, Table,
@@ -133,9 +134,15 @@ impl Experiment for EffectiveDraws {
     }
 }
 
+/// A method's at one β.
+fn by_width(table: &Table, column: &str, method: &str, beta: f64) -> Vec<Effective> {
+    let wanted = [("method", method.into()), ("beta", beta.into())];
+    Effective::by_width(table, column, &wanted)
+}
+
 /// The claims at a β of which the paper has meaningful results.
 fn of_beta(table: &Table, beta: f64) -> Vec<Finding> {
-    let of = |method: &str, column: &str| Effective::by_width(table, column, method, beta);
+    let of = |method: &str, column: &str| by_width(table, column, method, beta);
     let words = Effective::listed;
     let mut findings = Vec::new();
     for method in ["pcn", "pcnl"] {
@@ -221,8 +228,7 @@ fn smallest(table: &Table) -> Finding {
     let mut judged = Vec::new();
     let mut measured = Vec::new();
     for method in ["pcn", "pcnl"] {
-        let [low, high] =
-            [small, large].map(|beta| Effective::by_width(table, WEIGHTS, method, beta));
+        let [low, high] = [small, large].map(|beta| by_width(table, WEIGHTS, method, beta));
         judged.extend(high.iter().zip(&low).map(|(high, low)| high.above(low)));
         if !low.is_empty() {
             measured.push(format!("{method} {}", Effective::listed(&low)));

@@ -90,7 +90,7 @@ impl Experiment for Kernel {
         let advance = |done| bench.advance(done);
         let paths = network.diffusions(settings, seed, paths, advance)?;
         let mut draws = network.at_mode();
-        draws.extend(paths.iter().map(|path| path.position().to_vec()));
+        draws.extend(paths.iter().map(|path| path.position.clone()));
         let mut found = Vec::new();
         for (name, x) in [("training inputs", &train), ("others", &new)] {
             let mut all: Vec<Vec<f64>> = Vec::new();

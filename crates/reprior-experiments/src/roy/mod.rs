@@ -10,6 +10,7 @@ mod rotation;
 mod sine;
 mod small;
 mod table1;
+mod table1_rank;
 mod table2;
 mod toy;
 
@@ -25,5 +26,6 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &rotation::CIFAR,
     &kernel::Kernel,
     &table1::Table1,
+    &table1_rank::Table1Rank,
     &table2::Table2,
 ];

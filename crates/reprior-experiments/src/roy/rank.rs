@@ -51,8 +51,8 @@ impl Experiment for Rank {
                     .with("not zero", not_zero)
                     .with("weights", values.len())
                     .with("method", method)
-                    .with("train accuracy", scores.accuracy)
-                    .with("train nll", scores.nll)
+                    .with_estimate("train accuracy", &scores.accuracy)
+                    .with_estimate("train nll", &scores.nll)
             })
             .into())
     }

@@ -8,7 +8,7 @@ use super::lenet::{METHODS, begin, settings, trained};
 use super::methods::Fitted;
 use crate::data::shape;
 use crate::findings::{named, results};
-use crate::pictures::{Pictures, Scores};
+use crate::pictures::Pictures;
 use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// A figure of one data set.
@@ -93,8 +93,7 @@ impl Experiment for Rotation {
             let mut turned = part.clone();
             turned.inputs = part.inputs.rotated([height, width, channels], angle);
             let pictures = Pictures::new(&turned);
-            let probabilities = fitted.predict(&pictures, bench)?;
-            let scores = Scores::new(&probabilities, &pictures.labels, trained.network.outputs)?;
+            let scores = fitted.scores(&pictures, bench)?;
             let row = begin(cell, bench).with("angle", angle);
             let is_published = self.data == "mnist" && cell.text("method") == "diffusion";
             let theirs = match is_published && bench.data.path.is_some() {

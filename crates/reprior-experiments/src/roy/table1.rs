@@ -7,7 +7,7 @@
 use super::lenet::{begin, table_cells, table_data, trained};
 use super::methods::Fitted;
 use crate::findings::{named, results};
-use crate::pictures::{Pictures, Scores};
+use crate::pictures::Pictures;
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
 };
@@ -61,8 +61,7 @@ impl Experiment for Table1 {
         let trained = trained(cell, bench)?;
         let mut fitted = Fitted::new(&trained, cell, bench)?;
         let test = Pictures::new(&trained.test).first(cell.count("test"));
-        let probabilities = fitted.predict(&test, bench)?;
-        let scores = Scores::new(&probabilities, &test.labels, trained.network.outputs)?;
+        let scores = fitted.scores(&test, bench)?;
         let (data, method) = (cell.text("data"), cell.text("method"));
         let [expected, maximum] = scores.published_calibration;
         let mut row = scores

@@ -82,18 +82,24 @@ impl Effective {
         let (Some(first), Some(last)) = (values.first(), values.last()) else {
             return Judgement::all([]);
         };
-        if values.len() < 2 {
-            return Judgement::all([]);
+        let told = values.iter().filter(|value| !value.is_floor);
+        let mut told: Vec<Estimate> = told.map(|value| value.estimate.clone()).collect();
+        // from the first to what it is at most there is nothing to fall from
+        let starts_below = told
+            .first()
+            .is_some_and(|own| own.value >= first.most.value);
+        if first.is_floor && starts_below {
+            told.insert(0, first.most.clone());
+            return Judgement::rises(&told);
         }
-        let told: Vec<Estimate> = values
-            .iter()
-            .filter(|value| !value.is_floor)
-            .map(|value| value.estimate.clone())
-            .collect();
-        let ends = last.above(first);
+        // an end that is at most the floor, below the beginning
+        let falls = Judgement::above(&last.most, &first.estimate);
+        if last.is_floor && falls.verdict() == Verdict::DoesNotHold {
+            return falls;
+        }
         match told.len() {
-            0 | 1 => ends,
-            _ => Judgement::all([ends, Judgement::rises(&told)]),
+            0 | 1 => last.above(first),
+            _ => Judgement::all([last.above(first), Judgement::rises(&told)]),
         }
     }
 
@@ -158,6 +164,7 @@ mod tests {
         assert_eq!(grow(&[&floor, &more, &some]), [fails, fails]);
         assert_eq!(grow(&[&floor, &floor]), [open, open]);
         assert_eq!(grow(&[&more]), [open, open]);
+        assert_eq!(grow(&[&some, &floor]), [fails, holds]);
         // the gap to what is four times as large, then twice
         let large = measured(1.2, 100);
         let gap = |first, last| Effective::gap_falls(first, last).verdict();

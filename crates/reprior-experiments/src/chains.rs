@@ -69,11 +69,21 @@ impl ChainPlan {
         Ok(Posterior::new(Arc::clone(model), self.posterior)?)
     }
 
-    /// Runs the chains, each on a target and with an observer of its own.
+    /// Runs the chains on the posterior of `model`, each with an observer of its own.
     ///
     /// # Errors
     /// Chains that could not start or go on; a request to stop.
-    pub fn run<T: Target, O: Observer<T>>(
+    pub fn run<R: Real, O: Observer<Posterior<R>>>(
+        &self,
+        model: &Arc<Model<R>>,
+        bench: &Bench<'_>,
+        observer: impl Fn(usize) -> O,
+    ) -> Result<Observed<Posterior<R>, O>, Failure> {
+        self.run_on(|| self.target(model), bench, observer)
+    }
+
+    /// The same on targets of any kind, one a chain.
+    fn run_on<T: Target, O: Observer<T>>(
         &self,
         target: impl Fn() -> Result<T, Failure>,
         bench: &Bench<'_>,
@@ -110,7 +120,7 @@ impl ChainPlan {
         model: &Arc<Model<R>>,
         bench: &Bench<'_>,
     ) -> Result<Vec<Vec<R>>, Failure> {
-        let chains = self.run(|| self.target(model), bench, |_| Collect::default())?;
+        let chains = self.run(model, bench, |_| Collect::default())?;
         let collected = chains.into_iter().map(|(_, collected)| collected);
         Ok(collected.flat_map(|draws| draws.positions).collect())
     }
@@ -125,18 +135,18 @@ impl ChainPlan {
         bench: &Bench<'_>,
         keep: impl Fn() -> K,
     ) -> Result<Observed<Posterior<R>, Recording<R, K>>, Failure> {
-        self.record_of(|| self.target(model), model, bench, keep)
+        self.record_on(|| self.target(model), model, bench, keep)
     }
 
     /// The same on a target in the coordinates of a posterior of `model`.
-    fn record_of<R: Real, T: Recorded<Real = R>, K: KeepDraws<R>>(
+    fn record_on<R: Real, T: Recorded<Real = R>, K: KeepDraws<R>>(
         &self,
         target: impl Fn() -> Result<T, Failure>,
         model: &Arc<Model<R>>,
         bench: &Bench<'_>,
         keep: impl Fn() -> K,
     ) -> Result<Observed<T, Recording<R, K>>, Failure> {
-        self.run(target, bench, |chain| Recording {
+        self.run_on(target, bench, |chain| Recording {
             recorder: Recorder::new(Arc::clone(model)),
             key: [self.schedule.seed, chain as u64],
             kept: keep(),
@@ -153,21 +163,21 @@ impl ChainPlan {
         model: &Arc<Model<R>>,
         bench: &Bench<'_>,
     ) -> Result<Sampled, Failure> {
-        self.sample_of(|| self.target(model), model, bench)
+        self.sample_on(|| self.target(model), model, bench)
     }
 
     /// The same on a target in the coordinates of a posterior of `model`.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn sample_of<R: Real, T: Recorded<Real = R>>(
+    pub fn sample_on<R: Real, T: Recorded<Real = R>>(
         &self,
         target: impl Fn() -> Result<T, Failure>,
         model: &Arc<Model<R>>,
         bench: &Bench<'_>,
     ) -> Result<Sampled, Failure> {
         let directions = Directions::new(model);
-        let chains = self.record_of(target, model, bench, || Watch {
+        let chains = self.record_on(target, model, bench, || Watch {
             directions: &directions,
             seen: Default::default(),
         })?;

@@ -37,6 +37,8 @@ pub struct Figure {
     pub logarithmic: [bool; 2],
     /// Points without lines.
     pub is_scatter: bool,
+    /// A column whose values are colours over x and y.
+    pub colour: Option<&'static str>,
 }
 
 impl Figure {
@@ -64,6 +66,7 @@ impl Figure {
             panel: None,
             logarithmic: [false; 2],
             is_scatter: false,
+            colour: None,
         }
     }
 
@@ -130,6 +133,13 @@ impl Figure {
         self
     }
 
+    /// As a map: the values of a column over x and y, the largest darkest.
+    #[must_use]
+    pub const fn map(mut self, column: &'static str) -> Self {
+        self.colour = Some(column);
+        self
+    }
+
     /// Writes the pictures into `folder`; returns their names.
     ///
     /// # Errors
@@ -171,10 +181,13 @@ impl Figure {
             .limits
             .iter()
             .filter_map(|limit| self.limit(rows, limit));
-        let lines = self.groups(rows).into_iter();
         let mut marks: Vec<Mark> = limits.collect();
-        for (name, rows) in lines {
-            self.add_line(&mut marks, name, &rows);
+        if let Some(column) = self.colour {
+            marks.push(self.heatmap(rows, column));
+        } else {
+            for (name, rows) in self.groups(rows) {
+                self.add_line(&mut marks, name, &rows);
+            }
         }
         let axis = |(_, label): (&str, &'static str), is_logarithmic| {
             let axis = Axis::new(label);
@@ -190,6 +203,37 @@ impl Figure {
             x: axis(self.x, self.logarithmic[0]),
             y: axis(self.y, self.logarithmic[1]),
             marks,
+        }
+    }
+
+    /// The values of a column, a row of cells for each y from the largest down.
+    fn heatmap(&self, rows: &[&Row], column: &str) -> Mark {
+        let places = |name: &str| {
+            let mut places: Vec<f64> = rows.iter().map(|row| row.number(name)).collect();
+            places.sort_by(f64::total_cmp);
+            places.dedup();
+            places
+        };
+        let (x, mut y) = (places(self.x.0), places(self.y.0));
+        y.reverse();
+        let names = |places: &[f64]| {
+            let name = |place: &f64| Value::from(*place).to_string();
+            places.iter().map(name).collect()
+        };
+        let mut values = vec![vec![f64::NAN; x.len()]; y.len()];
+        for row in rows {
+            let at = |places: &[f64], name: &str| {
+                let own = row.number(name);
+                places.iter().position(|place| *place == own)
+            };
+            if let (Some(i), Some(j)) = (at(&y, self.y.0), at(&x, self.x.0)) {
+                values[i][j] = row.number(column);
+            }
+        }
+        Mark::Heatmap {
+            rows: names(&y),
+            columns: names(&x),
+            values,
         }
     }
 
@@ -299,6 +343,19 @@ fn slug(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn maps_have_the_largest_y_at_the_top() {
+        let row = |x: f64, y: f64| Row::new().with("x", x).with("y", y).with("v", x + 10.0 * y);
+        let rows = vec![row(0.0, 0.0), row(1.0, 0.0), row(0.0, 1.0), row(1.0, 1.0)];
+        let figure = Figure::lines("n", "t", "g", ("x", "x"), ("y", "y"), &[]).map("v");
+        let charts = figure.charts(&Table::all(rows));
+        let Mark::Heatmap { values, rows, .. } = &charts[0].1.marks[0] else {
+            panic!("no map");
+        };
+        assert_eq!(rows, &["1", "0"]);
+        assert_eq!(values, &[[10.0, 11.0], [0.0, 1.0]]);
+    }
 
     /// What is drawn behind and beside lines is of their rows, and what is not there is not drawn.
     #[test]

@@ -360,7 +360,7 @@ mod tests {
         let single: Vec<f64> = (mixing.weights.iter())
             .map(|one| mixing.ess_per_draw(std::slice::from_ref(one)).mean)
             .collect();
-        let (mean, sd) = crate::findings::mean_and_sd(&single);
+        let (mean, sd) = mean_and_sd(&single);
         let said = mixing.effective_draws(&mixing.weights[..1]).error / mean;
         assert!(
             (0.4..2.0).contains(&(said * mean / sd)),

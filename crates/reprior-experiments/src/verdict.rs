@@ -8,7 +8,7 @@
 use std::fmt;
 
 use reprior::diagnostics::student_cdf;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Value;
 
@@ -16,7 +16,7 @@ use crate::Value;
 pub const LEVEL: f64 = 0.01;
 
 /// What measurements say of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// They show it.
@@ -74,6 +74,18 @@ impl Estimate {
         Self {
             degrees: n - 1.0,
             ..Self::new(value, (squares / (n * (n - 1.0))).sqrt())
+        }
+    }
+
+    /// The jackknife (Quenouille 1956, Tukey 1958) of a statistic: its value on all draws less the estimated bias, and the
+    /// standard error, from its values `without` each of the draws, or of the batches of draws.
+    pub fn jackknife(all: f64, without: &[f64]) -> Self {
+        let n = without.len() as f64;
+        let mean = without.iter().sum::<f64>() / n;
+        let squares: f64 = without.iter().map(|x| (x - mean).powi(2)).sum();
+        Self {
+            degrees: n - 1.0,
+            ..Self::new(n * all - (n - 1.0) * mean, (squares * (n - 1.0) / n).sqrt())
         }
     }
 

@@ -6,12 +6,17 @@
 //! not published.
 
 mod alternatives;
+mod categorical;
 mod function_space;
 mod linear;
 mod mixing;
+mod other_layers;
 mod overhead;
+mod precision;
 mod propositions;
+mod regulariser;
 mod slices;
+mod stability;
 mod steps;
 
 use std::sync::Arc;
@@ -34,10 +39,13 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &steps::FullyConnected,
     &steps::Residual,
     &alternatives::Tangent,
-    &alternatives::Categorical,
+    &categorical::Categorical,
+    &regulariser::Sweep,
+    &precision::Precision,
     &propositions::Divergence,
     &propositions::Gradient,
-    &linear::StepSizes,
+    &stability::StepSizes,
+    &other_layers::OtherLayers,
 ];
 
 /// Names of the coordinates that are compared.
@@ -46,6 +54,9 @@ const COORDINATES: [&str; 2] = ["standard", "repriorised"];
 fn coordinates(name: &str) -> Coordinates {
     name.parse().unwrap_or_default()
 }
+
+/// What figures of effective draws have for comparison.
+const FLOORS: &[(&str, &str)] = &[("floor", "chains that hardly move")];
 
 /// Dampings that are tried.
 const DAMPINGS: [f64; 4] = [0.003, 0.01, 0.03, 0.1];

@@ -77,7 +77,7 @@ pub(super) fn chains(cell: &Cell, bench: &Bench<'_>, arrival: u64) -> Result<Sam
     let plan = ChainPlan::new(settings, Coordinates::Repriorised, schedule);
     if cell.text("method") == PUBLISHED {
         let potential = || Ok(PublishedPotential::new(Arc::clone(&model))?);
-        return plan.sample_of(potential, &model, bench);
+        return plan.sample_on(potential, &model, bench);
     }
     plan.sample(&model, bench)
 }

@@ -13,6 +13,7 @@ use reprior::stochastic::swag::Swag;
 use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, StepSize, StochasticGradientSettings};
 
+use super::methods::PUBLISHED;
 use crate::data::shape;
 use crate::pictures::Pictures;
 use crate::training::{Training, update};
@@ -76,32 +77,42 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
         .with("draws", of(20, 20, 20, 20))
 }
 
-/// A cell for each data set that a table has at a size, each seed and each method.
-pub fn table_cells(size: Size) -> Vec<Cell> {
+/// A cell for each data set that a table has at a size, each seed and each method, and with the conventions of the published code as well.
+pub fn table_cells(size: Size, as_published: bool) -> Vec<Cell> {
     let cell = |data: &'static str| {
         let seeds = 0..size.pick(1, 1, 1, 3);
         seeds.flat_map(move |seed| settings(size, data, seed).each("method", &METHODS))
     };
-    table_data(size).into_iter().flat_map(cell).collect()
+    let derived: Vec<Cell> = table_data(size).into_iter().flat_map(cell).collect();
+    with_published(derived, as_published)
+}
+
+/// Cells, and if asked for the same ones with the conventions of the published code.
+pub fn with_published(cells: Vec<Cell>, as_published: bool) -> Vec<Cell> {
+    let published = cells.iter().filter(|_| as_published);
+    let published: Vec<Cell> = published
+        .map(|cell| cell.clone().with("convention", PUBLISHED))
+        .collect();
+    [cells, published].concat()
 }
 
 /// The data sets that a table has at a size.
 pub fn table_data(size: Size) -> Vec<&'static str> {
-    size.pick(
-        vec!["mnist"],
-        vec!["mnist"],
-        vec!["mnist", "fashion-mnist"],
-        vec!["mnist", "fashion-mnist"],
-    )
+    let both = vec!["mnist", "fashion-mnist"];
+    size.pick(vec!["mnist"], vec!["mnist"], both.clone(), both)
 }
 
 /// The beginning of a row: data, seed and method.
 pub fn begin(cell: &Cell, bench: &Bench<'_>) -> Row {
     let data = bench.data.shown(cell.text("data"));
+    let method = match cell.text("convention") {
+        "" => cell.text("method").to_owned(),
+        convention => format!("{}, {convention}", cell.text("method")),
+    };
     Row::new()
         .with("data", data)
         .with("seed", cell.count("seed"))
-        .with("method", cell.text("method"))
+        .with("method", method)
 }
 
 /// The last network that was trained, with what it was trained with: cells that follow one another share it.

@@ -36,17 +36,3 @@ pub fn measured(name: &str, as_published: bool) -> Outcome {
     assert!(!outcome.findings.is_empty());
     outcome
 }
-
-/// The same, and asserts what it exists to show.
-#[allow(dead_code, reason = "not every test")]
-pub fn quick(name: &str, as_published: bool) -> Outcome {
-    let outcome = measured(name, as_published);
-    for finding in &outcome.findings {
-        assert!(
-            finding.verdict == reprior_experiments::Verdict::Holds,
-            "{finding:#?}\n{}",
-            outcome.text()
-        );
-    }
-    outcome
-}

@@ -79,17 +79,6 @@ pub fn every(values: &[f64], is_so: impl Fn(f64) -> bool) -> bool {
     !values.is_empty() && values.iter().all(|&value| is_so(value))
 }
 
-/// Whether first and last are as told, where there are any.
-pub fn ends(values: &[f64], is_so: impl Fn(f64, f64) -> bool) -> bool {
-    let ends = values.first().zip(values.last());
-    ends.is_some_and(|(&first, &last)| is_so(first, last))
-}
-
-/// Whether `values` never fall by more than `slack`, and rise from first to last.
-pub fn rises(values: &[f64], slack: f64) -> bool {
-    values.windows(2).all(|pair| pair[1] >= pair[0] - slack) && ends(values, |a, b| b > a)
-}
-
 /// Numbers in words: `0.12, 0.34`.
 pub fn listed(values: &[f64]) -> String {
     let words = values.iter().map(|&value| Value::from(value).to_string());

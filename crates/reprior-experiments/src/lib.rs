@@ -9,13 +9,14 @@
 //! [`width`] has what changes with a network's width, [`toys`] the toys of Laplace approximations.
 //!
 //! What they share: `data` and `pictures` (images, as regressions and as classes), `chains` and `sampled` (chains and what is read
-//! off them), `scores` (what draws predict for classes, and how well), `training` (networks trained to a mode), `trained` (Laplace approximations and diffusions around it), `findings`
+//! off them), `scores` (what draws predict for classes, and how well), `training` (networks trained to a mode), `trained` (Laplace approximations and diffusions around it), `effective` (comparisons of effective draws), `findings`
 //! (claims and their words), `verdict` (what may be said of them), `ledger` (all of them in one table), [`Table`] and [`Figure`].
 
 mod chains;
 mod compare;
 mod data;
 mod directions;
+mod effective;
 mod experiment;
 mod figure;
 mod findings;

@@ -28,9 +28,12 @@ pub struct ReproduceArguments {
     #[arg(long)]
     pub list: bool,
     /// A minute: shrunk
-    #[arg(long, conflicts_with = "full")]
+    #[arg(long, conflicts_with_all = ["long", "full"])]
     pub quick: bool,
-    /// The paper's networks, near its own size; its cost is said first
+    /// Hours: where the paper's claims can be seen on two cores
+    #[arg(long, conflicts_with = "full")]
+    pub long: bool,
+    /// The paper's own size; its cost is said first, and may be weeks
     #[arg(long)]
     pub full: bool,
     /// A folder with mnist/, cifar10/, ... [default: built-in images, which the results say]
@@ -71,9 +74,10 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
         return Ok(());
     };
     let experiment = find(name).ok_or_else(|| unknown(name))?;
-    let size = match (arguments.quick, arguments.full) {
-        (true, _) => Size::Quick,
-        (_, true) => Size::Full,
+    let size = match (arguments.quick, arguments.long, arguments.full) {
+        (true, _, _) => Size::Quick,
+        (_, true, _) => Size::Long,
+        (_, _, true) => Size::Full,
         _ => Size::Default,
     };
     let threads = threads(arguments.threads)?;
@@ -166,7 +170,8 @@ fn data(arguments: &ReproduceArguments) -> Result<DataFolder, Failure> {
 }
 
 fn announce(about: &About, size: Size, data: &DataFolder, cells: usize) {
-    let cost = size.pick(about.cost[0], about.cost[1], about.cost[2]);
+    let [quick, default, long, full] = about.cost;
+    let cost = size.pick(quick, default, long, full);
     let data = about
         .data
         .map_or("its own".to_owned(), |name| data.described(name));
@@ -183,7 +188,7 @@ fn list(as_json: bool) {
             json!({
                 "name": about.name, "paper": about.paper.to_string(), "figure": about.figure,
                 "what": about.what, "data": about.data,
-                "cost": {"quick": about.cost[0], "default": about.cost[1], "full": about.cost[2]},
+                "cost": {"quick": about.cost[0], "default": about.cost[1], "long": about.cost[2], "full": about.cost[3]},
             })
         };
         to_stdout(&format!(
@@ -194,7 +199,7 @@ fn list(as_json: bool) {
     }
     let mut rows = vec![
         [
-            "name", "paper", "figure", "data", "quick", "default", "full",
+            "name", "paper", "figure", "data", "quick", "default", "long", "full",
         ]
         .map(str::to_owned)
         .to_vec(),
@@ -202,8 +207,17 @@ fn list(as_json: bool) {
     for about in &all {
         let paper = about.paper.to_string();
         let data = about.data.unwrap_or("its own");
-        let [quick, default, full] = about.cost;
-        let row = [about.name, &paper, about.figure, data, quick, default, full];
+        let [quick, default, long, full] = about.cost;
+        let row = [
+            about.name,
+            &paper,
+            about.figure,
+            data,
+            quick,
+            default,
+            long,
+            full,
+        ];
         rows.push(row.map(str::to_owned).to_vec());
     }
     to_stdout(&align(&rows));

@@ -2,27 +2,46 @@
 
 use serde::Serialize;
 
+use crate::verdict::{Estimate, Judgement, Verdict};
 use crate::{Row, Table, Value};
 
-/// A claim and whether it holds.
+/// A claim and what was measured of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// What the figure is there to show.
     pub claim: String,
     /// Whether this table shows it.
-    pub holds: bool,
+    pub verdict: Verdict,
     /// The numbers that say so.
     pub measured: String,
+    /// What the paper has, and where.
+    pub published: Option<String>,
+    /// Why it cannot be told, if it cannot.
+    pub because: Option<String>,
 }
 
 impl Finding {
     /// A finding.
-    pub fn new(claim: impl Into<String>, holds: bool, measured: impl Into<String>) -> Self {
+    pub fn new(claim: impl Into<String>, judged: &Judgement, measured: impl Into<String>) -> Self {
         Self {
             claim: claim.into(),
-            holds,
+            verdict: judged.verdict(),
             measured: measured.into(),
+            published: None,
+            because: judged.because(),
         }
+    }
+
+    /// A finding of numbers without errors.
+    pub fn unjudged(claim: impl Into<String>, holds: bool, measured: impl Into<String>) -> Self {
+        Self::new(claim, &Judgement::fact(holds), measured)
+    }
+
+    /// With what the paper has, and where.
+    #[must_use]
+    pub fn published(mut self, what: impl Into<String>) -> Self {
+        self.published = Some(what.into());
+        self
     }
 }
 
@@ -74,6 +93,12 @@ pub fn rises(values: &[f64], slack: f64) -> bool {
 /// Numbers in words: `0.12, 0.34`.
 pub fn listed(values: &[f64]) -> String {
     let words = values.iter().map(|&value| Value::from(value).to_string());
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Estimates in words: `0.12 ± 0.01, 0.34 ± 0.02`.
+pub fn estimates(values: &[Estimate]) -> String {
+    let words = values.iter().map(ToString::to_string);
     words.collect::<Vec<_>>().join(", ")
 }
 

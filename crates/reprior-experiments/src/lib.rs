@@ -9,7 +9,7 @@
 //! [`width`] has what changes with a network's width, [`toys`] the toys of Laplace approximations.
 //!
 //! What they share: `data` and `pictures` (images, as regressions and as classes), `chains` and `sampled` (chains and what is read
-//! off them), `training` (networks trained to a mode), `trained` (Laplace approximations and diffusions around it), `findings`
+//! off them), `scores` (what draws predict for classes, and how well), `training` (networks trained to a mode), `trained` (Laplace approximations and diffusions around it), `findings`
 //! (conditions and their words), [`Table`] and [`Figure`].
 
 mod chains;
@@ -28,10 +28,12 @@ mod pictures;
 mod row;
 mod roy;
 mod sampled;
+mod scores;
 mod table;
 pub mod toys;
 mod trained;
 mod training;
+mod verdict;
 pub mod width;
 
 pub use data::{DataFolder, Images};
@@ -42,6 +44,7 @@ pub use outcome::Outcome;
 pub use perform::{Event, perform};
 pub use row::{Row, Value};
 pub use table::Table;
+pub use verdict::{Estimate, Judgement, LEVEL, Verdict};
 
 /// Every experiment, in the order of the papers.
 pub fn experiments() -> Vec<&'static dyn Experiment> {

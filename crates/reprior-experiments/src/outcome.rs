@@ -45,14 +45,17 @@ impl Outcome {
             self.seconds,
             results(&self.tables).text()
         );
-        for Finding {
-            claim,
-            holds,
-            measured,
-        } in &self.findings
-        {
-            let verdict = if *holds { "holds" } else { "DOES NOT HOLD" };
-            text.push_str(&format!("\n{verdict}: {claim}\n    {measured}"));
+        for finding in &self.findings {
+            text.push_str(&format!(
+                "\n{}: {}\n    {}",
+                finding.verdict, finding.claim, finding.measured
+            ));
+            if let Some(because) = &finding.because {
+                text.push_str(&format!("\n    because {because}"));
+            }
+            if let Some(published) = &finding.published {
+                text.push_str(&format!("\n    published: {published}"));
+            }
         }
         text
     }

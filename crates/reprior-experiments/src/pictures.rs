@@ -1,19 +1,13 @@
-//! Images as networks take them - pixels from 0 to 1, the channels of a pixel side by side - and scores of what is predicted for them.
+//! Images as networks take them: pixels from 0 to 1, the channels of a pixel side by side.
 
 use std::sync::Arc;
 
-use reprior::metrics::{ClassPredictions, ReliabilityBin};
 use reprior::model::dataset::Dataset;
 use reprior::model::likelihood::Categorical;
 use reprior::stochastic::data::MinibatchData;
 
+use crate::Bench;
 use crate::data::{labels, shape};
-use crate::{Bench, Failure, Row};
-
-/// Bins of calibration errors.
-const BINS: usize = 15;
-/// Bins of the calibration errors in Roy, Miani et al. (2024).
-const PUBLISHED_BINS: usize = 100;
 
 /// Images with their classes.
 #[derive(Debug, Clone)]
@@ -74,65 +68,19 @@ impl Pictures {
     /// The first rows.
     #[must_use]
     pub fn first(&self, rows: usize) -> Self {
-        let rows = rows.min(self.rows);
+        self.part(0, rows)
+    }
+
+    /// At most so many rows from row `start` on.
+    #[must_use]
+    pub fn part(&self, start: usize, rows: usize) -> Self {
+        let start = start.min(self.rows);
+        let end = (start + rows).min(self.rows);
+        let columns = self.columns();
         Self {
-            rows,
-            pixels: Arc::new(self.pixels[..rows * self.columns()].to_vec()),
-            labels: self.labels[..rows].to_vec(),
+            rows: end - start,
+            pixels: Arc::new(self.pixels[start * columns..end * columns].to_vec()),
+            labels: self.labels[start..end].to_vec(),
         }
-    }
-}
-
-/// What is made of predicted probabilities of classes.
-#[derive(Debug, Clone, Copy)]
-pub struct Scores {
-    /// Mean largest probability.
-    pub confidence: f64,
-    /// Mean of −log of the true class's probability.
-    pub nll: f64,
-    /// From 0 to 1.
-    pub accuracy: f64,
-    /// Summed over classes.
-    pub brier: f64,
-    /// Expected and maximum calibration error, 15 bins.
-    pub calibration: [f64; 2],
-    /// The same in 100 bins without the last one, that of confidences from 0.99 on: what the published code does.
-    pub published_calibration: [f64; 2],
-}
-
-impl Scores {
-    /// Of probabilities, row-major.
-    ///
-    /// # Errors
-    /// Probabilities that are none.
-    pub fn new(probabilities: &[f64], labels: &[u32], classes: usize) -> Result<Self, Failure> {
-        let predictions = ClassPredictions::new(probabilities, labels, classes)?;
-        let table = predictions.reliability(BINS);
-        let mut published = predictions.reliability(PUBLISHED_BINS);
-        published.pop();
-        Ok(Self {
-            confidence: predictions.mean_confidence(),
-            nll: predictions.nll(),
-            accuracy: predictions.accuracy(),
-            brier: predictions.brier(),
-            calibration: [
-                ReliabilityBin::expected_calibration_error(&table),
-                ReliabilityBin::maximum_calibration_error(&table),
-            ],
-            published_calibration: [
-                ReliabilityBin::expected_calibration_error(&published),
-                ReliabilityBin::maximum_calibration_error(&published),
-            ],
-        })
-    }
-
-    /// `row` with these.
-    pub fn onto(&self, row: Row) -> Row {
-        row.with("confidence", self.confidence)
-            .with("nll", self.nll)
-            .with("accuracy", self.accuracy)
-            .with("brier", self.brier)
-            .with("ece", self.calibration[0])
-            .with("mce", self.calibration[1])
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Estimate;
+
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -106,6 +108,54 @@ impl Row {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.values.push((name.to_owned(), value.into()));
         self
+    }
+
+    /// With another value of that name; with one more if there is none.
+    #[must_use]
+    pub fn replaced(&self, name: &str, value: impl Into<Value>) -> Self {
+        let mut row = self.clone();
+        let value = value.into();
+        match row.values.iter_mut().find(|(other, _)| other == name) {
+            Some((_, old)) => *old = value,
+            None => row.values.push((name.to_owned(), value)),
+        }
+        row
+    }
+
+    /// With an estimate: its value, its standard error as `± name`, and what makes it doubtful as `doubt of name`.
+    #[must_use]
+    pub fn with_estimate(self, name: &str, estimate: &Estimate) -> Self {
+        let mut row = self
+            .with(name, estimate.value)
+            .with(&format!("± {name}"), estimate.error);
+        if estimate.degrees.is_finite() {
+            row = row.with(&format!("degrees of {name}"), estimate.degrees);
+        }
+        match &estimate.doubt {
+            Some(doubt) => row.with(&format!("doubt of {name}"), doubt.as_str()),
+            None => row,
+        }
+    }
+
+    /// The estimate of that name; a number without a standard error is exact.
+    pub fn estimate(&self, name: &str) -> Estimate {
+        let part = |kind: &str| format!("{kind} {name}");
+        let error = self.number(&part("±"));
+        let degrees = self.number(&part("degrees of"));
+        let doubt = self.text(&part("doubt of"));
+        Estimate {
+            value: self.number(name),
+            error: match self.get(&part("±")) {
+                Some(_) => error,
+                None => 0.0,
+            },
+            degrees: if degrees.is_finite() {
+                degrees
+            } else {
+                f64::INFINITY
+            },
+            doubt: (!doubt.is_empty()).then(|| doubt.to_owned()),
+        }
     }
 
     /// These values in the table `name`.

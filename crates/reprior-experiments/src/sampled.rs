@@ -6,6 +6,13 @@ use reprior::compute::kernels::{dot, symmetric_eigen};
 use reprior::diagnostics::{Draws, Estimator, Spread, Truncation};
 
 use crate::findings::mean;
+use crate::{Estimate, Value};
+
+/// Effective draws that TFP's estimator finds in a chain that only drifts, however long it is: the mean over Brownian paths, which a
+/// test measures.
+pub const FLOOR: f64 = 5.0;
+/// R-hat above which chains disagree.
+pub const MOST_RHAT: f64 = 1.2;
 
 /// Values of draws in several directions, each chain after chain.
 pub type Series = Vec<Vec<f64>>;
@@ -43,6 +50,41 @@ impl Sampled {
         self.weights.first().map_or(0, Vec::len) / self.chains.max(1)
     }
 
+    /// The first `length` draws of each chain in these directions, as chains of their own whose weights they are.
+    #[must_use]
+    pub fn first(&self, directions: &[Vec<f64>], length: usize) -> Self {
+        let part = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(self.length().max(1));
+            chains.flat_map(|chain| &chain[..length]).copied().collect()
+        };
+        Self {
+            weights: directions.iter().map(part).collect(),
+            readout: Vec::new(),
+            predictions: Vec::new(),
+            means: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// The weights of all chains but one.
+    #[must_use]
+    pub fn without(&self, chain: usize) -> Self {
+        let length = self.length().max(1);
+        let rest = |values: &Vec<f64>| {
+            let chains = values.chunks_exact(length).enumerate();
+            let others = chains.filter(|(index, _)| *index != chain);
+            others.flat_map(|(_, chain)| chain).copied().collect()
+        };
+        Self {
+            chains: self.chains - 1,
+            weights: self.weights.iter().map(rest).collect(),
+            readout: Vec::new(),
+            predictions: Vec::new(),
+            means: Vec::new(),
+            ..*self
+        }
+    }
+
     /// Effective draws per draw of every direction, chain by chain, as the papers have it: TFP's estimator of one chain.
     pub fn ess_per_draw(&self, directions: &[Vec<f64>]) -> Spread {
         let mut estimator = Estimator::new();
@@ -55,6 +97,26 @@ impl Sampled {
             sum / values.len() as f64
         };
         Spread::of(directions.iter().map(one))
+    }
+
+    /// The mean over directions of effective draws per draw, with its standard error: that of one direction, as if all were one
+    /// (Sokal 1997: with a window of five autocorrelation times 10/ESS is the relative variance). In doubt where the estimator has nothing
+    /// to go by ([`FLOOR`]) or the chains disagree ([`MOST_RHAT`]).
+    pub fn effective_draws(&self, directions: &[Vec<f64>]) -> Estimate {
+        let (value, length) = (self.ess_per_draw(directions).mean, self.length() as f64);
+        let total = value * length * self.chains as f64;
+        let estimate = Estimate::new(value, value * (10.0 / total).sqrt());
+        let (floor, rhat) = (FLOOR / length, self.rhat(directions).mean);
+        if value < 3.0 * floor {
+            return estimate.doubted(format!(
+                "{} effective draws per draw are less than three times what chains of {length} draws that hardly move come out at, {}",
+                Value::from(value), Value::from(floor)
+            ));
+        }
+        if self.chains > 1 && (rhat.is_nan() || rhat > MOST_RHAT) {
+            return estimate.doubted(format!("R-hat is {}, above {MOST_RHAT}", Value::from(rhat)));
+        }
+        estimate
     }
 
     /// Effective draws of all chains together (Vehtari et al. 2021), every direction.
@@ -144,4 +206,80 @@ pub fn principal_components(directions: &[Vec<f64>], count: usize) -> Vec<Vec<f6
         out
     };
     (0..count.min(k)).map(component).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use reprior::compute::{Purpose, Stream};
+
+    use super::*;
+
+    fn sampled(weights: Series, chains: usize) -> Sampled {
+        Sampled {
+            chains,
+            acceptance: 1.0,
+            step_size: 1.0,
+            seconds: 1.0,
+            transitions: 1,
+            n_gradients: 0,
+            n_evaluations: 0,
+            weights,
+            readout: Vec::new(),
+            predictions: Vec::new(),
+            means: Vec::new(),
+        }
+    }
+
+    /// Autoregressive chains, ρ = 1 for Brownian paths, with the memory of all directions.
+    fn chains(rho: f64, length: usize, directions: u64) -> Series {
+        let direction = |index| {
+            let mut values = Vec::new();
+            for chain in 0..2 {
+                let mut stream = Stream::new(3, chain, Purpose::Simulation, index);
+                let mut x = if rho < 1.0 { stream.normal() } else { 0.0 };
+                for _ in 0..length {
+                    values.push(x);
+                    let noise = if rho < 1.0 {
+                        (1.0 - rho * rho).sqrt()
+                    } else {
+                        1.0
+                    };
+                    x = rho * x + noise * stream.normal();
+                }
+            }
+            values
+        };
+        (0..directions).map(direction).collect()
+    }
+
+    #[test]
+    fn brownian_paths_have_the_effective_draws_of_the_floor() {
+        for length in [40, 400, 4000] {
+            let series = chains(1.0, length, 200);
+            let drifting = sampled(series, 2);
+            let ess = drifting.ess_per_draw(&drifting.weights).mean * length as f64;
+            assert!((0.8..1.2).contains(&(ess / FLOOR)), "{length}: {ess}");
+            assert!(drifting.effective_draws(&drifting.weights).doubt.is_some());
+        }
+    }
+
+    #[test]
+    fn effective_draws_of_autoregressive_chains_are_known() {
+        let rho: f64 = 0.8;
+        let known = (1.0 - rho) / (1.0 + rho);
+        let mixing = sampled(chains(rho, 2000, 50), 2);
+        let found = mixing.effective_draws(&mixing.weights);
+        assert!(found.doubt.is_none(), "{found:?}");
+        assert!((found.value - known).abs() < 2.0 * found.error, "{found}");
+        // one direction varies about as much as is said
+        let single: Vec<f64> = (mixing.weights.iter())
+            .map(|one| mixing.ess_per_draw(std::slice::from_ref(one)).mean)
+            .collect();
+        let (mean, sd) = crate::findings::mean_and_sd(&single);
+        let said = mixing.effective_draws(&mixing.weights[..1]).error / mean;
+        assert!(
+            (0.4..2.0).contains(&(said * mean / sd)),
+            "{said} {mean} {sd}"
+        );
+    }
 }

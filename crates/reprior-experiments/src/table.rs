@@ -1,7 +1,7 @@
 //! Tables of rows, as text, CSV and JSON.
 
 use crate::findings::mean;
-use crate::{Row, Value};
+use crate::{Estimate, Row, Value};
 
 /// Rows of one kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +57,17 @@ impl Table {
             .collect()
     }
 
+    /// A column of estimates of the rows in which every named value is as given.
+    pub fn estimates(&self, column: &str, wanted: &[(&str, Value)]) -> Vec<Estimate> {
+        let rows = self.select(wanted).into_iter();
+        rows.map(|row| row.estimate(column)).collect()
+    }
+
+    /// Their mean, such as over seeds.
+    pub fn estimate(&self, column: &str, wanted: &[(&str, Value)]) -> Estimate {
+        Estimate::pooled(&self.estimates(column, wanted))
+    }
+
     /// The first such number; NaN if there is none.
     pub fn number(&self, column: &str, wanted: &[(&str, Value)]) -> f64 {
         self.numbers(column, wanted)
@@ -89,15 +100,23 @@ impl Table {
         found
     }
 
-    /// The table in columns of even width: words to the left, numbers to the right.
+    /// The table in columns of even width: words to the left, numbers to the right, estimates with their errors in one column.
     pub fn text(&self) -> String {
-        let columns = self.columns();
-        let cell = |row: &Row, name: &str| row.get(name).cloned().unwrap_or(Value::Missing);
+        let is_shown = |name: &&str| {
+            let parts = ["± ", "degrees of ", "doubt of "];
+            !parts.iter().any(|part| name.starts_with(part))
+        };
+        let columns: Vec<&str> = self.columns().into_iter().filter(is_shown).collect();
+        let cell = |row: &Row, name: &str| match row.get(&format!("± {name}")) {
+            Some(Value::Number(_)) => {
+                let estimate = row.estimate(name);
+                let doubt = if estimate.doubt.is_some() { "?" } else { "" };
+                format!("{estimate}{doubt}")
+            }
+            _ => row.get(name).unwrap_or(&Value::Missing).to_string(),
+        };
         let width = |name: &&str| {
-            let widths = self
-                .rows
-                .iter()
-                .map(|row| cell(row, name).to_string().chars().count());
+            let widths = self.rows.iter().map(|row| cell(row, name).chars().count());
             widths.chain([name.chars().count()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = columns.iter().map(width).collect();
@@ -125,12 +144,7 @@ impl Table {
         };
         let mut lines = vec![line(columns.iter().map(ToString::to_string).collect())];
         for row in &self.rows {
-            lines.push(line(
-                columns
-                    .iter()
-                    .map(|name| cell(row, name).to_string())
-                    .collect(),
-            ));
+            lines.push(line(columns.iter().map(|name| cell(row, name)).collect()));
         }
         lines.join("\n")
     }

@@ -6,13 +6,17 @@ use reprior::laplace::curvature::GaussNewton;
 use reprior::laplace::diffusion::{Diffusion, DiffusionData, DiffusionPath};
 use reprior::laplace::spectrum::Spectrum;
 use reprior::laplace::{
-    FisherInformation, HessianStructure, Laplace, LaplaceData, PriorPrecision, Subset,
+    FisherInformation, HessianStructure, Lanczos, Laplace, LaplaceData, PriorPrecision, Subset,
 };
 use reprior::network::parameters::ParameterLayout;
 use reprior::network::{Composition, Executor};
 use reprior::stochastic::data::MinibatchData;
 
 use crate::Failure;
+use crate::scores::DrawnLogits;
+
+/// Eigenvalues below this part of the largest are rounding in single precision.
+pub const ROUNDING: f64 = 1e-7;
 
 /// A network with its trained weights, and the rows that its curvature is of.
 #[derive(Debug)]
@@ -27,6 +31,19 @@ pub struct TrainedNetwork<R> {
     pub scale: f64,
     /// α, of the prior that approximations have.
     pub precision: f64,
+}
+
+/// Where a diffusion ended.
+#[derive(Debug, Clone)]
+pub struct DiffusionEnd<R> {
+    /// After all T steps.
+    pub position: Vec<R>,
+    /// After T − 1 of them.
+    pub before: Vec<R>,
+    /// Least number of eigenpairs of any step.
+    pub least_rank: usize,
+    /// Eigenpairs that were wanted and had not converged, of all steps.
+    pub unconverged: u64,
 }
 
 impl<R: Real> TrainedNetwork<R> {
@@ -67,17 +84,16 @@ impl<R: Real> TrainedNetwork<R> {
         vec![self.mode.clone()]
     }
 
-    /// Draws of the Laplace approximation.
+    /// The Laplace approximation.
     ///
     /// # Errors
     /// A curvature that is not finite, too large or not available.
-    pub fn laplace_draws(
+    pub fn laplace(
         &mut self,
         structure: HessianStructure,
         subset: Subset,
         seed: u64,
-        draws: u64,
-    ) -> Result<Vec<Vec<R>>, Failure> {
+    ) -> Result<Laplace<R>, Failure> {
         let outputs = self.outputs();
         let by_column = |c: usize| self.data.targets.iter().skip(c).step_by(outputs);
         let targets: Vec<f64> = (0..outputs).flat_map(by_column).copied().collect();
@@ -89,7 +105,7 @@ impl<R: Real> TrainedNetwork<R> {
             curvature: &curvature(&self.data),
             scale: self.scale,
         };
-        let laplace = Laplace::fit(
+        Ok(Laplace::fit(
             &mut self.executor,
             &self.layout,
             &self.mode,
@@ -98,16 +114,45 @@ impl<R: Real> TrainedNetwork<R> {
             subset,
             &PriorPrecision::Scalar(self.precision),
             &mut Stream::new(seed, 0, Purpose::Curvature, 0),
-        )?;
+        )?)
+    }
+
+    /// Draws of one.
+    pub fn draws(&self, laplace: &Laplace<R>, seed: u64, draws: u64) -> Vec<Vec<R>> {
         let draw = |index| {
             let mut draw = self.mode.clone();
-            laplace.draw(
-                &mut Stream::new(seed, 0, Purpose::Recording, index),
-                &mut draw,
-            );
+            let mut stream = Stream::new(seed, 0, Purpose::Recording, index);
+            laplace.draw(&mut stream, &mut draw);
             draw
         };
-        Ok((0..draws).map(draw).collect())
+        (0..draws).map(draw).collect()
+    }
+
+    /// Leading eigenpairs of the curvature at the mode: by Lanczos, or all that there are.
+    ///
+    /// # Errors
+    /// A curvature that is not finite.
+    pub fn spectrum(
+        &mut self,
+        lanczos: Option<Lanczos>,
+        seed: u64,
+    ) -> Result<Spectrum<R>, Failure> {
+        let inputs = rows(&self.data.inputs, self.executor.inputs_count());
+        let count = inputs.nrows() * self.executor.outputs_count();
+        let mut operator = GaussNewton {
+            executor: &mut self.executor,
+            weights: &self.mode,
+            inputs,
+            curvature: &curvature(&self.data),
+            scale: self.scale,
+        };
+        Ok(match lanczos {
+            Some(settings) => {
+                let mut stream = Stream::new(seed, 0, Purpose::Curvature, 0);
+                Spectrum::lanczos(&mut operator, settings, None, &mut stream)?
+            }
+            None => Spectrum::of_rows(&operator.rows(), count, ROUNDING)?,
+        })
     }
 
     /// Diffusions from the mode to their ends; `advance` is called with the part that is done.
@@ -120,7 +165,7 @@ impl<R: Real> TrainedNetwork<R> {
         seed: u64,
         paths: u64,
         mut advance: impl FnMut(f64) -> Result<(), Failure>,
-    ) -> Result<Vec<DiffusionPath<R>>, Failure> {
+    ) -> Result<Vec<DiffusionEnd<R>>, Failure> {
         let data = DiffusionData {
             inputs: rows(&self.data.inputs, self.executor.inputs_count()),
             curvature: &curvature(&self.data),
@@ -129,12 +174,19 @@ impl<R: Real> TrainedNetwork<R> {
         let mut ends = Vec::new();
         for chain in 0..paths {
             let mut path = DiffusionPath::new(settings, &self.mode, seed, chain);
+            let mut before = self.mode.clone();
             while !path.is_over() {
+                before.copy_from_slice(path.position());
                 path.advance(&mut self.executor, data)?;
                 let done = chain as f64 + path.steps() as f64 / settings.steps as f64;
                 advance(done / paths as f64)?;
             }
-            ends.push(path);
+            ends.push(DiffusionEnd {
+                position: path.position().to_vec(),
+                before,
+                least_rank: path.least_rank,
+                unconverged: path.unconverged,
+            });
         }
         Ok(ends)
     }
@@ -195,32 +247,26 @@ impl<R: Real> TrainedNetwork<R> {
         Ok(())
     }
 
-    /// Mean over draws of the probabilities of classes, m × C, row after row; `look` is called after each draw.
+    /// Logits of every draw for `inputs`, as [`predict`](Self::predict); `look` is called after each draw.
     ///
     /// # Errors
     /// What `look` says.
-    pub fn mean_probabilities(
+    pub fn logits(
         &mut self,
         draws: &[Vec<R>],
         is_linearised: bool,
         inputs: &[R],
         look: impl Fn() -> Result<(), Failure>,
-    ) -> Result<Vec<f64>, Failure> {
-        let classes = self.outputs();
-        let rows = inputs.len() / self.executor.inputs_count();
-        let mut mean = vec![0.0; rows * classes];
+    ) -> Result<DrawnLogits, Failure> {
+        let mut all = Vec::new();
         self.predict(draws, is_linearised, inputs, |f| {
-            for (mean, f) in mean.chunks_exact_mut(classes).zip(f.chunks_exact(classes)) {
-                let logits = f.iter().map(|f| f.to_f64());
-                let largest = logits.clone().fold(f64::NEG_INFINITY, f64::max);
-                let total: f64 = logits.clone().map(|f| (f - largest).exp()).sum();
-                for (mean, f) in mean.iter_mut().zip(logits) {
-                    *mean += (f - largest).exp() / (total * draws.len() as f64);
-                }
-            }
+            all.push(f.iter().map(|f| f.to_f64() as f32).collect());
             look()
         })?;
-        Ok(mean)
+        Ok(DrawnLogits {
+            classes: self.outputs(),
+            draws: all,
+        })
     }
 }
 

@@ -56,7 +56,7 @@ fn a_linear_network_has_the_divergence_of_two_gaussians() {
     let draws = PriorDraws { count: 3, seed: 1 };
     let found = divergences(&problem.model(network).unwrap(), draws, 0).unwrap();
     assert!((found.standard.value - exact).abs() < 1e-10 * exact);
-    assert!(found.standard.standard_error < 1e-10 * exact);
+    assert!(found.standard.error < 1e-10 * exact);
     assert!(found.repriorised.value.abs() < 1e-10);
     let kernel: Vec<f64> = (0..n * n)
         .map(|at| (0..2).map(|i| psi[at % n][i] * psi[at / n][i]).sum())
@@ -117,9 +117,9 @@ fn a_tiny_network_agrees_with_quadrature() {
         (found.standard, evidence.ln() - expected),
         (found.repriorised, evidence.ln() - log_kernel),
     ] {
-        let z = (estimate.value - exact) / estimate.standard_error;
+        let z = (estimate.value - exact) / estimate.error;
         assert!(
-            z.abs() < 4.0 && estimate.standard_error < 0.01 * exact.abs(),
+            z.abs() < 4.0 && estimate.error < 0.01 * exact.abs(),
             "{estimate:?} {exact}"
         );
     }
@@ -170,10 +170,10 @@ fn divergences_tend_to_their_limits() {
     let far = (found[0].standard.value - limit).abs();
     let last = found[3].standard;
     assert!(
-        (last.value - limit).abs() < 3.0 * far / 64.0 + 4.0 * last.standard_error,
+        (last.value - limit).abs() < 3.0 * far / 64.0 + 4.0 * last.error,
         "{limit} {found:?}"
     );
-    assert!(last.standard_error < 0.01 * limit, "{limit} {last:?}");
+    assert!(last.error < 0.01 * limit, "{limit} {last:?}");
     let slope = (found[3].repriorised.value / found[1].repriorised.value).ln() / 16.0_f64.ln();
     assert!((slope + 1.0).abs() < 0.1, "{slope} {found:?}");
 }
@@ -204,7 +204,7 @@ fn gradients_vanish_at_the_rate_of_the_square_root_of_the_width() {
             let ratio = (widths[2] as f64 / widths[0] as f64).ln();
             let slope = (b.value / a.value).ln() / ratio;
             // two standard errors of either end, and of the corrections to the rate at width 64
-            let error = 4.0 * (a.standard_error / a.value + b.standard_error / b.value) / ratio;
+            let error = 4.0 * (a.error / a.value + b.error / b.value) / ratio;
             assert!(
                 (slope + 0.5).abs() < error + 0.03,
                 "{activation} {depth}: {slope} ± {error}: {found:?}"

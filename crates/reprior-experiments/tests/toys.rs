@@ -15,7 +15,8 @@ const FULL: HessianStructure = HessianStructure::Full(1 << 30);
 const SEED: u64 = 3;
 
 fn laplace(toy: &mut Toy, structure: HessianStructure, draws: u64) -> Draws {
-    let draws = toy.laplace_draws(structure, Subset::All, SEED, draws);
+    let laplace = toy.laplace(structure, Subset::All, SEED).unwrap();
+    let draws = Ok::<_, reprior_experiments::Failure>(toy.draws(&laplace, SEED, draws));
     draws.unwrap()
 }
 
@@ -28,7 +29,7 @@ fn diffusions(toy: &mut Toy, kind: DiffusionKind, steps: u64, draws: u64) -> Dra
         decomposition: Decomposition::Exact(1e-7),
     };
     let paths = toy.diffusions(settings, SEED, draws, |_| Ok(())).unwrap();
-    paths.iter().map(|path| path.position().to_vec()).collect()
+    paths.iter().map(|path| path.position.clone()).collect()
 }
 
 /// Outputs of the network, or of that linearised at the mode, at each draw.

@@ -1,38 +1,44 @@
-//! Figure 3: in function space the posterior tends to that of the NNGP as the network widens.
+//! Figure 3 and Proposition 2.2: the functions f_T(φ), φ ~ N(0, I), against the posterior, and both against the posterior of the infinitely
+//! wide network: one input, one output, three hidden layers, three data.
+//!
+//! Given the inner weights of a draw the mean and the variance of f are known; curves are made of these. Distances from the limit are root
+//! mean squares over x, with the bias that noise gives them taken off by the jackknife over batches of draws.
 
 use std::sync::Arc;
 
 use reprior::chain::Schedule;
-use reprior::compute::matrix;
+use reprior::compute::{Purpose, Stream, matrix};
 use reprior::gaussian_process::GaussianProcess;
 use reprior::model::{InputReduction, Model};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::DrawRecord;
+use reprior::posterior::{Coordinates, DrawRecord, Posterior, Recorder};
 
 use crate::chains::{ChainPlan, KeepDraws};
 use crate::data::NOISE;
-use crate::findings::{ends, listed, mean, results};
-use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+use crate::findings::{estimates, results};
+use crate::{
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table,
+};
 
-/// Points at which functions are compared.
-const GRID: usize = 41;
-const LIMIT: &str = "NNGP";
-
+/// Figure 3.
 pub(super) struct Widths;
 
-/// Five points of a curve, and the grid on [−2, 2].
-fn problem() -> ([f64; 5], [f64; 5], Vec<f64>) {
-    let x = [-1.5, -0.9, 0.0, 0.6, 1.4];
-    let y = x.map(|x: f64| (2.0 * x).sin());
-    let grid = (0..GRID)
-        .map(|i| -2.0 + 4.0 * i as f64 / (GRID - 1) as f64)
-        .collect();
-    (x, y, grid)
+/// T of draws of the prior, and the posterior itself, by chains.
+const LAWS: [&str; 2] = ["T of the prior", "posterior"];
+const LIMIT: &str = "NNGP";
+/// Batches of draws.
+const BATCHES: usize = 20;
+
+/// Three data, and a grid.
+fn problem() -> ([f64; 3], [f64; 3], Vec<f64>) {
+    let grid = (0..61).map(|index| -2.0 + 4.0 * f64::from(index) / 60.0);
+    ([-1.2, 0.1, 1.0], [0.7, -0.5, 0.6], grid.collect())
 }
 
 fn network(width: usize) -> Composition {
-    let mut network = Composition::fully_connected(1, &[width], 1, Activation::Gelu);
+    let mut network = Composition::fully_connected(1, &[width; 3], 1, Activation::Gelu);
     // a bias as large as the slope: functions of one input that are not all lines through the origin
     network.hidden_scales_mut()[0].bias = 1.0;
     network
@@ -43,71 +49,102 @@ impl Experiment for Widths {
         About {
             name: "hron2022-fig3",
             paper: Paper::Hron,
-            figure: "Figure 3",
-            what: "posterior mean and standard deviation of a function of one input given five points, against the exact posterior of the infinitely wide network (NNGP)",
+            figure: "Figure 3 and Proposition 2.2",
+            what: "functions of one input given three data: T of draws of the prior and the posterior itself, three hidden layers of each width, against the posterior of the infinitely wide network (NNGP)",
             data: None,
-            cost: ["5 s", "2 min", "20 min"],
+            cost: ["10 s", "2 min", "20 min", "20 min"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let widths: &[usize] = size.pick(
-            &[4, 32, 256],
-            &[2, 4, 16, 64, 256, 1024],
-            &[2, 4, 16, 64, 256, 1024, 4096],
+        let all: &[usize] = &[4, 16, 64, 256, 1024];
+        let widths = size.pick(&[4, 32, 128][..], &all[..4], all, all);
+        let draws = size.pick(
+            [4000_usize, 1000],
+            [20_000, 4000],
+            [40_000, 10_000],
+            [40_000, 10_000],
         );
-        let draws: usize = size.pick(600, 4000, 20_000);
         let cells = Cell::new().each("width", widths).into_iter();
-        cells.map(|cell| cell.with("draws", draws)).collect()
+        cells
+            .flat_map(|cell| {
+                let laws = LAWS.iter().zip(draws);
+                laws.map(move |(law, draws)| cell.clone().with("law", *law).with("draws", draws))
+            })
+            .collect()
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let (_, _, grid) = problem();
-        let width = cell.count("width");
-        let (means, sds) = posterior(width, cell.long("draws"), bench)?;
+        let (x, y, grid) = problem();
+        let network = network(cell.count("width"));
+        let model = Model::new(network, NOISE, &x, y.to_vec(), &grid, InputReduction::Off)?;
+        let model = Arc::new(model);
+        let batches = match cell.text("law") {
+            "posterior" => of_the_posterior(&model, cell, bench)?,
+            _ => of_the_map(&model, cell, bench)?,
+        };
+        let (means, sds) = Sums::curves(&batches, None);
         let (limit_means, limit_sds) = limit()?;
-        let distance = |a: &[f64], b: &[f64]| {
-            let squares: f64 = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum();
-            (squares / a.len() as f64).sqrt()
+        let distance = |pick: usize| {
+            let from_limit = |left_out| {
+                let (means, sds) = Sums::curves(&batches, left_out);
+                let pairs = match pick {
+                    0 => means.into_iter().zip(&limit_means),
+                    _ => sds.into_iter().zip(&limit_sds),
+                };
+                let squares: f64 = pairs.map(|(a, b)| (a - b) * (a - b)).sum();
+                (squares / grid.len() as f64).sqrt()
+            };
+            let without: Vec<f64> = (0..batches.len()).map(|at| from_limit(Some(at))).collect();
+            Estimate::jackknife(from_limit(None), &without)
         };
         let mut rows = vec![
-            cell.choices(&["width"])
-                .with("distance of means", distance(&means, &limit_means))
-                .with("distance of sds", distance(&sds, &limit_sds))
-                .with("mean sd", mean(&sds)),
+            cell.choices(&["width", "law"])
+                .with_estimate("distance of means", &distance(0))
+                .with_estimate("distance of sds", &distance(1)),
         ];
-        let mut curve = |name: String, mean: &[f64], sd: &[f64]| {
+        let mut curve = |name: String, law: &str, mean: &[f64], sd: &[f64]| {
             for ((&x, mean), sd) in grid.iter().zip(mean).zip(sd) {
                 rows.push(
                     Row::of("curves")
+                        .with("law", law)
                         .with("network", name.clone())
                         .with("x", x)
                         .with("mean", *mean)
-                        .with("sd", *sd),
+                        .with("sd", *sd)
+                        .with("lower", mean - 2.0 * sd)
+                        .with("upper", mean + 2.0 * sd),
                 );
             }
         };
-        curve(format!("width {width}"), &means, &sds);
-        if *cell == self.cells(bench.size, false)[0] {
-            curve(LIMIT.to_owned(), &limit_means, &limit_sds);
+        let width = cell.count("width");
+        curve(format!("width {width}"), cell.text("law"), &means, &sds);
+        if width == 4 {
+            curve(LIMIT.to_owned(), cell.text("law"), &limit_means, &limit_sds);
         }
         Ok(rows)
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
-        let columns = ["distance of means", "distance of sds"];
-        let [means, sds] = columns.map(|column| table.numbers(column, &[]));
-        let falls = |values: &[f64]| ends(values, |first, last| last < 0.5 * first);
-        vec![Finding::new(
-            "the posterior over functions tends to the NNGP's as the width grows",
-            falls(&means) && falls(&sds),
-            format!(
-                "distances of means: {}; of sds: {}",
-                listed(&means),
-                listed(&sds)
-            ),
-        )]
+        let finding = |law: &str, published: &str| {
+            let of = |column: &str| table.estimates(column, &[("law", law.into())]);
+            let [means, sds] = ["distance of means", "distance of sds"].map(of);
+            Finding::new(
+                format!("{law}: functions tend to the NNGP's posterior as the width grows"),
+                &Judgement::all([Judgement::falls(&means), Judgement::falls(&sds)]),
+                format!(
+                    "distances of means {}; of sds {}",
+                    estimates(&means),
+                    estimates(&sds)
+                ),
+            )
+            .published(published)
+        };
+        vec![
+            finding(LAWS[0], "Proposition 2.2, Figure 3"),
+            finding(LAWS[1], "Hron et al. 2020; Figure 3"),
+        ]
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -121,25 +158,38 @@ impl Experiment for Widths {
                 &["network"],
             )
             .of("curves")
+            .panels("law")
         };
         vec![
-            lines("means", "Posterior means", "mean", "mean of f(x)"),
-            lines("sds", "Posterior standard deviations", "sd", "sd of f(x)"),
+            lines(
+                "means",
+                "Means of functions",
+                "mean",
+                "mean of f(x), two sds",
+            )
+            .band("lower", "upper"),
+            lines(
+                "sds",
+                "Standard deviations of functions",
+                "sd",
+                "sd of f(x)",
+            ),
             Figure::lines(
                 "distances",
-                "Distance of the posterior mean from the NNGP's",
+                "Distance of the mean from the NNGP's",
                 "A straight fall is a power of the width.",
                 ("width", "width"),
                 ("distance of means", "root mean squared distance"),
-                &[],
+                &["law"],
             )
+            .errors("± distance of means")
             .logarithmic(true, true),
         ]
     }
 }
 
-/// Sums of the means and of the mean squares of draws' predictions.
-#[derive(Default)]
+/// Sums of the means and of the mean squares of draws' functions.
+#[derive(Debug, Clone, Default)]
 struct Sums {
     count: f64,
     mean: Vec<f64>,
@@ -154,21 +204,77 @@ impl Sums {
             sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += x);
         }
     }
-}
 
-impl KeepDraws<f64> for Sums {
-    fn keep(&mut self, record: &DrawRecord<f64>) {
+    fn record(&mut self, record: &DrawRecord<f64>) {
         let squares = record.mean.iter().zip(&record.variance);
         let squares: Vec<f64> = squares.map(|(mean, v)| mean * mean + v).collect();
         self.add(1.0, &record.mean, &squares);
     }
+
+    /// Mean and standard deviation at each x, of all batches but one.
+    fn curves(batches: &[Self], left_out: Option<usize>) -> (Vec<f64>, Vec<f64>) {
+        let mut all = Self::default();
+        for (index, batch) in batches.iter().enumerate() {
+            if Some(index) != left_out && batch.count > 0.0 {
+                all.add(batch.count, &batch.mean, &batch.square);
+            }
+        }
+        let mean: Vec<f64> = all.mean.iter().map(|sum| sum / all.count).collect();
+        let squares = all.square.iter().zip(&mean);
+        let sd = squares.map(|(sum, mean)| (sum / all.count - mean * mean).max(0.0).sqrt());
+        let sd = sd.collect();
+        (mean, sd)
+    }
 }
 
-/// Posterior mean and standard deviation of the finite network.
-fn posterior(width: usize, draws: u64, bench: &Bench<'_>) -> Result<(Vec<f64>, Vec<f64>), Failure> {
-    let (x, y, grid) = problem();
-    let (network, y) = (network(width), y.to_vec());
-    let model = Model::<f64>::new(network, NOISE, &x, y, &grid, InputReduction::Auto)?;
+/// Batches of draws of one chain, in their order.
+struct Batches {
+    /// Draws of a batch.
+    length: f64,
+    all: Vec<Sums>,
+}
+
+impl KeepDraws<f64> for Batches {
+    fn keep(&mut self, record: &DrawRecord<f64>) {
+        match self.all.last_mut() {
+            Some(last) if last.count < self.length => last.record(record),
+            _ => {
+                let mut fresh = Sums::default();
+                fresh.record(record);
+                self.all.push(fresh);
+            }
+        }
+    }
+}
+
+/// f_T(φ) of draws of the prior.
+fn of_the_map(
+    model: &Arc<Model<f64>>,
+    cell: &Cell,
+    bench: &Bench<'_>,
+) -> Result<Vec<Sums>, Failure> {
+    let mut posterior = Posterior::new(Arc::clone(model), Coordinates::Repriorised)?;
+    let mut recorder = Recorder::new(Arc::clone(model));
+    let mut batches = vec![Sums::default(); BATCHES];
+    let size = model.inner_parameters() + model.architecture.readout_parameters();
+    let (mut phi, draws) = (vec![0.0; size], cell.count("draws"));
+    for draw in 0..draws {
+        let mut stream = Stream::new(12, cell.long("width"), Purpose::Initial, draw as u64);
+        stream.fill_normal(&mut phi);
+        let record = recorder.record(&mut posterior, &phi, &mut stream)?;
+        batches[draw * BATCHES / draws].record(record);
+        bench.advance(draw as f64 / draws as f64)?;
+    }
+    Ok(batches)
+}
+
+/// Functions of nearly independent draws of the posterior.
+fn of_the_posterior(
+    model: &Arc<Model<f64>>,
+    cell: &Cell,
+    bench: &Bench<'_>,
+) -> Result<Vec<Sums>, Failure> {
+    let draws = cell.long("draws");
     let plan = ChainPlan::marginal(Schedule {
         chains: 2,
         warmup: 300,
@@ -176,20 +282,14 @@ fn posterior(width: usize, draws: u64, bench: &Bench<'_>) -> Result<(Vec<f64>, V
         thin: 1,
         seed: 12,
     });
-    let mut sums = Sums::default();
-    for (_, recording) in plan.record(&Arc::new(model), bench, Sums::default)? {
-        let Sums {
-            count,
-            mean,
-            square,
-        } = &recording.kept;
-        sums.add(*count, mean, square);
-    }
-    let mean: Vec<f64> = sums.mean.iter().map(|sum| sum / sums.count).collect();
-    let squares = sums.square.iter().zip(&mean);
-    let sd = squares.map(|(sum, mean)| (sum / sums.count - mean * mean).sqrt());
-    let sd = sd.collect();
-    Ok((mean, sd))
+    let chains = plan.record(model, bench, || Batches {
+        length: draws as f64 / BATCHES as f64,
+        all: Vec::new(),
+    })?;
+    let batches = chains
+        .into_iter()
+        .flat_map(|(_, recording)| recording.kept.all);
+    Ok(batches.collect())
 }
 
 /// The NNGP's posterior mean and standard deviation.

@@ -1,24 +1,31 @@
-//! Figure 2 and Appendix D: what repriorisation does to a linear model, where everything is known.
+//! Figure 2: repriorisation of a linear model with two weights and one datum, X = [0.9, 0.5], y = 2, σ² = 0.1.
 //!
-//! With Ψ the scaled inputs the posterior precision of θ is I + ΨᵀΨ/σ²; φ is N(0, I) exactly. A leapfrog step is stable below
-//! 2/√(largest precision), so that steps may be √(1 + s²/σ²) times longer, s the largest singular value of Ψ.
+//! y = Xθ + N(0, σ²), θ ~ N(0, I): the posterior is N(μ, Σ) with Σ = (I + XᵀX/σ²)⁻¹ and μ = ΣXᵀy/σ². Posterior draws are made from
+//! these formulas, and mapped by T⁻¹ as the library has T: then they must be N(0, I).
 
 use std::sync::Arc;
 
-use reprior::chain::Schedule;
-use reprior::compute::kernels::symmetric_eigen;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model};
-use reprior::network::{Activation, Composition};
+use reprior::network::{Activation, Composition, LayerScale};
 use reprior::posterior::{Coordinates, Posterior, Recorder};
 
-use super::{COORDINATES, langevin};
-use crate::data::NOISE;
-use crate::findings::{every, listed, ratios, results};
-use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+use crate::findings::results;
+use crate::{
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table,
+};
 
 /// Figure 2.
 pub(super) struct Map;
+
+const X: [f64; 2] = [0.9, 0.5];
+const Y: f64 = 2.0;
+const VARIANCE: f64 = 0.1;
+/// Draws that are drawn in the figure.
+const SHOWN: usize = 300;
+/// Differences of means, in standard deviations, and relative ones of standard deviations, that are too small to see in the figure.
+const MARGIN: f64 = 0.05;
 
 impl Experiment for Map {
     fn about(&self) -> About {
@@ -26,248 +33,186 @@ impl Experiment for Map {
             name: "hron2022-fig2",
             paper: Paper::Hron,
             figure: "Figure 2",
-            what: "the posterior of a line's slope and intercept (20 points) before and after repriorisation: draws, covariance, condition number",
+            what: "prior and posterior of the two weights of a linear model given one datum, and the posterior after repriorisation",
             data: None,
-            cost: ["1 s", "1 s", "2 s"],
+            cost: ["1 s", "1 s", "1 s", "1 s"],
         }
     }
 
-    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        vec![Cell::new().with("draws", size.pick(2000_usize, 5000, 20_000))]
+    fn cells(&self, _: Size, _: bool) -> Vec<Cell> {
+        vec![Cell::new().with("draws", 40_000_usize)]
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let (rows, mut stream) = (20, Stream::new(1, 0, Purpose::Initial, 0));
-        let mut noise = vec![0.0; rows];
-        stream.fill_normal(&mut noise);
-        let x: Vec<f64> = (0..rows).map(|i| 0.5 + i as f64 / rows as f64).collect();
-        let y = x
-            .iter()
-            .zip(&noise)
-            .map(|(x, e)| 0.8 * x - 0.2 + NOISE * e)
-            .collect();
-        let network = Composition::fully_connected(1, &[], 1, Activation::Gelu);
-        let model = Model::<f64>::new(network, NOISE, &x, y, &[], InputReduction::Off);
-        let model = Arc::new(model?);
-        let mut posterior = Posterior::new(Arc::clone(&model), Coordinates::Repriorised)?;
-        let mut recorder = Recorder::new(Arc::clone(&model));
-        let (mut phis, mut thetas) = (Vec::new(), Vec::new());
+        let map = Affine::of_the_library()?;
+        bench.advance(0.2)?;
+        let posterior = Affine::of_the_posterior();
+        let (mut thetas, mut phis) = (Vec::new(), Vec::new());
         for draw in 0..cell.count("draws") {
             let mut stream = Stream::new(2, 0, Purpose::Transition, draw as u64);
-            let mut phi = vec![0.0; 2];
-            stream.fill_normal(&mut phi);
-            let record = recorder.record(&mut posterior, &phi, &mut stream);
-            thetas.push(record?.weights.clone());
-            phis.push(phi);
+            let theta = posterior.apply([stream.normal(), stream.normal()]);
+            thetas.push(theta);
+            phis.push(map.solve(theta));
         }
-        bench.advance(0.5)?;
         let mut rows = Vec::new();
-        for (name, draws) in [("standard", &thetas), ("repriorised", &phis)] {
-            let covariance = covariance(draws);
-            rows.push(
-                Row::new()
-                    .with("coordinates", name)
-                    .with("sd of 1st", covariance[0].sqrt())
-                    .with("sd of 2nd", covariance[3].sqrt())
-                    .with(
-                        "correlation",
-                        covariance[1] / (covariance[0] * covariance[3]).sqrt(),
-                    )
-                    .with("condition number", condition(&covariance)?),
-            );
-            for draw in draws.iter().take(400) {
-                rows.push(
-                    Row::of("draws")
-                        .with("coordinates", name)
-                        .with("slope", draw[0])
-                        .with("intercept", draw[1]),
-                );
+        for (name, draws) in [("posterior", &thetas), ("repriorised", &phis)] {
+            rows.push(moments(name, draws));
+            for draw in &draws[..SHOWN] {
+                rows.push(shown(name, *draw));
             }
         }
-        // what the posterior's covariance must be: (I + ΨᵀΨ/σ²)⁻¹ with Ψ = [x, 0.1]
-        let psi: Vec<[f64; 2]> = x.iter().map(|&x| [x, 0.1]).collect();
-        let entry = |i: usize, j: usize| {
-            let sum: f64 = psi.iter().map(|row| row[i] * row[j]).sum();
-            f64::from(u8::from(i == j)) + sum / (NOISE * NOISE)
-        };
-        let precision = [entry(0, 0), entry(0, 1), entry(1, 0), entry(1, 1)];
-        let determinant = precision[0] * precision[3] - precision[1] * precision[2];
-        rows.push(
-            Row::new()
-                .with("coordinates", "standard, exact")
-                .with("sd of 1st", (precision[3] / determinant).sqrt())
-                .with("sd of 2nd", (precision[0] / determinant).sqrt())
-                .with(
-                    "correlation",
-                    -precision[1] / (precision[0] * precision[3]).sqrt(),
-                )
-                .with("condition number", condition(&precision)?),
-        );
+        for draw in 0..SHOWN as u64 {
+            let mut stream = Stream::new(3, 0, Purpose::Transition, draw);
+            rows.push(shown("prior", [stream.normal(), stream.normal()]));
+        }
         Ok(rows)
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
-        let of = |name: &str, column: &str| table.number(column, &[("coordinates", name.into())]);
-        let [before, after, exact] =
-            ["standard", "repriorised", "standard, exact"].map(|name| of(name, "condition number"));
-        let both = |column| ["standard", "standard, exact"].map(|name| of(name, column));
-        let [sd, correlation] = ["sd of 1st", "correlation"].map(both);
-        vec![
-            Finding::new(
-                "repriorised weights are N(0, I): round, where the posterior itself is narrow",
-                after < 1.2 && before > 10.0 * after,
-                format!("condition number {before:.1} before, {after:.3} after"),
-            ),
-            Finding::new(
-                "the map takes N(0, I) to the exact posterior's covariance",
-                (before / exact - 1.0).abs() < 0.15
-                    && (sd[0] / sd[1] - 1.0).abs() < 0.1
-                    && (correlation[0] - correlation[1]).abs() < 0.02,
-                format!(
-                    "condition number {before:.1}, exactly {exact:.1}; sd of the slope {:.4}, exactly {:.4}",
-                    sd[0], sd[1]
-                ),
-            ),
-        ]
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        vec![Figure::lines(
-                "draws",
-                "Posterior draws",
-                "Standard weights lie on a thin streak, repriorised ones in a round cloud, which is easy to sample.",
-                ("slope", "first weight"),
-                ("intercept", "second weight"),
-                &["coordinates"],
-            ).of("draws").scatter()]
-    }
-}
-
-/// 2 × 2, column-major.
-fn covariance(draws: &[Vec<f64>]) -> [f64; 4] {
-    let n = draws.len() as f64;
-    let mean = [0, 1].map(|i| draws.iter().map(|draw| draw[i]).sum::<f64>() / n);
-    let entry = |i: usize, j: usize| {
-        let products = draws
-            .iter()
-            .map(|draw| (draw[i] - mean[i]) * (draw[j] - mean[j]));
-        products.sum::<f64>() / n
-    };
-    [entry(0, 0), entry(1, 0), entry(0, 1), entry(1, 1)]
-}
-
-fn condition(matrix: &[f64; 4]) -> Result<f64, Failure> {
-    let (eigenvalues, _) = symmetric_eigen(matrix, 2).map_err(Failure::failed)?;
-    Ok(eigenvalues[1] / eigenvalues[0])
-}
-
-/// Appendix D.
-pub(super) struct StepSizes;
-
-impl Experiment for StepSizes {
-    fn about(&self) -> About {
-        About {
-            name: "hron2022-appendix-d",
-            paper: Paper::Hron,
-            figure: "Appendix D",
-            what: "how much longer Langevin steps may be in repriorised coordinates of a linear model: step sizes tuned for the same acceptance, against √(1 + s²/σ²)",
-            data: Some("cifar10"),
-            cost: ["3 s", "1 min", "5 min"],
-        }
-    }
-
-    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let rows: &[usize] = size.pick(&[16, 64, 256], &[16, 64, 256], &[16, 64, 256, 1024]);
-        let cells = Cell::new().each("n", rows).into_iter();
-        cells
-            .flat_map(|cell| cell.each("coordinates", &COORDINATES))
-            .collect()
-    }
-
-    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let images = bench.data.images("cifar10", cell.count("n"))?;
-        let model = images.model::<f32>(&[], &images.midpoints(20), InputReduction::Off)?;
-        let schedule = Schedule {
-            chains: 2,
-            warmup: bench.size.pick(400, 1000, 1000),
-            draws: bench.size.pick(100, 300, 300),
-            thin: 1,
-            seed: 9,
+        let of = |name: &str, column: &str| table.estimate(column, &[("coordinates", name.into())]);
+        let columns = ["1st mean", "2nd mean", "1st sd", "2nd sd", "correlation"];
+        let wanted = [0.0, 0.0, 1.0, 1.0, 0.0].map(Estimate::exact);
+        let found = columns.map(|column| of("repriorised", column));
+        let all = found.iter().zip(&wanted);
+        let is_prior =
+            Judgement::all(all.map(|(own, prior)| Judgement::within(own, prior, MARGIN)));
+        let words = |name: &str| {
+            let each = columns.map(|column| format!("{column} {}", of(name, column)));
+            each.join(", ")
         };
-        let mut plan = langevin(cell, schedule);
-        // a step that is nearly unstable: no Metropolis correction notices smaller ones in few dimensions
-        plan.settings.target_acceptance = Some(0.7);
-        let sampled = plan.sample(&model, bench)?;
-        // largest eigenvalue of K = ΨΨᵀ
-        let (n, d) = (images.rows(), images.columns());
-        let scale = 1.0 / d as f64;
-        let mut kernel = vec![0.0; n * n];
-        for i in 0..n {
-            for j in 0..=i {
-                let pairs = images.inputs[i * d..][..d]
-                    .iter()
-                    .zip(&images.inputs[j * d..][..d]);
-                let value = scale * pairs.map(|(a, b)| a * b).sum::<f64>() + 0.01;
-                (kernel[j * n + i], kernel[i * n + j]) = (value, value);
-            }
-        }
-        let (eigenvalues, _) = symmetric_eigen(&kernel, n).map_err(Failure::failed)?;
-        let largest = 1.0 + eigenvalues[n - 1] / (NOISE * NOISE);
-        Ok(vec![
-            Row::new()
-                .with("n", n)
-                .with("coordinates", cell.text("coordinates"))
-                .with("step size", sampled.step_size)
-                .with("acceptance", sampled.acceptance)
-                .with("√(1 + s²/σ²)", largest.sqrt())
-                .with("√n/σ", (n as f64).sqrt() / NOISE),
-        ])
-    }
-
-    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
-        let table = results(tables);
-        let [standard, repriorised] =
-            COORDINATES.map(|name| table.numbers("step size", &[("coordinates", name.into())]));
-        let gains = ratios(&repriorised, &standard);
-        let wanted = [("coordinates", "standard".into())];
-        let roots = table.numbers("√n/σ", &wanted);
-        let growth: Vec<f64> = gains
-            .windows(2)
-            .zip(roots.windows(2))
-            .map(|(gain, root)| gain[1] / gain[0] * root[0] / root[1])
-            .collect();
-        let predicted = table.numbers("√(1 + s²/σ²)", &wanted);
-        let shares = ratios(&gains, &predicted);
+        let correlation = of("posterior", "correlation");
         vec![
             Finding::new(
-                "steps may be longer the more data there are, as √n (within a factor of 1.5 from one n to the next)",
-                growth.len() > 1 && every(&growth, |ratio| (1.0 / 1.5..1.5).contains(&ratio)),
-                format!(
-                    "gains: {}; growth over that of √n: {}",
-                    listed(&gains),
-                    listed(&growth)
-                ),
-            ),
+                "repriorised, the posterior is the prior: draws of the posterior are mapped to N(0, I)",
+                &is_prior,
+                words("repriorised"),
+            )
+            .published("Figure 2, right: identical"),
             Finding::new(
-                "the gain is of the order of √(1 + s²/σ²), where stability alone would have it: a third of it at least",
-                every(&shares, |share| (0.33..1.1).contains(&share)),
-                format!("gains over it: {}", listed(&shares)),
-            ),
+                "the posterior itself is not: its weights are correlated",
+                &Judgement::below(&correlation, &Estimate::exact(-MARGIN)),
+                words("posterior"),
+            )
+            .published("Figure 2, left"),
         ]
     }
 
     fn figures(&self) -> Vec<Figure> {
         vec![
             Figure::lines(
-                "step-size",
-                "Tuned step size of Langevin steps on a linear model",
-                "In repriorised coordinates the step need not shrink as data come in.",
-                ("n", "training images"),
-                ("step size", "step size"),
+                "draws",
+                "Draws of two weights",
+                "The posterior lies on a streak; repriorised it lies over the prior, which is easy to sample.",
+                ("1st", "first weight"),
+                ("2nd", "second weight"),
                 &["coordinates"],
             )
-            .logarithmic(true, true),
+            .of("draws")
+            .scatter(),
         ]
+    }
+}
+
+fn shown(name: &str, [first, second]: [f64; 2]) -> Row {
+    Row::of("draws")
+        .with("coordinates", name)
+        .with("1st", first)
+        .with("2nd", second)
+}
+
+/// Means, standard deviations and correlation, with standard errors of normal draws.
+fn moments(name: &str, draws: &[[f64; 2]]) -> Row {
+    let n = draws.len() as f64;
+    let column = |at: usize| draws.iter().map(move |draw| draw[at]);
+    let means = [0, 1].map(|at| column(at).sum::<f64>() / n);
+    let sds = [0, 1].map(|at| {
+        let squares: f64 = column(at).map(|x| (x - means[at]).powi(2)).sum();
+        (squares / (n - 1.0)).sqrt()
+    });
+    let products = draws
+        .iter()
+        .map(|draw| (draw[0] - means[0]) * (draw[1] - means[1]));
+    let correlation = products.sum::<f64>() / (n - 1.0) / (sds[0] * sds[1]);
+    let mut row = Row::new().with("coordinates", name);
+    for (at, number) in ["1st", "2nd"].into_iter().enumerate() {
+        let mean = Estimate::new(means[at], sds[at] / n.sqrt());
+        let sd = Estimate::new(sds[at], sds[at] / (2.0 * n).sqrt());
+        row = row
+            .with_estimate(&format!("{number} mean"), &mean)
+            .with_estimate(&format!("{number} sd"), &sd);
+    }
+    let error = (1.0 - correlation * correlation) / n.sqrt();
+    row.with_estimate("correlation", &Estimate::new(correlation, error))
+}
+
+/// θ = A·φ + b.
+struct Affine {
+    /// Columns of A.
+    columns: [[f64; 2]; 2],
+    shift: [f64; 2],
+}
+
+impl Affine {
+    /// T of the library: affine, for there are no inner weights; read off at three points.
+    fn of_the_library() -> Result<Self, Failure> {
+        let mut network = Composition::fully_connected(2, &[], 1, Activation::Gelu);
+        // the weight's scale is divided by the root of the number of inputs
+        network.readout_scale = LayerScale {
+            weight: std::f64::consts::SQRT_2,
+            bias: 0.0,
+        };
+        let (noise, reduction) = (VARIANCE.sqrt(), InputReduction::Off);
+        let model = Model::<f64>::new(network, noise, &X, vec![Y], &[], reduction)?;
+        let model = Arc::new(model);
+        let mut posterior = Posterior::new(Arc::clone(&model), Coordinates::Repriorised)?;
+        let mut recorder = Recorder::new(Arc::clone(&model));
+        let mut stream = Stream::new(2, 0, Purpose::Recording, 0);
+        let size = model.architecture.readout_parameters();
+        let mut at = |one: Option<usize>| -> Result<[f64; 2], Failure> {
+            let mut phi = vec![0.0; size];
+            if let Some(one) = one {
+                phi[one] = 1.0;
+            }
+            let weights = &recorder.record(&mut posterior, &phi, &mut stream)?.weights;
+            Ok([weights[0], weights[1]])
+        };
+        let shift = at(None)?;
+        let ends = [at(Some(0))?, at(Some(1))?];
+        Ok(Self {
+            columns: ends.map(|[a, b]| [a - shift[0], b - shift[1]]),
+            shift,
+        })
+    }
+
+    /// A root of Σ and μ, from the formulas.
+    fn of_the_posterior() -> Self {
+        let entry = |i: usize, j: usize| f64::from(u8::from(i == j)) + X[i] * X[j] / VARIANCE;
+        let (a, b, d) = (entry(0, 0), entry(0, 1), entry(1, 1));
+        let determinant = a * d - b * b;
+        // Σ, and its lower root
+        let [p, q, r] = [d, -b, a].map(|value| value / determinant);
+        let first = p.sqrt();
+        let below = q / first;
+        let mean = [
+            (p * X[0] + q * X[1]) * Y / VARIANCE,
+            (q * X[0] + r * X[1]) * Y / VARIANCE,
+        ];
+        Self {
+            columns: [[first, below], [0.0, (r - below * below).sqrt()]],
+            shift: mean,
+        }
+    }
+
+    fn apply(&self, [x, y]: [f64; 2]) -> [f64; 2] {
+        [0, 1].map(|at| self.columns[0][at] * x + self.columns[1][at] * y + self.shift[at])
+    }
+
+    /// φ of θ.
+    fn solve(&self, theta: [f64; 2]) -> [f64; 2] {
+        let [[a, c], [b, d]] = self.columns;
+        let [x, y] = [theta[0] - self.shift[0], theta[1] - self.shift[1]];
+        let determinant = a * d - b * c;
+        [(d * x - b * y) / determinant, (a * y - c * x) / determinant]
     }
 }

@@ -3,9 +3,12 @@
 use reprior::chain::Schedule;
 use reprior::model::InputReduction;
 
-use super::{COORDINATES, langevin};
-use crate::findings::{ends, every, listed, ratios, results};
-use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+use super::{COORDINATES, FLOORS, langevin, onto, with_tuned_damping};
+use crate::findings::{estimates, results};
+use crate::{
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table,
+};
 
 /// Steps between draws, as published.
 const THIN: u64 = 25;
@@ -18,27 +21,46 @@ impl Experiment for Mixing {
             name: "hron2022-fig7",
             paper: Paper::Hron,
             figure: "Figure 7",
-            what: "effective draws per thinned draw (every 25th step) of Langevin steps with tuned step sizes against width and n, three hidden layers; at quick and default size chains live on the weights that the data touch",
+            what: "effective draws per thinned draw (every 25th step) of Langevin steps with tuned step sizes and dampings against width and n, three hidden layers; but at full size chains live on the weights that the data touch and begin where a few transitions of hmc-infinite arrived",
             data: Some("cifar10"),
-            cost: ["15 s", "25 min", "weeks"],
+            cost: ["15 s", "25 min", "4 h", "years"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let (widths, rows): (&[usize], &[usize]) = size.pick(
-            (&[16, 64, 256], &[]),
-            (&[32, 128, 512, 1024], &[64, 1024]),
-            (&[32, 64, 128, 256, 512, 1024], &[64, 128, 512, 1024, 2048]),
+        let published = (
+            &[32_usize, 64, 128, 384, 512, 768, 1024][..],
+            &[64_usize, 128, 512, 1024, 2048][..],
         );
-        let n = size.pick(24_usize, 256, 256);
+        let (widths, rows) = size.pick(
+            (&[16, 64, 256][..], &[][..]),
+            (&[32, 128, 512], &[64, 1024]),
+            (&[32, 64, 128, 512, 1024], &[64, 1024]),
+            published,
+        );
+        let n = size.pick(24_usize, 256, 256, 256);
         let by_width = widths.iter().map(|&width| ("width", n, width));
-        let by_rows = rows.iter().map(|&n| ("n", n, size.pick(64, 128, 512)));
+        let by_rows = rows.iter().map(|&n| ("n", n, size.pick(64, 128, 128, 512)));
         let cell = |(varied, n, width): (&'static str, usize, usize)| {
             let cell = Cell::new().with("varied", varied).with("n", n);
             let cells = cell.with("width", width).each("coordinates", &COORDINATES);
-            // as many steps of each: chains that stand still have a few effective draws whatever their length
-            let steps: u64 = size.pick(1500, 2000, 3_000_000);
-            cells.into_iter().map(move |cell| cell.with("steps", steps))
+            cells.into_iter().map(move |cell| {
+                let is_standard = cell.text("coordinates") == "standard";
+                // what stands still takes long chains: below three times its floor an estimate says nothing
+                let long: u64 = match (width, is_standard) {
+                    (..=128, _) => 100_000,
+                    (..=512, true) => 50_000,
+                    (..=512, false) => 15_000,
+                    (_, true) => 25_000,
+                    (_, false) => 5000,
+                };
+                let quick = if is_standard || width < 64 {
+                    12_500
+                } else {
+                    4000
+                };
+                cell.with("steps", size.pick(quick, 4000, long, 3_000_000))
+            })
         };
         by_width.chain(by_rows).flat_map(cell).collect()
     }
@@ -46,38 +68,31 @@ impl Experiment for Mixing {
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let images = bench.data.images("cifar10", cell.count("n"))?;
         let hidden = [cell.count("width"); 3];
-        let reduction = bench.size.pick(
-            InputReduction::Auto,
-            InputReduction::Auto,
-            InputReduction::Off,
-        );
+        let reduction = match bench.size {
+            Size::Full => InputReduction::Off,
+            _ => InputReduction::Auto,
+        };
         let model = images.model::<f32>(&hidden, &images.midpoints(20), reduction)?;
         let steps = cell.long("steps");
         let schedule = Schedule {
-            chains: 2,
-            warmup: bench.size.pick(500, steps / 4, 20_000),
+            chains: bench.size.pick(2, 2, 2, 1),
+            warmup: bench.size.pick(500, steps / 4, 1500, 20_000),
             draws: steps / THIN,
             thin: THIN,
             seed: 5,
         };
         let mut plan = langevin(cell, schedule);
         // of chains that start at the prior, standard ones would spend all of these steps on their way
-        plan.settings.arrival = bench.size.pick(Some(60), Some(20), Some(0));
+        plan.settings.arrival = bench.size.pick(Some(60), Some(20), Some(30), Some(0));
+        if bench.size != Size::Quick {
+            plan = with_tuned_damping(plan, &model, bench)?;
+        }
         let sampled = plan.sample(&model, bench)?;
-        let weights = sampled.ess_per_draw(&sampled.weights);
-        let predictions = sampled.ess_per_draw(&sampled.predictions);
         let row = cell
             .choices(&["varied", "coordinates"])
             .with("n", images.rows())
-            .with("width", hidden[0])
-            .with("step size", sampled.step_size)
-            .with("acceptance", sampled.acceptance)
-            .with("R-hat", sampled.rhat(&sampled.weights).mean)
-            .with("ess weights", weights.mean)
-            .with("least", weights.min)
-            .with("greatest", weights.max)
-            .with("ess predictions", predictions.mean)
-            .with("steps per second", sampled.steps_per_second());
+            .with("width", hidden[0]);
+        let row = onto(row, &plan, &sampled);
         Ok(vec![
             row.in_table(&format!("by-{}", cell.text("varied"))),
             row,
@@ -88,39 +103,66 @@ impl Experiment for Mixing {
         let table = results(tables);
         let of = |name: &str, varied: &str, column: &str| {
             let wanted = [("coordinates", name.into()), ("varied", varied.into())];
-            table.numbers(column, &wanted)
+            table.estimates(column, &wanted)
         };
-        let gains = |varied: &str| {
+        let mut findings = Vec::new();
+        for (varied, words) in [("width", "width"), ("n", "number of data")] {
             let [standard, repriorised] = COORDINATES.map(|name| of(name, varied, "ess weights"));
-            ratios(&repriorised, &standard)
-        };
-        let by_width = gains("width");
-        let ess = of("repriorised", "width", "ess weights");
-        let grows = |first: f64, last: f64| last > first;
-        let mut findings = vec![
-            Finding::new(
-                "repriorised chains have more effective draws of weights at every width",
-                every(&by_width, |gain| gain > 1.0),
-                format!("repriorised over standard: {}", listed(&by_width)),
-            ),
-            Finding::new(
-                "the gain grows with width",
-                ends(&by_width, grows),
-                format!("repriorised over standard: {}", listed(&by_width)),
-            ),
-            Finding::new(
-                "repriorised chains mix the faster the wider the network",
-                ends(&ess, grows),
-                format!("effective draws per draw: {}", listed(&ess)),
-            ),
-        ];
-        let by_rows = gains("n");
-        if !by_rows.is_empty() {
-            findings.push(Finding::new(
-                "repriorised chains have more effective draws at every n",
-                every(&by_rows, |gain| gain > 1.0),
-                format!("repriorised over standard: {}", listed(&by_rows)),
-            ));
+            if standard.is_empty() {
+                continue;
+            }
+            let pairs: Vec<_> = standard.iter().zip(&repriorised).collect();
+            let gains: Vec<Estimate> = pairs.iter().map(|(a, b)| b.ln().minus(&a.ln())).collect();
+            let measured = format!(
+                "standard {}; repriorised {}",
+                estimates(&standard),
+                estimates(&repriorised)
+            );
+            let every = pairs.iter().map(|(a, b)| Judgement::above(b, a));
+            findings.push(
+                Finding::new(
+                    format!(
+                        "repriorised chains have more effective draws of weights at every {words}"
+                    ),
+                    &Judgement::all(every),
+                    measured.as_str(),
+                )
+                .published("Figure 7: significantly higher in all cases"),
+            );
+            if varied == "n" {
+                continue;
+            }
+            findings.push(
+                Finding::new(
+                    "the gain grows with width",
+                    &Judgement::rises(&gains),
+                    measured.as_str(),
+                )
+                .published("Figure 7, left"),
+            );
+            findings.push(
+                Finding::new(
+                    "repriorised chains mix the faster the wider the network",
+                    &Judgement::rises(&repriorised),
+                    estimates(&repriorised),
+                )
+                .published("Figure 7, left: near 1 at the widest"),
+            );
+            let widest = table.select(&[("width", 1024.0.into())]);
+            if let (Some((a, b)), true) = (pairs.last(), !widest.is_empty()) {
+                findings.push(
+                    Finding::new(
+                        "at width 1,024 repriorised chains have fifty times the effective draws, to within a factor of two",
+                        &Judgement::within(
+                            &b.ln().minus(&a.ln()),
+                            &Estimate::exact(50_f64.ln()),
+                            2_f64.ln(),
+                        ),
+                        format!("{:.1} times", b.value / a.value),
+                    )
+                    .published("Section 4.2.1: 50 times at width 1,024, n = 256"),
+                );
+            }
         }
         findings
     }
@@ -134,16 +176,25 @@ impl Experiment for Mixing {
         };
         let (width, n) = (("width", "width"), ("n", "training images"));
         let ess = ("ess weights", "effective draws per draw");
+        let predictions = ("ess predictions", "effective draws per draw");
         let step_size = ("step size", "step size");
+        let of = "Effective draws of weights";
         vec![
+            figure("ess-by-width", "by-width", of, width, ess)
+                .band("least, weights", "greatest, weights")
+                .limits(FLOORS),
+            figure("ess-by-n", "by-n", of, n, ess)
+                .band("least, weights", "greatest, weights")
+                .limits(FLOORS),
             figure(
-                "ess-by-width",
+                "predictions-by-width",
                 "by-width",
-                "Effective draws of weights",
+                "Effective draws of predictions",
                 width,
-                ess,
-            ),
-            figure("ess-by-n", "by-n", "Effective draws of weights", n, ess),
+                predictions,
+            )
+            .band("least, predictions", "greatest, predictions")
+            .limits(FLOORS),
             Figure {
                 guide: "Higher is better: longer steps at the same acceptance.",
                 ..figure("step-size", "by-width", "Tuned step size", width, step_size)

@@ -11,12 +11,13 @@ use reprior::network::named::{NamedNetwork, Scaling};
 use reprior::network::{Activation, LayerScale};
 use reprior::posterior::Regulariser;
 
-use super::{COORDINATES, langevin};
+use super::{COORDINATES, FLOORS, langevin};
 use crate::data::{NOISE, shape};
-use crate::findings::{listed, results};
+use crate::findings::results;
+use crate::sampled::{FLOOR, Sampled};
 use crate::{
-    About, Bench, Cell, Experiment, Failure, Figure, Finding, Images, Paper, Row, Size, Table,
-    Value,
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Images, Judgement, Paper,
+    Row, Size, Table, Value,
 };
 
 /// How the residual network's branches are scaled: c = 1.
@@ -32,62 +33,63 @@ pub(super) struct Residual;
 impl Experiment for FullyConnected {
     fn about(&self) -> About {
         About {
-            name: "hron2022-fig8",
+            name: "hron2022-fig8-left",
             paper: Paper::Hron,
             figure: "Figures 8, left, and 9",
             what: "R̂² − 1 (their eq. 6, three chains from the prior) and effective draws against steps, a fully connected network of three hidden layers, many data",
             data: Some("cifar10"),
-            cost: ["10 s", "25 min", "weeks"],
+            cost: ["20 s", "15 min", "2 h", "years"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let (rows, width, steps): (&[usize], usize, u64) = size.pick(
-            (&[48], 64, 3000),
-            (&[1000], 128, 5000),
-            (&[1000, 10_000, 40_000], 1024, 300_000),
+            (&[48], 64, 6000),
+            (&[1024], 128, 10_000),
+            (&[512, 1024], 256, 30_000),
+            (&[1024, 10_240, 40_960], 1024, 3_000_000),
         );
         cells(rows, width, steps)
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let images = bench.data.images("cifar10", cell.count("n"))?;
-        let reduction = bench.size.pick(
-            InputReduction::Auto,
-            InputReduction::Auto,
-            InputReduction::Off,
-        );
+        let reduction = match bench.size {
+            Size::Full => InputReduction::Off,
+            _ => InputReduction::Auto,
+        };
         let hidden = [cell.count("width"); 3];
         let model = images.model(&hidden, &images.midpoints(20), reduction)?;
         by_steps(cell, &model, Regulariser::Matched, bench)
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
-        findings(tables, f64::INFINITY)
+        findings(tables, f64::INFINITY, true)
     }
 
     fn figures(&self) -> Vec<Figure> {
-        figures()
+        figures(true)
     }
 }
 
 impl Experiment for Residual {
     fn about(&self) -> About {
         About {
-            name: "hron2022-fig9",
+            name: "hron2022-fig8-right",
             paper: Paper::Hron,
             figure: "Figure 8, right",
             what: "R̂² − 1 and effective draws against steps of a wide residual network without normalisation, λ = n·σ² (quick and default: depth 8; full: depth 20)",
             data: Some("cifar10"),
-            cost: ["30 s", "25 min", "weeks"],
+            cost: ["30 s", "10 min", "1 h", "millennia"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let (rows, width, steps): (&[usize], usize, u64) = size.pick(
             (&[20], 4, 600),
-            (&[64], 8, 1500),
-            (&[1000, 10_000], 128, 300_000),
+            (&[64], 8, 3000),
+            (&[64], 8, 25_000),
+            (&[1024, 10_240], 128, 3_000_000),
         );
         // what decides the law and its coordinates is part of the record
         let published = |cell: Cell| {
@@ -100,16 +102,16 @@ impl Experiment for Residual {
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let images = bench.data.images("cifar10", cell.count("n"))?;
-        let model = residual(&images, bench.size.pick(8, 8, 20), cell.count("width"))?;
+        let model = residual(&images, bench.size.pick(8, 8, 8, 20), cell.count("width"))?;
         by_steps(cell, &model, LAMBDA, bench)
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
-        findings(tables, 1000.0)
+        findings(tables, 5000.0, false)
     }
 
     fn figures(&self) -> Vec<Figure> {
-        figures()
+        figures(false)
     }
 }
 
@@ -122,7 +124,11 @@ fn cells(rows: &[usize], width: usize, steps: u64) -> Vec<Cell> {
 }
 
 /// σ_w² = 2.2, σ_b = 0 within, as published.
-fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32>>, Failure> {
+pub(super) fn residual(
+    images: &Images,
+    depth: usize,
+    width: usize,
+) -> Result<Arc<Model<f32>>, Failure> {
     let named = NamedNetwork::Resnet {
         depth,
         width,
@@ -141,7 +147,10 @@ fn residual(images: &Images, depth: usize, width: usize) -> Result<Arc<Model<f32
     Ok(Arc::new(model?))
 }
 
-/// Three chains, looked at after each tenth of their steps.
+/// Looks at chains, as many for each decade of steps.
+const LOOKS: usize = 12;
+
+/// Three chains from the prior, looked at again and again as they get longer.
 fn by_steps(
     cell: &Cell,
     model: &Arc<Model<f32>>,
@@ -149,10 +158,10 @@ fn by_steps(
     bench: &Bench<'_>,
 ) -> Result<Vec<Row>, Failure> {
     let steps = cell.long("steps");
-    let thin = bench.size.pick(5, 25, 100);
+    let thin = bench.size.pick(5, 25, 25, 100);
     let schedule = Schedule {
         chains: 3,
-        warmup: bench.size.pick(steps / 5, steps / 5, 20_000),
+        warmup: bench.size.pick(steps / 5, steps / 5, 2000, 20_000),
         draws: steps / thin,
         thin,
         seed: 6,
@@ -161,77 +170,151 @@ fn by_steps(
     plan.posterior.regulariser = regulariser;
     let sampled = plan.sample(model, bench)?;
     let length = sampled.length();
-    let row = |tenth: usize| {
-        let end = length * tenth / 10;
-        let rhat = sampled.rhat_squared(&sampled.predictions, end);
-        let weights = sampled.rhat_squared(&sampled.weights, end);
+    let look = |index: usize| {
+        // from a hundredth of the chain to all of it, evenly on a logarithmic axis
+        let part = 100_f64.powf(index as f64 / LOOKS as f64 - 1.0);
+        let end = ((part * length as f64) as usize).clamp(4, length);
         let mut row = cell
             .choices(&["coordinates"])
             .with("n", model.rows())
-            .with("step", end as u64 * thin)
-            .with("R̂² − 1, predictions", rhat.mean - 1.0)
-            .with("R̂² − 1, weights", weights.mean - 1.0);
-        if tenth == 10 {
+            .with("step", end as u64 * thin);
+        for (name, series) in [
+            ("predictions", &sampled.predictions),
+            ("weights", &sampled.weights),
+        ] {
+            let so_far = sampled.first(series, end);
+            let spread = so_far.ess_per_draw(&so_far.weights);
+            let rhat = so_far.rhat_squared(&so_far.weights, end);
             row = row
-                .with("ess weights", sampled.ess_per_draw(&sampled.weights).mean)
-                .with(
-                    "ess predictions",
-                    sampled.ess_per_draw(&sampled.predictions).mean,
+                .with_estimate(
+                    &format!("ess {name}"),
+                    &so_far.effective_draws(&so_far.weights),
                 )
-                .with("step size", sampled.step_size)
-                .with("acceptance", sampled.acceptance);
+                .with(&format!("least, {name}"), spread.min)
+                .with(&format!("greatest, {name}"), spread.max)
+                .with_estimate(&format!("R̂² − 1, {name}"), &excess(&so_far))
+                .with(&format!("largest R̂² − 1, {name}"), rhat.max - 1.0);
         }
-        row
+        row.with("floor", FLOOR / end as f64)
+            .with("step size", sampled.step_size)
+            .with("acceptance", sampled.acceptance)
     };
-    Ok((1..=10).map(row).collect())
+    Ok((0..=LOOKS).map(look).collect())
 }
 
-fn findings(tables: &[Table], largest: f64) -> Vec<Finding> {
+/// The mean of R̂² − 1 over directions, with the error that it has from one set of chains to another, by the jackknife over chains.
+fn excess(sampled: &Sampled) -> Estimate {
+    let of = |sampled: &Sampled| {
+        let rhat = sampled.rhat_squared(&sampled.weights, sampled.length());
+        // E of the variance of M means, divided by M, is (M − 1)/M of theirs
+        let chains = sampled.chains as f64;
+        (rhat.mean - 1.0) * chains / (chains - 1.0)
+    };
+    let count = sampled.chains;
+    let without: Vec<f64> = (0..count)
+        .map(|chain| of(&sampled.without(chain)))
+        .collect();
+    let mean = without.iter().sum::<f64>() / count as f64;
+    let squares: f64 = without.iter().map(|x| (x - mean).powi(2)).sum();
+    let degrees = count as f64 - 1.0;
+    let unbiased = Estimate {
+        degrees,
+        ..Estimate::new(of(sampled), (squares * degrees / count as f64).sqrt())
+    };
+    unbiased.times(degrees / count as f64)
+}
+
+fn findings(tables: &[Table], largest: f64, has_rhat: bool) -> Vec<Finding> {
     let table = results(tables);
     let mut findings = Vec::new();
     for n in table.distinct("n") {
-        // the paper has no gain of residual networks beyond some number of data
-        if matches!(n, Value::Number(n) if n > largest) {
-            continue;
-        }
         let last = |name: &str, column: &str| {
-            table.last(column, &[("coordinates", name.into()), ("n", n.clone())])
+            let wanted = [("coordinates", name.into()), ("n", n.clone())];
+            let rows = table.select(&wanted);
+            rows.last()
+                .map_or_else(|| Estimate::exact(f64::NAN), |row| row.estimate(column))
         };
-        let rhat = COORDINATES.map(|name| last(name, "R̂² − 1, predictions"));
-        let ess = COORDINATES.map(|name| last(name, "ess weights"));
-        findings.push(Finding::new(
-            format!(
-                "n = {n}: repriorised chains agree sooner: R̂² − 1 is lower after the same steps"
-            ),
-            rhat[1] < rhat[0],
-            format!(
-                "R̂² − 1 of predictions, standard and repriorised: {}",
-                listed(&rhat)
-            ),
-        ));
-        findings.push(Finding::new(
-            format!("n = {n}: and have more effective draws of weights"),
-            ess[1] > ess[0],
-            format!(
-                "effective draws per draw, standard and repriorised: {}",
-                listed(&ess)
-            ),
-        ));
+        if has_rhat {
+            let [standard, repriorised] = COORDINATES.map(|name| last(name, "R̂² − 1, predictions"));
+            findings.push(
+                Finding::new(
+                    format!("n = {n}: repriorised chains agree sooner: R̂² − 1 of predictions is lower after the same steps"),
+                    &Judgement::above(&standard.ln(), &repriorised.ln()),
+                    format!("standard {standard}, repriorised {repriorised}"),
+                )
+                .published("Figure 9: near one (R̂²) where standard chains are at the order of 100"),
+            );
+        }
+        // the paper has no gain of residual networks beyond some number of data
+        let is_seen = !matches!(n, Value::Number(n) if n > largest);
+        let [standard, repriorised] = COORDINATES.map(|name| last(name, "ess weights"));
+        let measured = format!("standard {standard}, repriorised {repriorised}");
+        if is_seen {
+            findings.push(
+                Finding::new(
+                    format!("n = {n}: repriorised chains have more effective draws of weights"),
+                    &Judgement::above(&repriorised, &standard),
+                    measured,
+                )
+                .published("Figure 8: about ten times as many"),
+            );
+        } else {
+            findings.push(
+                Finding::new(
+                    format!(
+                        "n = {n}: effective draws of weights differ by less than a factor of two"
+                    ),
+                    &Judgement::within(&repriorised.ln(), &standard.ln(), std::f64::consts::LN_2),
+                    measured,
+                )
+                .published("Figure 8, right: no benefit at n = 10,240"),
+            );
+        }
     }
     findings
 }
 
-fn figures() -> Vec<Figure> {
-    vec![
+fn figures(has_rhat: bool) -> Vec<Figure> {
+    let figure = |name, title, guide, y| {
         Figure::lines(
-            "rhat",
-            "R̂² − 1 of predictions against steps",
-            "Lower is better: at 0 chains cannot be told apart.",
+            name,
+            title,
+            guide,
             ("step", "steps of each chain"),
-            ("R̂² − 1, predictions", "R̂² − 1, mean over predictions"),
+            y,
             &["coordinates"],
         )
         .panels("n")
-        .logarithmic(false, true),
-    ]
+        .logarithmic(true, true)
+    };
+    let mut figures = vec![
+        figure(
+            "ess",
+            "Effective draws of weights against steps",
+            "Higher is better. Lines fall at first: short chains do not see their own memory.",
+            ("ess weights", "effective draws per draw"),
+        )
+        .band("least, weights", "greatest, weights")
+        .limits(FLOORS),
+    ];
+    if has_rhat {
+        for (name, column, largest) in [
+            (
+                "rhat-predictions",
+                "R̂² − 1, predictions",
+                "largest R̂² − 1, predictions",
+            ),
+            ("rhat-weights", "R̂² − 1, weights", "largest R̂² − 1, weights"),
+        ] {
+            let rhat = figure(
+                name,
+                "R̂² − 1 against steps",
+                "Lower is better: at 0 chains cannot be told apart.",
+                (column, "R̂² − 1, mean over directions"),
+            );
+            // a line for the mean and a band to the maximum
+            figures.push(rhat.band(column, largest));
+        }
+    }
+    figures
 }

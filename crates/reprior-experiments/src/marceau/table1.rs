@@ -23,7 +23,8 @@ use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, Prior, StepSize, StochasticGradientSettings};
 
 use crate::findings::results;
-use crate::pictures::{Pictures, Scores};
+use crate::pictures::Pictures;
+use crate::scores::Scores;
 use crate::training::update;
 use crate::{
     About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
@@ -115,19 +116,20 @@ impl Experiment for Table1 {
             figure: "Table 1",
             what: "NLL and accuracy of ensembles and posterior means of preconditioned Langevin dynamics, SGD and dropout",
             data: Some("mnist"),
-            cost: ["10 seconds", "15 minutes", "10 hours"],
+            cost: ["10 seconds", "15 minutes", "10 hours", "10 hours"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let of = |quick: usize, default: usize, full: usize| size.pick(quick, default, full);
+        let of = |quick: usize, default: usize, full: usize| size.pick(quick, default, full, full);
         let mut cells = Vec::new();
         for seed in 0..of(1, 1, 3) {
             for method in ["sgd", "dropout"].into_iter().chain(PRECONDITIONERS) {
                 let (step_sizes, epochs) = tuned(method);
                 // dropout pays only where SGD has begun to overfit
                 let few = if is_baseline(method) { epochs } else { 6 };
-                let step_size = size.pick(step_sizes[0], step_sizes[1], step_sizes[1]);
+                let step_size =
+                    size.pick(step_sizes[0], step_sizes[1], step_sizes[1], step_sizes[1]);
                 cells.push(
                     Row::new()
                         .with("method", method)
@@ -206,9 +208,9 @@ impl Experiment for Table1 {
                 let scores = Scores::new(&probabilities, &pictures.labels, classes)?;
                 let theirs = |index: usize| published.map_or(f64::NAN, |all| all[2 * at + index]);
                 row = row
-                    .with(&format!("{side} nll"), scores.nll)
+                    .with_estimate(&format!("{side} nll"), &scores.nll)
                     .with(&format!("published {side} nll"), theirs(0))
-                    .with(&format!("{side} accuracy"), scores.accuracy)
+                    .with_estimate(&format!("{side} accuracy"), &scores.accuracy)
                     .with(&format!("published {side} accuracy"), theirs(1));
             }
             let members = match predictor {
@@ -235,7 +237,7 @@ impl Experiment for Table1 {
         let each = PRECONDITIONERS.map(|method| (method, test(method, "ensemble")));
         let best = each[3].1;
         let others = &each[..3];
-        let mut findings = vec![Finding::new(
+        let mut findings = vec![Finding::unjudged(
             "of the ensembles the quasi-diagonal one has the best test NLL and accuracy",
             others
                 .iter()
@@ -246,7 +248,7 @@ impl Experiment for Table1 {
         for method in PRECONDITIONERS {
             let [ensemble, at_mean] =
                 ["ensemble", "posterior mean"].map(|predictor| test(method, predictor));
-            findings.push(Finding::new(
+            findings.push(Finding::unjudged(
                 format!("{method}: the ensemble is better than the posterior mean on test rows"),
                 ensemble[0] < at_mean[0] && ensemble[1] > at_mean[1],
                 format!(
@@ -257,7 +259,7 @@ impl Experiment for Table1 {
             ));
         }
         let [dropout, sgd] = ["dropout", "sgd"].map(|method| test(method, "last position"));
-        findings.push(Finding::new(
+        findings.push(Finding::unjudged(
             "dropout has a better test NLL than SGD",
             dropout[0] < sgd[0],
             format!("{}, {}", words("dropout", dropout), words("sgd", sgd)),

@@ -37,7 +37,7 @@ impl Experiment for Acceptance {
             figure: "Figure 1",
             what: "acceptance rates of pCN, pCNL and Langevin steps against width at step sizes β = 0.2, 0.1, 0.01, at stationarity, n = 256",
             data: Some("cifar10"),
-            cost: ["5 s", "10 min", "2 h"],
+            cost: ["5 s", "10 min", "2 h", "2 h"],
         }
     }
 
@@ -46,8 +46,9 @@ impl Experiment for Acceptance {
             &[64, 256, 1024],
             &[512, 1024, 2048, 4096, 8192],
             &[512, 1024, 2048, 4096, 8192],
+            &[512, 1024, 2048, 4096, 8192],
         );
-        let draws = size.pick(8_usize, 8, 64);
+        let draws = size.pick(8_usize, 8, 64, 64);
         let mut methods = METHODS.to_vec();
         methods.extend(as_published.then_some(PUBLISHED));
         let cells = Cell::new().each("width", widths).into_iter();
@@ -64,9 +65,9 @@ impl Experiment for Acceptance {
         let reduced = model(InputReduction::Auto)?;
         let mut starts = stationary(&reduced, cell.long("draws"), bench)?;
         let (method, steps) = match cell.text("method") {
-            "langevin" => ("langevin", bench.size.pick(20, 4, 100)),
-            PUBLISHED => ("pcnl", bench.size.pick(20, 25, 200)),
-            other => (other, bench.size.pick(20, 25, 200)),
+            "langevin" => ("langevin", bench.size.pick(20, 4, 100, 100)),
+            PUBLISHED => ("pcnl", bench.size.pick(20, 25, 200, 200)),
+            other => (other, bench.size.pick(20, 25, 200, 200)),
         };
         let mut whole = Arc::clone(&reduced);
         if method == "langevin" {
@@ -110,7 +111,7 @@ impl Experiment for Acceptance {
         for method in ["pcn", "pcnl"] {
             // at 0.01 every rate is above 0.99: differences are Monte-Carlo errors
             let by_beta = [0.2, 0.1].map(|beta| rates(method, beta));
-            findings.push(Finding::new(
+            findings.push(Finding::unjudged(
                 format!("{method}'s acceptance rises with width (Theorems 2.1 and 2.2)"),
                 by_beta.iter().all(|rates| rises(rates, 0.02)),
                 format!(
@@ -128,14 +129,14 @@ impl Experiment for Acceptance {
             .zip(&widths)
             .filter_map(|(rate, width)| wide(width).then_some(rate))
             .collect();
-        findings.push(Finding::new(
+        findings.push(Finding::unjudged(
             "the acceptance of Langevin steps falls with width (from 256 on)",
             rises(&langevin.iter().map(|rate| -rate).collect::<Vec<_>>(), 0.01),
             format!("β = 0.2: {}", listed(&langevin)),
         ));
         let published = rates(PUBLISHED, 0.2);
         if let (Some(&theirs), Some(&ours)) = (published.last(), rates("pcnl", 0.2).last()) {
-            findings.push(Finding::new(
+            findings.push(Finding::unjudged(
                 "pCNL as published, which counts the likelihood twice, accepts less than pCNL at the largest width, from the same draws",
                 theirs < ours,
                 format!("β = 0.2: {} against {}", listed(&published), listed(&rates("pcnl", 0.2))),
@@ -169,9 +170,9 @@ fn stationary(
 ) -> Result<Vec<Vec<f32>>, Failure> {
     let plan = ChainPlan::marginal(Schedule {
         chains: 2,
-        warmup: bench.size.pick(40, 8, 20),
+        warmup: bench.size.pick(40, 8, 20, 20),
         draws: draws / 2,
-        thin: bench.size.pick(5, 1, 1),
+        thin: bench.size.pick(5, 1, 1, 1),
         seed: 31,
     });
     let readout = model.architecture.readout_parameters();

@@ -59,7 +59,7 @@ impl Experiment for EffectiveSamples {
             figure: "Figure 2",
             what: "effective draws per thinned draw (every 25th step) of weights and predictions against width, n = 256; at quick and default size chains start where hmc-infinite arrived",
             data: Some("cifar10"),
-            cost: ["20 s", "10 min", "weeks"],
+            cost: ["20 s", "10 min", "weeks", "weeks"],
         }
     }
 
@@ -67,7 +67,7 @@ impl Experiment for EffectiveSamples {
         match size {
             Size::Quick => cells(&[64, 256, 1024], &[0.2], [60, 1000]),
             Size::Default => cells(&[512, 1024], &[0.2, 0.1], [30, 1000]),
-            Size::Full => cells(
+            Size::Long | Size::Full => cells(
                 &[512, 1024, 2048, 4096],
                 &[0.2, 0.1, 0.01],
                 [20_000, 1_000_000],
@@ -76,7 +76,7 @@ impl Experiment for EffectiveSamples {
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let sampled = chains(cell, bench, 2, bench.size.pick(40, 20, 0))?;
+        let sampled = chains(cell, bench, 2, bench.size.pick(40, 20, 0, 0))?;
         let weights = sampled.ess_per_draw(&sampled.weights);
         let predictions = sampled.ess_per_draw(&sampled.predictions);
         let (r, beta) = (THIN as f64 / 2.0, cell.number("beta"));
@@ -110,7 +110,7 @@ impl Experiment for EffectiveSamples {
         for beta in [0.2, 0.1] {
             let ess = moved(beta);
             if ess.len() > 1 {
-                findings.push(Finding::new(
+                findings.push(Finding::unjudged(
                     format!("β = {beta}: pCN's effective draws grow with width"),
                     rises(&ess, 0.02),
                     format!("weights: {}", listed(&ess)),
@@ -119,7 +119,7 @@ impl Experiment for EffectiveSamples {
         }
         let (last, limit) = (weights.last(), of("pcn", 0.2, "wide limit"));
         if let (Some(&last), Some(&limit)) = (last, limit.last()) {
-            findings.push(Finding::new(
+            findings.push(Finding::unjudged(
                 "pCN's effective draws of weights stay at or below those of an accepted walk, (1 − r)/(1 + r) with r = (1 − β²)^12.5",
                 last < 1.4 * limit,
                 format!("β = 0.2: {last:.3} at the largest width, limit {limit:.3}"),
@@ -132,7 +132,7 @@ impl Experiment for EffectiveSamples {
             (weights.last(), rates.last(), langevin.last())
             && rate < 0.75
         {
-            findings.push(Finding::new(
+            findings.push(Finding::unjudged(
                 "at the largest width and β = 0.2 pCN gives more effective draws of weights than Langevin steps",
                 pcn > langevin,
                 format!("{pcn:.4} against {langevin:.4}, whose acceptance is {rate:.3}"),
@@ -145,7 +145,7 @@ impl Experiment for EffectiveSamples {
         if !slow.is_empty() {
             // a chain that hardly moves has an effective draw or two however it is looked at
             let largest = slow.iter().copied().fold(0.0, f64::max);
-            findings.push(Finding::new(
+            findings.push(Finding::unjudged(
                 "at β = 0.01 effective draws are few whatever the method",
                 largest < 0.1,
                 format!("largest per thinned draw: {largest:.3}"),

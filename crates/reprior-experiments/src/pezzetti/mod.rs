@@ -30,7 +30,7 @@ const DAMPING: f64 = 0.01;
 const METHODS: [&str; 3] = ["pcn", "pcnl", "langevin"];
 
 fn images(bench: &Bench<'_>) -> Result<Images, Failure> {
-    let count = bench.size.pick(32, 256, 256);
+    let count = bench.size.pick(32, 256, 256, 256);
     bench.data.images("cifar10", count)
 }
 

@@ -13,6 +13,7 @@ use reprior::stochastic::swag::Swag;
 use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, StepSize, StochasticGradientSettings};
 
+use super::methods::PUBLISHED;
 use crate::data::shape;
 use crate::pictures::Pictures;
 use crate::training::{Training, update};
@@ -34,12 +35,16 @@ pub const METHODS: [&str; 10] = [
 
 /// A trained network with its data.
 pub struct LeNet {
+    /// Of what it was trained on, and how.
+    pub key: String,
     /// What was trained.
     pub network: Composition,
     /// ŵ.
     pub mode: Vec<f32>,
     /// What it was trained on.
     pub train: Pictures,
+    /// Images of the training file that it was not trained on.
+    pub validation: Pictures,
     /// All test records as they came.
     pub test: Dataset,
     training: Training,
@@ -48,52 +53,70 @@ pub struct LeNet {
 /// The settings of a network and its approximations, to begin cells with: of `rank` eigenpairs of the curvature of `curvature rows`
 /// rows, `paths` diffusions of `steps` steps, `draws` draws of everything else.
 pub fn settings(size: Size, data: &str, seed: usize) -> Row {
-    let of = |quick: usize, default: usize, full: usize| size.pick(quick, default, full);
+    let of = |quick: usize, default: usize, long: usize, full: usize| {
+        size.pick(quick, default, long, full)
+    };
     let epochs = match data {
-        "mnist" => of(40, 15, 50),
+        "mnist" => of(40, 15, 15, 50),
         // as long a training in updates as there are fewer rows here
-        _ => of(40, 20, 50),
+        _ => of(40, 20, 60, 50),
     };
     Row::new()
         .with("data", data)
         .with("seed", seed)
-        .with("train", of(1500, 60_000, 60_000))
-        .with("test", of(500, 2000, 10_000))
+        .with("train", of(1500, 54_000, 54_000, 54_000))
+        .with("validation", of(300, 2000, 2000, 6000))
+        .with("test", of(500, 2000, 10_000, 10_000))
         .with("epochs", epochs)
         .with("alpha", 1.0)
-        .with("fitted rows", of(500, 20_000, 60_000))
-        .with("curvature rows", of(150, 1000, 2000))
-        .with("rank", of(50, 150, 300))
-        .with("steps", of(2, 5, 20))
-        .with("paths", of(2, 2, 5))
-        .with("draws", of(20, 20, 20))
+        .with("fitted rows", of(500, 20_000, 54_000, 54_000))
+        .with("curvature rows", of(150, 1000, 10_000, 60_000))
+        .with("rank", of(50, 150, 1000, 2000))
+        .with("steps", of(2, 5, 5, 20))
+        .with("paths", of(2, 2, 3, 20))
+        .with("draws", of(20, 20, 20, 20))
 }
 
-/// A cell for each data set that a table has at a size, each seed and each method.
-pub fn table_cells(size: Size) -> Vec<Cell> {
+/// A cell for each data set that a table has at a size, each seed and each method, and with the conventions of the published code as well.
+pub fn table_cells(size: Size, as_published: bool) -> Vec<Cell> {
     let cell = |data: &'static str| {
-        let seeds = 0..size.pick(1, 1, 3);
+        let seeds = 0..size.pick(1, 1, 1, 3);
         seeds.flat_map(move |seed| settings(size, data, seed).each("method", &METHODS))
     };
-    table_data(size).into_iter().flat_map(cell).collect()
+    let derived: Vec<Cell> = table_data(size).into_iter().flat_map(cell).collect();
+    with_published(derived, as_published)
+}
+
+/// Cells, and if asked for the same ones with the conventions of the published code.
+pub fn with_published(cells: Vec<Cell>, as_published: bool) -> Vec<Cell> {
+    let published = cells.iter().filter(|_| as_published);
+    let published: Vec<Cell> = published
+        .map(|cell| cell.clone().with("convention", PUBLISHED))
+        .collect();
+    [cells, published].concat()
 }
 
 /// The data sets that a table has at a size.
 pub fn table_data(size: Size) -> Vec<&'static str> {
-    size.pick(vec!["mnist"], vec!["mnist"], vec!["mnist", "fashion-mnist"])
+    let both = vec!["mnist", "fashion-mnist"];
+    size.pick(vec!["mnist"], vec!["mnist"], both.clone(), both)
 }
 
 /// The beginning of a row: data, seed and method.
 pub fn begin(cell: &Cell, bench: &Bench<'_>) -> Row {
     let data = bench.data.shown(cell.text("data"));
+    let method = match cell.text("convention") {
+        "" => cell.text("method").to_owned(),
+        convention => format!("{}, {convention}", cell.text("method")),
+    };
     Row::new()
         .with("data", data)
         .with("seed", cell.count("seed"))
-        .with("method", cell.text("method"))
+        .with("method", method)
 }
 
 /// The last network that was trained, with what it was trained with: cells that follow one another share it.
-static LAST: Mutex<Option<(String, Arc<LeNet>)>> = Mutex::new(None);
+static LAST: Mutex<Option<Arc<LeNet>>> = Mutex::new(None);
 
 /// The network of a cell.
 ///
@@ -104,18 +127,23 @@ pub fn trained(cell: &Cell, bench: &Bench<'_>) -> Result<Arc<LeNet>, Failure> {
     let data = bench.data.shown(cell.text("data"));
     let key = format!("{:?} {data} {values:?}", bench.data.path);
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, found)) = last().as_ref().filter(|(other, _)| *other == key) {
+    if let Some(found) = last().as_ref().filter(|other| other.key == key) {
         return Ok(Arc::clone(found));
     }
-    let found = Arc::new(train(cell, bench)?);
-    *last() = Some((key, Arc::clone(&found)));
+    let found = Arc::new(train(cell, key, bench)?);
+    *last() = Some(Arc::clone(&found));
     Ok(found)
 }
 
-fn train(cell: &Cell, bench: &Bench<'_>) -> Result<LeNet, Failure> {
+fn train(cell: &Cell, key: String, bench: &Bench<'_>) -> Result<LeNet, Failure> {
     let split = bench.data.split(cell.text("data"))?;
     let (shape, classes) = (shape(&split.train), split.train.targets.outputs());
-    let train = Pictures::new(&split.train).first(cell.count("train"));
+    let all = Pictures::new(&split.train);
+    // smaller data sets keep a tenth back as well
+    let count = cell.count("train").min(all.rows * 9 / 10);
+    let train = all.first(count);
+    let validation = all.part(count, cell.count("validation"));
+    drop(all);
     let named: NamedNetwork = "lenet".parse().map_err(Failure::Failed)?;
     let network = named
         .network(shape, classes, Activation::Tanh, LayerScale::HIDDEN)?
@@ -132,9 +160,11 @@ fn train(cell: &Cell, bench: &Bench<'_>) -> Result<LeNet, Failure> {
         bench.advance(0.8 * done)
     })?;
     Ok(LeNet {
+        key,
         network,
         mode,
         train,
+        validation,
         test: split.test,
         training,
     })

@@ -1,5 +1,6 @@
 //! Roy, Miani et al. (2024): Laplace approximations underfit by reparametrisations; diffusions do not.
 
+mod diagonal;
 mod eigenvalues;
 mod kernel;
 mod lenet;
@@ -10,6 +11,7 @@ mod rotation;
 mod sine;
 mod small;
 mod table1;
+mod table1_rank;
 mod table2;
 mod toy;
 
@@ -21,9 +23,10 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &rotation::MNIST,
     &eigenvalues::Eigenvalues,
     &mixture::Mixture,
-    &rotation::FASHION,
-    &rotation::CIFAR,
+    &rotation::ALL,
+    &diagonal::Diagonal,
     &kernel::Kernel,
     &table1::Table1,
+    &table1_rank::Table1Rank,
     &table2::Table2,
 ];

@@ -12,7 +12,8 @@ use reprior::network::{Activation, Composition, LayerScale};
 use reprior::stochastic::data::MinibatchData;
 
 use crate::data::{labels, shape};
-use crate::pictures::{Pictures, Scores};
+use crate::pictures::Pictures;
+use crate::scores::{Averaged, Scores};
 use crate::trained::TrainedNetwork;
 use crate::training::Training;
 use crate::{Bench, Cell, Failure, Row, Size};
@@ -100,18 +101,16 @@ impl Small {
     /// Accuracy and NLL of the mean of the draws' probabilities on the training images; of the network linearised at the mode.
     pub fn scores(&mut self, draws: &[Vec<f64>], is_linearised: bool) -> Result<Scores, Failure> {
         let x = Arc::clone(&self.network.data.inputs);
-        let mean = self
-            .network
-            .mean_probabilities(draws, is_linearised, &x, || Ok(()))?;
-        Scores::new(&mean, &self.labels, self.network.outputs())
+        let logits = self.network.logits(draws, is_linearised, &x, || Ok(()))?;
+        logits.scores(Averaged::Probabilities, &self.labels)
     }
 
     /// Draws of the Laplace approximation with all of the curvature.
     pub fn laplace(&mut self, cell: &Cell) -> Result<Vec<Vec<f64>>, Failure> {
         let structure = HessianStructure::Full(1 << 32);
         let (seed, draws) = (cell.long("seed"), cell.long("draws"));
-        self.network
-            .laplace_draws(structure, Subset::All, seed, draws)
+        let laplace = self.network.laplace(structure, Subset::All, seed)?;
+        Ok(self.network.draws(&laplace, seed, draws))
     }
 
     /// Ends of non-kernel diffusions.
@@ -125,28 +124,29 @@ impl Small {
         };
         let (seed, paths) = (cell.long("seed"), cell.long("paths"));
         let advance = |done| bench.advance(done);
-        let paths = self.network.diffusions(settings, seed, paths, advance)?;
-        Ok(paths.iter().map(|path| path.position().to_vec()).collect())
+        let ends = self.network.diffusions(settings, seed, paths, advance)?;
+        Ok(ends.into_iter().map(|end| end.position).collect())
     }
 }
 
 /// Numbers of images of each class, and the rest.
 pub fn cells(size: Size) -> Vec<Cell> {
     let numbers: &[usize] = size.pick(
-        &[15, 30, 60],
+        &[15, 60],
         &[10, 30, 100, 300],
         &[10, 20, 40, 60, 80, 100, 150, 200, 250, 300],
+        &[10, 20, 40, 60, 80, 100, 150, 200, 250, 300],
     );
-    let seeds: &[usize] = size.pick(&[0, 1], &[0, 1, 2], &[0, 1, 2, 3, 4]);
+    let seeds: &[usize] = size.pick(&[0, 1, 2], &[0, 1, 2], &[0, 1, 2, 3, 4], &[0, 1, 2, 3, 4]);
     let of_seed = |&seed: &usize| {
         let cells = Row::new().each("per class", numbers);
         cells.into_iter().map(move |cell| {
             cell.with("seed", seed)
                 .with("epochs", 100_usize)
                 .with("alpha", 1.0)
-                .with("draws", size.pick(50_usize, 100, 100))
-                .with("steps", size.pick(5_usize, 10, 20))
-                .with("paths", size.pick(4_usize, 5, 20))
+                .with("draws", size.pick(50_usize, 100, 100, 100))
+                .with("steps", size.pick(5_usize, 10, 20, 20))
+                .with("paths", size.pick(4_usize, 5, 20, 20))
         })
     };
     seeds.iter().flat_map(of_seed).collect()

@@ -61,8 +61,8 @@ pub fn outputs(
         decomposition: Decomposition::Exact(1e-7),
     };
     let (seed, draws) = (cell.long("seed"), cell.long("draws"));
-    let paths = toy.diffusions(settings, seed, draws, |done| bench.advance(done))?;
-    let draws: Vec<_> = paths.iter().map(|path| path.position().to_vec()).collect();
+    let ends = toy.diffusions(settings, seed, draws, |done| bench.advance(done))?;
+    let draws: Vec<_> = ends.into_iter().map(|end| end.position).collect();
     let mut all = Vec::new();
     for (draws, is_linearised) in [(toy.at_mode(), false), (draws, method == "linearised")] {
         toy.predict(&draws, is_linearised, points, |f| {
@@ -71,9 +71,4 @@ pub fn outputs(
         })?;
     }
     Ok(all)
-}
-
-/// A column of the results for a method and a part.
-pub fn of(table: &crate::Table, method: &str, part: &str, column: &str) -> f64 {
-    table.number(column, &[("method", method.into()), ("part", part.into())])
 }

@@ -15,15 +15,22 @@
 
 use std::sync::Arc;
 
-use super::{Estimate, ExperimentError, PriorDraws};
+use super::{ExperimentError, PriorDraws};
+use crate::Estimate;
 use reprior::compute::kernels::{Cholesky, norm_squared};
 use reprior::model::Model;
 use reprior::posterior::features::FeatureMap;
 use reprior::posterior::readout::Readout;
 use reprior::posterior::{EvaluationError, Space};
 
+/// The logarithm of the mean of exp of `logs`, of all of them and without each.
+pub(crate) fn log_mean(logs: &[f64]) -> (f64, Vec<f64>) {
+    let mean = LogMean::new(logs);
+    (mean.all, mean.without)
+}
+
 /// KL divergences of one model, in nats.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Divergences {
     /// KL(N(0, I) ‖ p(θ | D)) of the network's own weights.
     pub standard: Estimate,

@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use super::{Estimate, ExperimentError, PriorDraws};
+use super::{ExperimentError, PriorDraws};
+use crate::Estimate;
 use reprior::compute::kernels::norm_squared;
 use reprior::model::Model;
 use reprior::posterior::{Coordinates, Posterior, Target};
 
 /// The gap at one width.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GradientGaps {
     /// E‖∇ℓ(φ)‖ over φ ~ N(0, I).
     pub norm: Estimate,

@@ -13,6 +13,7 @@ use reprior::model::{InputReduction, Model, ModelError};
 use reprior::network::Composition;
 use reprior::posterior::{EvaluationError, PosteriorError};
 
+pub(crate) use divergence::log_mean;
 pub use divergence::{Divergences, divergences, limit_of_divergence};
 pub use gradient_gap::{GradientGaps, gradient_gaps};
 
@@ -66,40 +67,6 @@ impl PriorDraws {
             return Err(ExperimentError::Draws(self.count));
         }
         Ok(())
-    }
-}
-
-/// A number that was estimated from independent draws.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
-    /// The estimate.
-    pub value: f64,
-    /// Its standard error.
-    pub standard_error: f64,
-}
-
-impl Estimate {
-    /// The mean of `values`.
-    fn mean(values: &[f64]) -> Self {
-        let n = values.len() as f64;
-        let value = values.iter().sum::<f64>() / n;
-        let squares: f64 = values.iter().map(|x| (x - value).powi(2)).sum();
-        Self {
-            value,
-            standard_error: (squares / (n * (n - 1.0))).sqrt(),
-        }
-    }
-
-    /// The jackknife (Quenouille 1956, Tukey 1958) of a statistic: its value on all draws less the estimated bias, and the
-    /// standard error, from its values `without` each of the draws.
-    fn jackknife(all: f64, without: &[f64]) -> Self {
-        let n = without.len() as f64;
-        let mean = without.iter().sum::<f64>() / n;
-        let squares: f64 = without.iter().map(|x| (x - mean).powi(2)).sum();
-        Self {
-            value: n * all - (n - 1.0) * mean,
-            standard_error: (squares * (n - 1.0) / n).sqrt(),
-        }
     }
 }
 

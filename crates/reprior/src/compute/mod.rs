@@ -68,5 +68,5 @@ pub mod kernels {
     pub use super::matrix::{MatrixMut, matrix_mut, multiply};
     pub use super::operations::Operations;
     pub use super::packed::{Packed, PackedShape, multiply_packed};
-    pub use super::vector::{autoregress, dot, norm_squared};
+    pub use super::vector::{add_scaled, autoregress, dot, norm_squared};
 }

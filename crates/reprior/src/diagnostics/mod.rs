@@ -39,6 +39,7 @@ mod moments;
 pub(crate) mod normal;
 mod ranks;
 mod rhat;
+mod student;
 mod summary;
 
 pub use convergence::Convergence;
@@ -46,4 +47,5 @@ pub use draws::{DiagnosticsError, Draws};
 pub use energy::bfmi;
 pub use ess::Truncation;
 pub use estimator::Estimator;
+pub use student::student_cdf;
 pub use summary::{Spread, VariableSummary};

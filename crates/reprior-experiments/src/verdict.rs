@@ -1,0 +1,392 @@
+//! Verdicts: what measurements say of a claim, with an error rate.
+//!
+//! A claim is made of comparisons of [`Estimate`]s, each a one-sided Student or normal test. It **holds** if every comparison that it
+//! takes is significant at the level [`LEVEL`] (an intersection-union test: at most so often does a claim hold that is not true);
+//! it **does not hold** if the opposite of one of m comparisons is significant at the level [`LEVEL`]/m; else it **cannot be told**.
+//! An estimate in doubt - effective draws at the estimator's floor, chains that disagree - lets nothing hold and refutes nothing.
+
+use std::fmt;
+
+use reprior::diagnostics::student_cdf;
+use serde::Serialize;
+
+use crate::Value;
+
+/// Error rate of a verdict.
+pub const LEVEL: f64 = 0.01;
+
+/// What measurements say of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// They show it.
+    Holds,
+    /// They show the opposite.
+    DoesNotHold,
+    /// They are too few, too noisy or in doubt.
+    CannotBeTold,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold => "DOES NOT HOLD",
+            Self::CannotBeTold => "cannot be told at this size",
+        })
+    }
+}
+
+/// A measured number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error; 0 of what is exact.
+    pub error: f64,
+    /// Degrees of freedom of the error; infinite where it is known.
+    pub degrees: f64,
+    /// Why it must not be relied on.
+    pub doubt: Option<String>,
+}
+
+impl Estimate {
+    /// With a standard error that is known well.
+    pub fn new(value: f64, error: f64) -> Self {
+        Self {
+            value,
+            error,
+            degrees: f64::INFINITY,
+            doubt: None,
+        }
+    }
+
+    /// Without an error.
+    pub fn exact(value: f64) -> Self {
+        Self::new(value, 0.0)
+    }
+
+    /// The mean of independent values of one law: of fewer than two there is no error, and so no verdict.
+    pub fn mean(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let value = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|x| (x - value).powi(2)).sum();
+        Self {
+            degrees: n - 1.0,
+            ..Self::new(value, (squares / (n * (n - 1.0))).sqrt())
+        }
+    }
+
+    /// The jackknife (Quenouille 1956, Tukey 1958) of a statistic: its value on all draws less the estimated bias, and the
+    /// standard error, from its values `without` each of the draws, or of the batches of draws.
+    pub fn jackknife(all: f64, without: &[f64]) -> Self {
+        let n = without.len() as f64;
+        let mean = without.iter().sum::<f64>() / n;
+        let squares: f64 = without.iter().map(|x| (x - mean).powi(2)).sum();
+        Self {
+            degrees: n - 1.0,
+            ..Self::new(n * all - (n - 1.0) * mean, (squares * (n - 1.0) / n).sqrt())
+        }
+    }
+
+    /// A proportion of `count` independent trials (Agresti & Coull 1998: two successes and two failures more), so that none and all
+    /// have errors too.
+    pub fn proportion(share: f64, count: usize) -> Self {
+        let n = count as f64 + 4.0;
+        let centre = (share * count as f64 + 2.0) / n;
+        Self::new(share, (centre * (1.0 - centre) / n).sqrt())
+    }
+
+    /// The same, not to be relied on, for a reason.
+    #[must_use]
+    pub fn doubted(mut self, reason: impl Into<String>) -> Self {
+        self.doubt = Some(reason.into());
+        self
+    }
+
+    /// A multiple.
+    #[must_use]
+    pub fn times(&self, factor: f64) -> Self {
+        Self {
+            value: factor * self.value,
+            error: factor.abs() * self.error,
+            ..self.clone()
+        }
+    }
+
+    /// The logarithm of a positive number, by the delta method: gains are compared as differences of logarithms.
+    #[must_use]
+    pub fn ln(&self) -> Self {
+        Self {
+            value: self.value.ln(),
+            error: self.error / self.value,
+            ..self.clone()
+        }
+    }
+
+    /// The difference of independent estimates (Welch 1947: degrees of freedom).
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        let squares = [self, other].map(|estimate| estimate.error.powi(2));
+        let total = squares[0] + squares[1];
+        let shares = squares[0].powi(2) / self.degrees + squares[1].powi(2) / other.degrees;
+        Self {
+            value: self.value - other.value,
+            error: total.sqrt(),
+            degrees: if shares > 0.0 {
+                total.powi(2) / shares
+            } else {
+                f64::INFINITY
+            },
+            doubt: self.doubt.clone().or_else(|| other.doubt.clone()),
+        }
+    }
+
+    /// The mean of estimates, such as of several seeds: of three and more with the error that they show among one another, of fewer
+    /// with their own. One in doubt makes the mean doubtful; NaN of nothing.
+    pub fn pooled(estimates: &[Self]) -> Self {
+        let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+        let mut own = match estimates {
+            [one] => return one.clone(),
+            [_, _, _, ..] => Self::mean(&values),
+            _ => {
+                let squares: f64 = estimates.iter().map(|e| e.error.powi(2)).sum();
+                let n = values.len() as f64;
+                Self::new(values.iter().sum::<f64>() / n, squares.sqrt() / n)
+            }
+        };
+        own.doubt = estimates.iter().find_map(|estimate| estimate.doubt.clone());
+        own
+    }
+
+    /// The probability of a difference as low as this one if there were none.
+    fn tail(&self) -> f64 {
+        if self.error == 0.0 {
+            return match self.value {
+                value if value < 0.0 => 0.0,
+                value if value > 0.0 => 1.0,
+                _ => 0.5,
+            };
+        }
+        student_cdf(self.value / self.error, self.degrees)
+    }
+}
+
+impl fmt::Display for Estimate {
+    /// `0.12 ± 0.03`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Value::from(self.value))?;
+        if self.error > 0.0 {
+            write!(f, " ± {}", Value::from(self.error))?;
+        }
+        Ok(())
+    }
+}
+
+/// What comparisons say together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Largest error rate at which all of it is shown.
+    holds: f64,
+    /// Error rate at which the opposite of some of it is shown, the number of comparisons counted.
+    fails: f64,
+    /// Comparisons.
+    count: f64,
+    /// What cannot be relied on.
+    doubts: Vec<String>,
+}
+
+impl Judgement {
+    fn of(difference: &Estimate) -> Self {
+        let doubts: Vec<String> = difference.doubt.iter().cloned().collect();
+        let tail = difference.tail();
+        let is_usable = doubts.is_empty() && tail.is_finite();
+        Self {
+            holds: if is_usable { 1.0 - tail } else { 1.0 },
+            fails: if is_usable { tail } else { 1.0 },
+            count: 1.0,
+            doubts,
+        }
+    }
+
+    /// `a` is above `b`.
+    pub fn above(a: &Estimate, b: &Estimate) -> Self {
+        Self::of(&a.minus(b))
+    }
+
+    /// `a` is below `b`.
+    pub fn below(a: &Estimate, b: &Estimate) -> Self {
+        Self::above(b, a)
+    }
+
+    /// `a` is at least `factor` times `b`, of positive numbers.
+    pub fn times_as_large(a: &Estimate, factor: f64, b: &Estimate) -> Self {
+        Self::above(&a.ln(), &b.times(factor).ln())
+    }
+
+    /// `a` and `b` differ by less than `margin` (Schuirmann 1987: two one-sided tests).
+    pub fn within(a: &Estimate, b: &Estimate, margin: f64) -> Self {
+        let (difference, margin) = (a.minus(b), Estimate::exact(margin));
+        Self::all([
+            Self::below(&difference, &margin),
+            Self::above(&difference, &margin.times(-1.0)),
+        ])
+    }
+
+    /// All of several; of nothing it cannot be told.
+    pub fn all(judgements: impl IntoIterator<Item = Self>) -> Self {
+        let mut all: Option<Self> = None;
+        for own in judgements {
+            all = Some(match all {
+                None => own,
+                Some(other) => Self {
+                    holds: own.holds.max(other.holds),
+                    // error rates of each, less the number of comparisons
+                    fails: (own.fails / own.count).min(other.fails / other.count)
+                        * (own.count + other.count),
+                    count: own.count + other.count,
+                    doubts: [other.doubts, own.doubts].concat(),
+                },
+            });
+        }
+        all.unwrap_or_else(|| Self::of(&Estimate::exact(f64::NAN)))
+    }
+
+    /// Each of `values` above the one before: rising steps may be too small to see, but none falls, and the last is above the first.
+    pub fn rises(values: &[Estimate]) -> Self {
+        let (Some(first), Some(last)) = (values.first(), values.last()) else {
+            return Self::all([]);
+        };
+        let ends = Self::above(last, first);
+        let steps = values.windows(2).map(|pair| Self {
+            // that it falls refutes; that it rises need not be seen in each step
+            holds: 0.0,
+            ..Self::above(&pair[1], &pair[0])
+        });
+        let mut judgement = Self::all(steps.chain([ends]));
+        if judgement.fails <= LEVEL {
+            judgement.holds = 1.0;
+        }
+        judgement
+    }
+
+    /// Each of `values` below the one before, as [`rises`](Self::rises).
+    pub fn falls(values: &[Estimate]) -> Self {
+        let opposites: Vec<Estimate> = values.iter().map(|value| value.times(-1.0)).collect();
+        Self::rises(&opposites)
+    }
+
+    /// A fact that has no error, such as that something is finite.
+    pub fn fact(is_so: bool) -> Self {
+        Self::of(&Estimate::exact(if is_so { 1.0 } else { -1.0 }))
+    }
+
+    /// At the level [`LEVEL`].
+    pub fn verdict(&self) -> Verdict {
+        if self.fails <= LEVEL {
+            Verdict::DoesNotHold
+        } else if self.holds <= LEVEL && self.doubts.is_empty() {
+            Verdict::Holds
+        } else {
+            Verdict::CannotBeTold
+        }
+    }
+
+    /// Why it cannot be told, where it cannot.
+    pub fn because(&self) -> Option<String> {
+        if self.verdict() != Verdict::CannotBeTold {
+            return None;
+        }
+        let mut reasons: Vec<String> = Vec::new();
+        for doubt in &self.doubts {
+            if !reasons.contains(doubt) {
+                reasons.push(doubt.clone());
+            }
+        }
+        if reasons.is_empty() {
+            reasons.push(format!(
+                "a difference like this one is found by chance with a probability of {}",
+                Value::from(self.holds.min(1.0))
+            ));
+        }
+        Some(reasons.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reprior::compute::{Purpose, Stream};
+
+    #[test]
+    fn comparisons_have_three_ends() {
+        let judge = |a: f64, error: f64| {
+            Judgement::above(&Estimate::new(a, error), &Estimate::exact(1.0)).verdict()
+        };
+        assert_eq!(judge(2.0, 0.1), Verdict::Holds);
+        assert_eq!(judge(0.0, 0.1), Verdict::DoesNotHold);
+        assert_eq!(judge(2.0, 1.0), Verdict::CannotBeTold);
+        assert_eq!(judge(1.0, 0.0), Verdict::CannotBeTold);
+        assert_eq!(judge(f64::NAN, 0.1), Verdict::CannotBeTold);
+        let doubted = Estimate::new(2.0, 0.0).doubted("40 draws");
+        let judgement = Judgement::above(&doubted, &Estimate::exact(1.0));
+        assert_eq!(judgement.verdict(), Verdict::CannotBeTold);
+        assert_eq!(judgement.because().as_deref(), Some("40 draws"));
+        assert_eq!(Judgement::all([]).verdict(), Verdict::CannotBeTold);
+    }
+
+    #[test]
+    fn equality_takes_a_margin() {
+        let within = |a: f64, error: f64| {
+            Judgement::within(&Estimate::new(a, error), &Estimate::exact(0.0), 1.0).verdict()
+        };
+        assert_eq!(within(0.1, 0.1), Verdict::Holds);
+        assert_eq!(within(2.0, 0.1), Verdict::DoesNotHold);
+        assert_eq!(within(0.1, 1.0), Verdict::CannotBeTold);
+    }
+
+    #[test]
+    fn what_rises_may_pause_but_not_fall() {
+        let of = |values: &[f64]| -> Vec<Estimate> {
+            values.iter().map(|&v| Estimate::new(v, 0.1)).collect()
+        };
+        assert_eq!(
+            Judgement::rises(&of(&[0.0, 1.0, 0.95, 2.0])).verdict(),
+            Verdict::Holds
+        );
+        assert_eq!(
+            Judgement::rises(&of(&[0.0, 3.0, 1.0, 2.0])).verdict(),
+            Verdict::DoesNotHold
+        );
+        assert_eq!(
+            Judgement::falls(&of(&[0.0, 1.0])).verdict(),
+            Verdict::DoesNotHold
+        );
+        assert_eq!(
+            Judgement::rises(&of(&[0.0, 0.1])).verdict(),
+            Verdict::CannotBeTold
+        );
+    }
+
+    /// Of claims that are just not true, at most a hundredth hold; of just true ones at most a hundredth do not.
+    #[test]
+    fn error_rates_are_kept() {
+        let (mut held, mut failed) = (0, 0);
+        let trials = 20_000;
+        for trial in 0..trials {
+            let mut stream = Stream::new(5, trial, Purpose::Simulation, 0);
+            let mut sample = || {
+                let values: Vec<f64> = (0..5).map(|_| stream.normal()).collect();
+                Estimate::mean(&values)
+            };
+            let [a, b, c, d] = [(); 4].map(|()| sample());
+            let judgement = Judgement::all([Judgement::above(&a, &b), Judgement::above(&c, &d)]);
+            held += u32::from(judgement.verdict() == Verdict::Holds);
+            failed += u32::from(judgement.verdict() == Verdict::DoesNotHold);
+        }
+        let most = 1.2 * LEVEL * trials as f64;
+        assert!(f64::from(held) < most && f64::from(failed) < most);
+        // the opposite of one of two comparisons is seen about as often as the level allows
+        assert!(f64::from(failed) > 0.5 * LEVEL * trials as f64, "{failed}");
+    }
+}

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use reprior::chain::snapshot::Snapshot;
 use reprior::chain::{Chain, Collect, Control, Observer, RunOutcome, Schedule, Statistics, run};
+use reprior::compute::kernels::norm_squared;
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::model::Model;
 use reprior::posterior::{
@@ -12,7 +13,7 @@ use reprior::posterior::{
 };
 use reprior::sampler::{SamplerSettings, State};
 
-use crate::directions::{DIRECTIONS, Directions};
+use crate::directions::Directions;
 use crate::findings::mean;
 use crate::sampled::{Sampled, Series};
 use crate::{Bench, Failure};
@@ -181,7 +182,7 @@ impl ChainPlan {
             directions: &directions,
             seen: Default::default(),
         })?;
-        let mut seen: [Series; 4] = Default::default();
+        let mut seen: [Series; 5] = Default::default();
         let (mut statistics, mut step_sizes) = (Statistics::default(), Vec::new());
         let mut acceptances = Vec::new();
         let mut seconds = 0.0_f64;
@@ -193,13 +194,13 @@ impl ChainPlan {
             let [start, end] = recording.sampling;
             seconds = seconds.max((end - start).as_secs_f64());
             for (all, own) in seen.iter_mut().zip(recording.kept.seen) {
-                all.resize(DIRECTIONS, Vec::new());
+                all.resize(own.len(), Vec::new());
                 all.iter_mut()
                     .zip(own)
                     .for_each(|(all, own)| all.extend(own));
             }
         }
-        let [weights, readout, predictions, means] = seen;
+        let [weights, readout, predictions, means, norms] = seen;
         Ok(Sampled {
             chains: self.schedule.chains,
             acceptance: statistics.acceptance_rate(),
@@ -210,6 +211,7 @@ impl ChainPlan {
             n_gradients: statistics.n_gradients,
             n_evaluations: statistics.n_evaluations,
             weights,
+            norms,
             readout,
             predictions,
             means,
@@ -266,10 +268,10 @@ impl<T: Recorded, K: KeepDraws<T::Real>> Observer<T> for Recording<T::Real, K> {
     }
 }
 
-/// Watches draws in some directions: all weights, the readout's, outputs, their means.
+/// Watches draws in some directions: all weights, the readout's, outputs, their means; and the squared norm of all weights.
 struct Watch<'a> {
     directions: &'a Directions,
-    seen: [Series; 4],
+    seen: [Series; 5],
 }
 
 impl<R: Real> KeepDraws<R> for Watch<'_> {
@@ -277,8 +279,10 @@ impl<R: Real> KeepDraws<R> for Watch<'_> {
         let [all, readout] = self.directions.of_weights(&record.weights);
         let [outputs, means] =
             [&record.outputs, &record.mean].map(|values| self.directions.of_outputs(values));
-        for (series, values) in self.seen.iter_mut().zip([all, readout, outputs, means]) {
-            series.resize(DIRECTIONS, Vec::new());
+        let norm = vec![norm_squared(&record.weights)];
+        let all = [all, readout, outputs, means, norm];
+        for (series, values) in self.seen.iter_mut().zip(all) {
+            series.resize(values.len(), Vec::new());
             for (series, value) in series.iter_mut().zip(values) {
                 series.push(value);
             }

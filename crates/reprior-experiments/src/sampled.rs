@@ -38,6 +38,8 @@ pub struct Sampled {
     pub n_evaluations: u64,
     /// Per direction of all weights that the chain has (of reduced inputs: that the data touch).
     pub weights: Series,
+    /// ‖θ‖² of these weights, as if of one direction.
+    pub norms: Series,
     /// Per direction of the readout's weights θ.
     pub readout: Series,
     /// Per direction of the outputs f(x; θ), as papers have it.
@@ -61,6 +63,7 @@ impl Sampled {
         };
         Self {
             weights: directions.iter().map(part).collect(),
+            norms: Vec::new(),
             readout: Vec::new(),
             predictions: Vec::new(),
             means: Vec::new(),
@@ -81,6 +84,7 @@ impl Sampled {
         Self {
             chains: self.chains - 1,
             weights: self.weights.iter().map(rest).collect(),
+            norms: Vec::new(),
             readout: Vec::new(),
             predictions: Vec::new(),
             means: Vec::new(),
@@ -277,6 +281,7 @@ mod tests {
             n_gradients: 0,
             n_evaluations: 0,
             weights,
+            norms: Vec::new(),
             readout: Vec::new(),
             predictions: Vec::new(),
             means: Vec::new(),

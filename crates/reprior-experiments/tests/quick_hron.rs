@@ -118,6 +118,15 @@ fn figure_8_right() {
 }
 
 #[test]
+fn figure_10() {
+    let outcome = measured("hron2022-fig10", false);
+    expect_reasons(&outcome);
+    let exchanged = |row: &mut Row| swap(row, "coordinates", ["tangent", "repriorised"]);
+    broken(&outcome, &["T has more"], exchanged);
+    broken(&outcome, &[""], of_few_draws);
+}
+
+#[test]
 fn figure_11() {
     let outcome = measured("hron2022-fig11", false);
     expect_reasons(&outcome);

@@ -32,11 +32,6 @@ impl Finding {
         }
     }
 
-    /// A finding of numbers without errors.
-    pub fn unjudged(claim: impl Into<String>, holds: bool, measured: impl Into<String>) -> Self {
-        Self::new(claim, &Judgement::fact(holds), measured)
-    }
-
     /// With what the paper has, and where.
     #[must_use]
     pub fn published(mut self, what: impl Into<String>) -> Self {
@@ -67,16 +62,6 @@ pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean, (squares / values.len() as f64).sqrt())
-}
-
-/// Each of `values` over that of `others`.
-pub fn ratios(values: &[f64], others: &[f64]) -> Vec<f64> {
-    values.iter().zip(others).map(|(a, b)| a / b).collect()
-}
-
-/// Whether there are values, all of which are as told.
-pub fn every(values: &[f64], is_so: impl Fn(f64) -> bool) -> bool {
-    !values.is_empty() && values.iter().all(|&value| is_so(value))
 }
 
 /// Numbers in words: `0.12, 0.34`.

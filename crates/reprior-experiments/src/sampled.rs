@@ -145,21 +145,6 @@ impl Sampled {
         estimate.clone()
     }
 
-    /// Effective draws of all chains together (Vehtari et al. 2021), every direction.
-    pub fn ess(&self, directions: &[Vec<f64>]) -> Spread {
-        let mut estimator = Estimator::new();
-        let one = |values: &Vec<f64>| match Draws::new(values, self.chains) {
-            Ok(draws) => estimator.ess_mean(draws),
-            Err(_) => f64::NAN,
-        };
-        Spread::of(directions.iter().map(one))
-    }
-
-    /// The mean of those over the transitions of all chains.
-    pub fn ess_per_step(&self, directions: &[Vec<f64>]) -> f64 {
-        self.ess(directions).mean / self.transitions as f64
-    }
-
     /// Transitions of all chains in a second.
     pub fn steps_per_second(&self) -> f64 {
         self.transitions as f64 / self.seconds

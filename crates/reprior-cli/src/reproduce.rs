@@ -8,7 +8,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use reprior_experiments::{
     About, Bench, DataFolder, Event, Experiment, Failure as Unmade, Size, experiments, find,
-    perform,
+    ledger, perform,
 };
 use serde_json::json;
 
@@ -22,11 +22,14 @@ use crate::table::{to_stderr, to_stdout};
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
     /// The experiment; `--list` names them
-    #[arg(value_name = "NAME", required_unless_present = "list")]
+    #[arg(value_name = "NAME", required_unless_present_any = ["list", "ledger"])]
     pub name: Option<String>,
     /// Show every experiment with its paper, figure, cost and data
     #[arg(long)]
     pub list: bool,
+    /// Print all claims of the results in a folder as one table, in Markdown
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "list"])]
+    pub ledger: Option<PathBuf>,
     /// A minute: shrunk
     #[arg(long, conflicts_with_all = ["long", "full"])]
     pub quick: bool,
@@ -69,6 +72,10 @@ fn failure(unmade: Unmade) -> Failure {
 /// # Errors
 /// A wrong request; an experiment that failed or was stopped, whose finished parts are kept.
 pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
+    if let Some(folder) = &arguments.ledger {
+        to_stdout(ledger(folder).map_err(failure)?.trim_end());
+        return Ok(());
+    }
     let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
         list(arguments.json);
         return Ok(());
@@ -83,11 +90,15 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let threads = threads(arguments.threads)?;
     let data = data(arguments)?;
     let about = experiment.about();
-    // refused before any work
-    for wanted in experiment.data(size) {
-        data.images(wanted, 2).map_err(failure)?;
-    }
     let cells = experiment.cells(size, arguments.as_published);
+    // refused before any work
+    let most = cells
+        .iter()
+        .map(|cell| cell.number("n"))
+        .fold(2.0, f64::max);
+    for wanted in experiment.data(size) {
+        data.images(wanted, most as usize).map_err(failure)?;
+    }
     if arguments.as_published && cells == experiment.cells(size, false) {
         return Err(Failure::Request(format!(
             "{name} has no published algorithm of its own: leave --as-published out"

@@ -95,12 +95,12 @@ fn wrong_requests_are_refused_with_a_way_out() {
     let place = Place::new();
     let flags = "--data friedman --train 20 --network fcn:8 --coordinates tangent";
     for (wrong, parts) in [
-        ("", ["hmc-infinite needs", "pcn, elliptical or rwm"]),
-        ("--method pcnl", ["pcnl needs", "pcn, elliptical or rwm"]),
         ("--method pcn --noise learn", ["known noise", "--noise"]),
-        ("--method pcn --arrival 5", ["--arrival", "leave it out"]),
         ("--method pcn --space data", ["--space", "leave it out"]),
-        ("--method pcn --regulariser 1", ["--regulariser", "tangent"]),
+        (
+            "--determinant hessian(2,4)",
+            ["--determinant hessian", "--regulariser"],
+        ),
         (
             "--method pcn --likelihood student-t",
             ["student-t", "repriorised"],
@@ -121,6 +121,9 @@ fn wrong_requests_are_refused_with_a_way_out() {
     place
         .run("sample --data friedman --determinant exact --out run")
         .assert_error(2, &["--determinant exact", "--coordinates tangent"]);
+    place
+        .run("sample --data friedman --regulariser 1 --out run")
+        .assert_error(2, &["--regulariser", "repriorised or tangent"]);
     place
         .run(&format!("bench {flags} --method pcn"))
         .assert_error(2, &["--coordinates"]);

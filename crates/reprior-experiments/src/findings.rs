@@ -1,12 +1,12 @@
 //! Findings, and what their words and conditions are made of.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::verdict::{Estimate, Judgement, Verdict};
 use crate::{Row, Table, Value};
 
 /// A claim and what was measured of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What the figure is there to show.
     pub claim: String,
@@ -30,11 +30,6 @@ impl Finding {
             published: None,
             because: judged.because(),
         }
-    }
-
-    /// A finding of numbers without errors.
-    pub fn unjudged(claim: impl Into<String>, holds: bool, measured: impl Into<String>) -> Self {
-        Self::new(claim, &Judgement::fact(holds), measured)
     }
 
     /// With what the paper has, and where.
@@ -67,27 +62,6 @@ pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean, (squares / values.len() as f64).sqrt())
-}
-
-/// Each of `values` over that of `others`.
-pub fn ratios(values: &[f64], others: &[f64]) -> Vec<f64> {
-    values.iter().zip(others).map(|(a, b)| a / b).collect()
-}
-
-/// Whether there are values, all of which are as told.
-pub fn every(values: &[f64], is_so: impl Fn(f64) -> bool) -> bool {
-    !values.is_empty() && values.iter().all(|&value| is_so(value))
-}
-
-/// Whether first and last are as told, where there are any.
-pub fn ends(values: &[f64], is_so: impl Fn(f64, f64) -> bool) -> bool {
-    let ends = values.first().zip(values.last());
-    ends.is_some_and(|(&first, &last)| is_so(first, last))
-}
-
-/// Whether `values` never fall by more than `slack`, and rise from first to last.
-pub fn rises(values: &[f64], slack: f64) -> bool {
-    values.windows(2).all(|pair| pair[1] >= pair[0] - slack) && ends(values, |a, b| b > a)
 }
 
 /// Numbers in words: `0.12, 0.34`.

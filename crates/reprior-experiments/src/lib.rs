@@ -9,17 +9,19 @@
 //! [`width`] has what changes with a network's width, [`toys`] the toys of Laplace approximations.
 //!
 //! What they share: `data` and `pictures` (images, as regressions and as classes), `chains` and `sampled` (chains and what is read
-//! off them), `scores` (what draws predict for classes, and how well), `training` (networks trained to a mode), `trained` (Laplace approximations and diffusions around it), `findings`
-//! (conditions and their words), [`Table`] and [`Figure`].
+//! off them), `scores` (what draws predict for classes, and how well), `training` (networks trained to a mode), `trained` (Laplace approximations and diffusions around it), `effective` (comparisons of effective draws), `findings`
+//! (claims and their words), `verdict` (what may be said of them), `ledger` (all of them in one table), [`Table`] and [`Figure`].
 
 mod chains;
 mod compare;
 mod data;
 mod directions;
+mod effective;
 mod experiment;
 mod figure;
 mod findings;
 mod hron;
+mod ledger;
 mod marceau;
 mod outcome;
 mod perform;
@@ -40,6 +42,7 @@ pub use data::{DataFolder, Images};
 pub use experiment::{About, Bench, Cell, Experiment, Failure, Paper, Size};
 pub use figure::Figure;
 pub use findings::Finding;
+pub use ledger::ledger;
 pub use outcome::Outcome;
 pub use perform::{Event, perform};
 pub use row::{Row, Value};

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::findings::results;
+use crate::ledger::{FINDINGS, Kept};
 use crate::{About, Failure, Figure, Finding, Size, Table};
 
 /// Everything that was measured.
@@ -94,6 +95,8 @@ impl Outcome {
             write(format!("{}.csv", table.name), table.csv())?;
         }
         write("outcome.json".to_owned(), format!("{:#}\n", self.json()))?;
+        let kept = serde_json::to_value(Kept::new(self)).unwrap_or_default();
+        write(FINDINGS.to_owned(), format!("{kept:#}\n"))?;
         write("outcome.txt".to_owned(), self.text() + "\n")?;
         for figure in &self.figures {
             written.extend(figure.write(&self.tables, folder)?);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use reprior::compute::kernels::{dot, symmetric_eigen};
 use reprior::diagnostics::{Draws, Estimator, Spread, Truncation};
 
-use crate::findings::mean;
+use crate::findings::{mean, mean_and_sd};
 use crate::{Estimate, Value};
 
 /// Effective draws that TFP's estimator finds in a chain that only drifts, however long it is: the mean over Brownian paths, which a
@@ -24,6 +24,8 @@ pub struct Sampled {
     pub chains: usize,
     /// Mean acceptance rate after warm-up.
     pub acceptance: f64,
+    /// The same of each chain.
+    pub acceptances: Vec<f64>,
     /// Mean step size after warm-up; NaN without one.
     pub step_size: f64,
     /// Wall-clock time of all transitions after warm-up, recording included.
@@ -36,6 +38,8 @@ pub struct Sampled {
     pub n_evaluations: u64,
     /// Per direction of all weights that the chain has (of reduced inputs: that the data touch).
     pub weights: Series,
+    /// ‖θ‖² of these weights, as if of one direction.
+    pub norms: Series,
     /// Per direction of the readout's weights θ.
     pub readout: Series,
     /// Per direction of the outputs f(x; θ), as papers have it.
@@ -59,9 +63,11 @@ impl Sampled {
         };
         Self {
             weights: directions.iter().map(part).collect(),
+            norms: Vec::new(),
             readout: Vec::new(),
             predictions: Vec::new(),
             means: Vec::new(),
+            acceptances: self.acceptances.clone(),
             ..*self
         }
     }
@@ -78,21 +84,27 @@ impl Sampled {
         Self {
             chains: self.chains - 1,
             weights: self.weights.iter().map(rest).collect(),
+            norms: Vec::new(),
             readout: Vec::new(),
             predictions: Vec::new(),
             means: Vec::new(),
+            acceptances: self.acceptances.clone(),
             ..*self
         }
     }
 
-    /// Effective draws per draw of every direction, chain by chain, as the papers have it: TFP's estimator of one chain.
+    /// Effective draws per draw of every direction, chain by chain, as the papers have it: TFP's estimator of one chain. A chain that
+    /// never moved is one draw.
     pub fn ess_per_draw(&self, directions: &[Vec<f64>]) -> Spread {
         let mut estimator = Estimator::new();
         let length = self.length().max(1);
         let one = |values: &Vec<f64>| {
             let chains = values.chunks_exact(length);
             let sum: f64 = chains
-                .map(|chain| estimator.ess_tfp(chain, Truncation::FirstNegative))
+                .map(|chain| match chain.iter().all(|value| *value == chain[0]) {
+                    true => 1.0,
+                    false => estimator.ess_tfp(chain, Truncation::FirstNegative),
+                })
                 .sum();
             sum / values.len() as f64
         };
@@ -107,7 +119,7 @@ impl Sampled {
         let total = value * length * self.chains as f64;
         let estimate = Estimate::new(value, value * (10.0 / total).sqrt());
         let (floor, rhat) = (FLOOR / length, self.rhat(directions).mean);
-        if value < 3.0 * floor {
+        if Self::is_floor(value, self.length()) {
             return estimate.doubted(format!(
                 "{} effective draws per draw are less than three times what chains of {length} draws that hardly move come out at, {}",
                 Value::from(value), Value::from(floor)
@@ -119,19 +131,18 @@ impl Sampled {
         estimate
     }
 
-    /// Effective draws of all chains together (Vehtari et al. 2021), every direction.
-    pub fn ess(&self, directions: &[Vec<f64>]) -> Spread {
-        let mut estimator = Estimator::new();
-        let one = |values: &Vec<f64>| match Draws::new(values, self.chains) {
-            Ok(draws) => estimator.ess_mean(draws),
-            Err(_) => f64::NAN,
-        };
-        Spread::of(directions.iter().map(one))
+    /// Whether effective draws per draw of chains of `length` draws are too few to be told from none.
+    pub fn is_floor(value: f64, length: usize) -> bool {
+        value < 3.0 * FLOOR / length as f64
     }
 
-    /// The mean of those over the transitions of all chains.
-    pub fn ess_per_step(&self, directions: &[Vec<f64>]) -> f64 {
-        self.ess(directions).mean / self.transitions as f64
+    /// What effective draws are at most, where they are in doubt because they are at the estimator's floor: chains with more would have
+    /// come out above it. Others as they are.
+    pub fn at_most(estimate: &Estimate, length: usize) -> Estimate {
+        if Self::is_floor(estimate.value, length) {
+            return Estimate::exact(3.0 * FLOOR / length as f64);
+        }
+        estimate.clone()
     }
 
     /// Transitions of all chains in a second.
@@ -150,6 +161,36 @@ impl Sampled {
     /// Hron's R̂² (their eq. 6) over the first `length` draws of every chain.
     pub fn rhat_squared(&self, directions: &[Vec<f64>], length: usize) -> Spread {
         self.over(directions, 0..length, |draws| draws.rhat_squared_hron())
+    }
+
+    /// Mean and standard deviation over the directions of the potential scale reduction (TFP's) of some draws of every chain, each with
+    /// its error by the jackknife over chains (Efron & Stein 1981), which takes three.
+    pub fn scale_reduction(&self, directions: &[Vec<f64>], draws: Range<usize>) -> [Estimate; 2] {
+        let own = self.first(directions, draws.end);
+        let spread = |sampled: &Self| -> [f64; 2] {
+            let one = |values: &Vec<f64>| {
+                let alone = std::slice::from_ref(values);
+                let statistic = |draws: Draws<'_>| draws.potential_scale_reduction();
+                sampled.over(alone, draws.clone(), statistic).mean
+            };
+            let all: Vec<f64> = sampled.weights.iter().map(one).collect();
+            let (mean, sd) = mean_and_sd(&all);
+            [mean, sd]
+        };
+        let all = spread(&own);
+        let without: Vec<[f64; 2]> = (0..self.chains)
+            .map(|chain| spread(&own.without(chain)))
+            .collect();
+        [0, 1].map(|at| {
+            let left: Vec<f64> = without.iter().map(|one| one[at]).collect();
+            // the error of a mean of M, times M − 1
+            let jackknife = Estimate::mean(&left);
+            Estimate {
+                value: all[at],
+                error: jackknife.error * (self.chains as f64 - 1.0),
+                ..jackknife
+            }
+        })
     }
 
     /// A statistic of some draws of every chain, counted from its first, over the directions.
@@ -218,12 +259,14 @@ mod tests {
         Sampled {
             chains,
             acceptance: 1.0,
+            acceptances: vec![1.0; chains],
             step_size: 1.0,
             seconds: 1.0,
             transitions: 1,
             n_gradients: 0,
             n_evaluations: 0,
             weights,
+            norms: Vec::new(),
             readout: Vec::new(),
             predictions: Vec::new(),
             means: Vec::new(),
@@ -263,6 +306,38 @@ mod tests {
         }
     }
 
+    /// The jackknife's error is about what repeating everything shows.
+    #[test]
+    fn scale_reductions_have_errors() {
+        let (mut values, mut errors) = (Vec::new(), Vec::new());
+        for repeat in 0..60 {
+            let direction = |index| {
+                let mut values = Vec::new();
+                for chain in 0..6 {
+                    let mut stream = Stream::new(repeat, chain, Purpose::Simulation, index);
+                    let mut x = stream.normal();
+                    for _ in 0..200 {
+                        values.push(x);
+                        x = 0.95 * x + (1.0 - 0.95_f64 * 0.95).sqrt() * stream.normal();
+                    }
+                }
+                values
+            };
+            let sampled = sampled((0..10).map(direction).collect(), 6);
+            let [mean, _] = sampled.scale_reduction(&sampled.weights, 0..200);
+            assert_eq!(mean.degrees, 5.0);
+            values.push(mean.value);
+            errors.push(mean.error);
+        }
+        let ratio = mean(&errors) / mean_and_sd(&values).1;
+        assert!((0.7..1.5).contains(&ratio), "{ratio}");
+        assert!(
+            mean(&values) > 1.02 && mean(&values) < 1.3,
+            "{}",
+            mean(&values)
+        );
+    }
+
     #[test]
     fn effective_draws_of_autoregressive_chains_are_known() {
         let rho: f64 = 0.8;
@@ -275,7 +350,7 @@ mod tests {
         let single: Vec<f64> = (mixing.weights.iter())
             .map(|one| mixing.ess_per_draw(std::slice::from_ref(one)).mean)
             .collect();
-        let (mean, sd) = crate::findings::mean_and_sd(&single);
+        let (mean, sd) = mean_and_sd(&single);
         let said = mixing.effective_draws(&mixing.weights[..1]).error / mean;
         assert!(
             (0.4..2.0).contains(&(said * mean / sd)),

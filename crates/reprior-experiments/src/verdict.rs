@@ -8,7 +8,7 @@
 use std::fmt;
 
 use reprior::diagnostics::student_cdf;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Value;
 
@@ -16,7 +16,7 @@ use crate::Value;
 pub const LEVEL: f64 = 0.01;
 
 /// What measurements say of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// They show it.

@@ -168,7 +168,7 @@ fn divergences_tend_to_their_limits() {
     }
     // both distances are of order 1/width
     let far = (found[0].standard.value - limit).abs();
-    let last = found[3].standard;
+    let last = found[3].standard.clone();
     assert!(
         (last.value - limit).abs() < 3.0 * far / 64.0 + 4.0 * last.error,
         "{limit} {found:?}"
@@ -200,7 +200,7 @@ fn gradients_vanish_at_the_rate_of_the_square_root_of_the_width() {
                 let model = problem.model(family(width)).unwrap();
                 gradient_gaps(&model, draws, width).unwrap()
             });
-            let (a, b) = (found[0].norm, found[2].norm);
+            let (a, b) = (found[0].norm.clone(), found[2].norm.clone());
             let ratio = (widths[2] as f64 / widths[0] as f64).ln();
             let slope = (b.value / a.value).ln() / ratio;
             // two standard errors of either end, and of the corrections to the rate at width 64

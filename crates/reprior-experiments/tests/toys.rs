@@ -16,8 +16,7 @@ const SEED: u64 = 3;
 
 fn laplace(toy: &mut Toy, structure: HessianStructure, draws: u64) -> Draws {
     let laplace = toy.laplace(structure, Subset::All, SEED).unwrap();
-    let draws = Ok::<_, reprior_experiments::Failure>(toy.draws(&laplace, SEED, draws));
-    draws.unwrap()
+    toy.draws(&laplace, SEED, draws)
 }
 
 fn diffusions(toy: &mut Toy, kind: DiffusionKind, steps: u64, draws: u64) -> Draws {

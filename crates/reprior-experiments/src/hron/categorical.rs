@@ -7,7 +7,7 @@ use reprior::chain::Schedule;
 use reprior::model::likelihood::Categorical as CategoricalLikelihood;
 use reprior::model::{InputReduction, Model};
 
-use super::{COORDINATES, langevin, onto};
+use super::{COORDINATES, FLOORS, langevin, onto};
 use crate::data::{labels, one_hot};
 use crate::findings::{estimates, results};
 use crate::{
@@ -108,6 +108,8 @@ impl Experiment for Categorical {
                 ("ess weights", "effective draws per draw"),
                 &["coordinates"],
             )
+            .band("least, weights", "greatest, weights")
+            .limits(FLOORS)
             .logarithmic(true, true),
         ]
     }

@@ -161,7 +161,13 @@ impl Experiment for Widths {
             .panels("law")
         };
         vec![
-            lines("means", "Means of functions", "mean", "mean of f(x)"),
+            lines(
+                "means",
+                "Means of functions",
+                "mean",
+                "mean of f(x), two sds",
+            )
+            .band("lower", "upper"),
             lines(
                 "sds",
                 "Standard deviations of functions",

@@ -3,7 +3,7 @@
 use reprior::chain::Schedule;
 use reprior::model::InputReduction;
 
-use super::{COORDINATES, langevin, onto, with_tuned_damping};
+use super::{COORDINATES, FLOORS, langevin, onto, with_tuned_damping};
 use crate::findings::{estimates, results};
 use crate::{
     About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
@@ -180,15 +180,21 @@ impl Experiment for Mixing {
         let step_size = ("step size", "step size");
         let of = "Effective draws of weights";
         vec![
-            figure("ess-by-width", "by-width", of, width, ess),
-            figure("ess-by-n", "by-n", of, n, ess),
+            figure("ess-by-width", "by-width", of, width, ess)
+                .band("least, weights", "greatest, weights")
+                .limits(FLOORS),
+            figure("ess-by-n", "by-n", of, n, ess)
+                .band("least, weights", "greatest, weights")
+                .limits(FLOORS),
             figure(
                 "predictions-by-width",
                 "by-width",
                 "Effective draws of predictions",
                 width,
                 predictions,
-            ),
+            )
+            .band("least, predictions", "greatest, predictions")
+            .limits(FLOORS),
             Figure {
                 guide: "Higher is better: longer steps at the same acceptance.",
                 ..figure("step-size", "by-width", "Tuned step size", width, step_size)

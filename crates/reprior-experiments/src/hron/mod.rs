@@ -5,7 +5,6 @@
 //! sizes are tuned for an acceptance of 0.98 during warm-up, dampings for effective draws where the paper tunes them: its values are
 //! not published.
 
-mod alternatives;
 mod categorical;
 mod function_space;
 mod linear;
@@ -18,6 +17,7 @@ mod regulariser;
 mod slices;
 mod stability;
 mod steps;
+mod tangent;
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &mixing::Mixing,
     &steps::FullyConnected,
     &steps::Residual,
-    &alternatives::Tangent,
+    &tangent::Tangent,
     &categorical::Categorical,
     &regulariser::Sweep,
     &precision::Precision,
@@ -54,6 +54,9 @@ const COORDINATES: [&str; 2] = ["standard", "repriorised"];
 fn coordinates(name: &str) -> Coordinates {
     name.parse().unwrap_or_default()
 }
+
+/// What figures of effective draws have for comparison.
+const FLOORS: &[(&str, &str)] = &[("floor", "chains that hardly move")];
 
 /// Dampings that are tried.
 const DAMPINGS: [f64; 4] = [0.003, 0.01, 0.03, 0.1];

@@ -100,6 +100,8 @@ impl Experiment for OtherLayers {
                     .map(|last| Judgement::below(last, &Estimate::exact(quarter))),
             )
         };
+        let half = Estimate::exact(0.5 * limit);
+        let stays = sigmoid.iter().map(|own| Judgement::above(own, &half));
         vec![
             Finding::new(
                 "a linear network is an exception: with its input weights reparametrised the divergence vanishes",
@@ -109,9 +111,7 @@ impl Experiment for OtherLayers {
             .published("Appendix E.1, by symmetry"),
             Finding::new(
                 "a network of sigmoids is a counterexample: the divergence stays above half of its limit at every width",
-                &Judgement::all(sigmoid.iter().map(|own| {
-                    Judgement::above(own, &Estimate::exact(0.5 * limit))
-                })),
+                &Judgement::all(stays.chain([Judgement::fact(limit > 1e-9)])),
                 format!("{}; limit {limit:.3}", estimates(&sigmoid)),
             )
             .published("Appendix E.1"),
@@ -135,6 +135,7 @@ impl Experiment for OtherLayers {
                 &["nonlinearity"],
             )
             .errors("± divergence")
+            .limits(&[("limit", "limits")])
             .logarithmic(true, false),
         ]
     }

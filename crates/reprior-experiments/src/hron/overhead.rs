@@ -145,6 +145,7 @@ impl Experiment for Overhead {
                 &["network", "n"],
             )
             .errors("± ratio")
+            .limits(&[("published, at most", "published, at most")])
             .logarithmic(true, false),
         ]
     }

@@ -69,8 +69,8 @@ impl Experiment for Precision {
         };
         let mut settings = plan.settings.clone();
         settings.step_size = chain.snapshot().step_size;
-        // momenta that are drawn anew: the step's energy error is that of any other
-        settings.damping = Some(1.0);
+        // momenta are given; what is added to them changes nothing that is measured
+        settings.damping = Some(1e-14);
         let wide = |z: &[f32]| z.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
         let positions: Vec<Vec<f64>> = collected.positions.iter().map(|z| wide(z)).collect();
         let singles = rates(&single, cell, &settings, &positions)?;
@@ -124,7 +124,7 @@ impl Experiment for Precision {
     }
 }
 
-/// The acceptance probability of one step from each position.
+/// The acceptance probability of one step from each position, with a momentum that is the same in either precision but for rounding.
 fn rates<R: Real>(
     model: &Arc<Model<R>>,
     cell: &Cell,
@@ -135,7 +135,10 @@ fn rates<R: Real>(
     let rate = |(index, z): (usize, &Vec<f64>)| {
         let z: Vec<R> = z.iter().map(|&x| R::from_f64(x)).collect();
         let mut sampler = settings.sampler();
+        let mut momentum = vec![0.0; z.len()];
+        Stream::new(18, index as u64, Purpose::Transition, 0).fill_normal(&mut momentum);
         let mut state = sampler.init(&mut target, z)?;
+        state.momentum = momentum.into_iter().map(R::from_f64).collect();
         let mut stream = Stream::new(17, index as u64, Purpose::Transition, 0);
         let info = sampler.step(&mut target, &mut state, &mut stream)?;
         Ok(info.acceptance_rate)

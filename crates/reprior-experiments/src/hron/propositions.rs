@@ -114,6 +114,17 @@ impl Experiment for Divergence {
     fn figures(&self) -> Vec<Figure> {
         vec![
             Figure::lines(
+                "standard",
+                "Divergence of the standard posterior from the prior",
+                "It tends to the divergence of the infinitely wide network's posterior from its prior.",
+                ("width", "width"),
+                ("standard", "KL divergence, nats"),
+                &[],
+            )
+            .errors("± standard")
+            .limits(&[("limit", "limit")])
+            .logarithmic(true, false),
+            Figure::lines(
                 "divergence",
                 "Divergence of the repriorised posterior from the prior",
                 "A straight fall is a power of the width; 0 is the prior itself.",

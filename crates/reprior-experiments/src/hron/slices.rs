@@ -157,6 +157,17 @@ impl Experiment for Slices {
         vec![
             departure("departure-by-width", "by-width", ("width", "width")),
             departure("departure-by-n", "by-n", ("n", "training images")),
+            Figure::lines(
+                "slices",
+                "Log posterior",
+                "The three networks are at the corners (0, 0) and (1, 0) and along the top.",
+                ("a", "from the first network to the second"),
+                ("b", "to the third"),
+                &[],
+            )
+            .of("slices")
+            .panels("panel")
+            .map("log density"),
         ]
     }
 }

@@ -11,10 +11,10 @@ use reprior::network::named::{NamedNetwork, Scaling};
 use reprior::network::{Activation, LayerScale};
 use reprior::posterior::Regulariser;
 
-use super::{COORDINATES, langevin};
+use super::{COORDINATES, FLOORS, langevin};
 use crate::data::{NOISE, shape};
 use crate::findings::results;
-use crate::sampled::Sampled;
+use crate::sampled::{FLOOR, Sampled};
 use crate::{
     About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Images, Judgement, Paper,
     Row, Size, Table, Value,
@@ -195,7 +195,8 @@ fn by_steps(
                 .with_estimate(&format!("R̂² − 1, {name}"), &excess(&so_far))
                 .with(&format!("largest R̂² − 1, {name}"), rhat.max - 1.0);
         }
-        row.with("step size", sampled.step_size)
+        row.with("floor", FLOOR / end as f64)
+            .with("step size", sampled.step_size)
             .with("acceptance", sampled.acceptance)
     };
     Ok((0..=LOOKS).map(look).collect())
@@ -286,23 +287,33 @@ fn figures(has_rhat: bool) -> Vec<Figure> {
         .panels("n")
         .logarithmic(true, true)
     };
-    let mut figures = vec![figure(
-        "ess",
-        "Effective draws of weights against steps",
-        "Higher is better. Lines fall at first: short chains do not see their own memory.",
-        ("ess weights", "effective draws per draw"),
-    )];
+    let mut figures = vec![
+        figure(
+            "ess",
+            "Effective draws of weights against steps",
+            "Higher is better. Lines fall at first: short chains do not see their own memory.",
+            ("ess weights", "effective draws per draw"),
+        )
+        .band("least, weights", "greatest, weights")
+        .limits(FLOORS),
+    ];
     if has_rhat {
-        for (name, column) in [
-            ("rhat-predictions", "R̂² − 1, predictions"),
-            ("rhat-weights", "R̂² − 1, weights"),
+        for (name, column, largest) in [
+            (
+                "rhat-predictions",
+                "R̂² − 1, predictions",
+                "largest R̂² − 1, predictions",
+            ),
+            ("rhat-weights", "R̂² − 1, weights", "largest R̂² − 1, weights"),
         ] {
-            figures.push(figure(
+            let rhat = figure(
                 name,
                 "R̂² − 1 against steps",
                 "Lower is better: at 0 chains cannot be told apart.",
                 (column, "R̂² − 1, mean over directions"),
-            ));
+            );
+            // a line for the mean and a band to the maximum
+            figures.push(rhat.band(column, largest));
         }
     }
     figures

@@ -1,5 +1,7 @@
 //! Marceau-Caron & Ollivier (2017): Langevin dynamics with natural gradients.
 
+mod paired;
+mod runs;
 mod table1;
 
 use crate::Experiment;

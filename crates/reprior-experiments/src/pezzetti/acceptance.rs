@@ -6,6 +6,8 @@
 //!
 //! Published algorithm: its pCNL takes −log p(y | T(φ)) for the potential, and so counts the likelihood twice. Its law is not the
 //! posterior, of which the draws are: what is measured is how it accepts in its first steps from these.
+//!
+//! Errors are over draws. All methods start from the same draws, so that errors of differences are if anything too large.
 
 use std::sync::Arc;
 
@@ -18,16 +20,19 @@ use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::SamplerSettings;
 
 use super::published::PublishedPotential;
-use super::{METHODS, images, settings};
+use super::{PUBLISHED, images, methods, settings};
 use crate::chains::ChainPlan;
-use crate::findings::{listed, mean, results, rises};
+use crate::findings::{estimates, results};
 use crate::{
-    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table,
 };
 
 pub(super) struct Acceptance;
 
-const PUBLISHED: &str = "pcnl as published";
+const BETAS: [f64; 3] = [0.2, 0.1, 0.01];
+/// Narrower networks reject Langevin steps because their posterior is curved, not because it has many dimensions; the paper's have 512 and more.
+const WIDE: f64 = 256.0;
 
 impl Experiment for Acceptance {
     fn about(&self) -> About {
@@ -49,8 +54,7 @@ impl Experiment for Acceptance {
             &[512, 1024, 2048, 4096, 8192],
         );
         let draws = size.pick(8_usize, 8, 64, 64);
-        let mut methods = METHODS.to_vec();
-        methods.extend(as_published.then_some(PUBLISHED));
+        let methods = methods(as_published);
         let cells = Cell::new().each("width", widths).into_iter();
         cells
             .flat_map(|cell| cell.each("method", &methods))
@@ -80,22 +84,19 @@ impl Experiment for Acceptance {
         let target = || -> Result<Box<dyn Target<Real = f32>>, Failure> {
             let model = Arc::clone(&whole);
             Ok(match cell.text("method") {
-                PUBLISHED => Box::new(PublishedPotential::new(model)),
+                PUBLISHED => Box::new(PublishedPotential::new(model)?),
                 _ => Box::new(Posterior::new(model, Coordinates::Repriorised)?),
             })
         };
         let mut rows = Vec::new();
-        for beta in [0.2, 0.1, 0.01] {
+        for beta in BETAS {
             let rates = rates(&target, &settings(method, beta), &starts, steps, bench)?;
-            let (n, mean) = (rates.len() as f64, mean(&rates));
-            let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (n - 1.0);
             rows.push(
                 Row::new()
                     .with("method", cell.text("method"))
                     .with("beta", beta)
                     .with("width", hidden[0])
-                    .with("acceptance", mean)
-                    .with("standard error", (variance / n).sqrt()),
+                    .with_estimate("acceptance", &Estimate::mean(&rates)),
             );
         }
         Ok(rows)
@@ -103,46 +104,10 @@ impl Experiment for Acceptance {
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
-        let rates = |method: &str, beta: f64| {
-            let wanted = [("method", method.into()), ("beta", beta.into())];
-            table.numbers("acceptance", &wanted)
-        };
-        let mut findings = Vec::new();
-        for method in ["pcn", "pcnl"] {
-            // at 0.01 every rate is above 0.99: differences are Monte-Carlo errors
-            let by_beta = [0.2, 0.1].map(|beta| rates(method, beta));
-            findings.push(Finding::unjudged(
-                format!("{method}'s acceptance rises with width (Theorems 2.1 and 2.2)"),
-                by_beta.iter().all(|rates| rises(rates, 0.02)),
-                format!(
-                    "β = 0.2: {}; 0.1: {}",
-                    listed(&by_beta[0]),
-                    listed(&by_beta[1])
-                ),
-            ));
-        }
-        // narrower networks reject because their posterior is curved, not because it has many dimensions
-        let wide = |width: &Value| matches!(width, Value::Number(width) if *width >= 256.0);
-        let widths = table.distinct("width");
-        let langevin: Vec<f64> = rates("langevin", 0.2)
+        BETAS
             .into_iter()
-            .zip(&widths)
-            .filter_map(|(rate, width)| wide(width).then_some(rate))
-            .collect();
-        findings.push(Finding::unjudged(
-            "the acceptance of Langevin steps falls with width (from 256 on)",
-            rises(&langevin.iter().map(|rate| -rate).collect::<Vec<_>>(), 0.01),
-            format!("β = 0.2: {}", listed(&langevin)),
-        ));
-        let published = rates(PUBLISHED, 0.2);
-        if let (Some(&theirs), Some(&ours)) = (published.last(), rates("pcnl", 0.2).last()) {
-            findings.push(Finding::unjudged(
-                "pCNL as published, which counts the likelihood twice, accepts less than pCNL at the largest width, from the same draws",
-                theirs < ours,
-                format!("β = 0.2: {} against {}", listed(&published), listed(&rates("pcnl", 0.2))),
-            ));
-        }
-        findings
+            .flat_map(|beta| of_beta(table, beta))
+            .collect()
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -155,11 +120,95 @@ impl Experiment for Acceptance {
                 ("acceptance", "acceptance rate"),
                 &["method"],
             )
-            .errors("standard error")
+            .errors("± acceptance")
             .panels("beta")
             .logarithmic(true, false),
         ]
     }
+}
+
+/// The claims at one β.
+fn of_beta(table: &Table, beta: f64) -> Vec<Finding> {
+    let rates = |method: &str, least_width: f64| -> Vec<Estimate> {
+        let mut rows = table.select(&[("method", method.into()), ("beta", beta.into())]);
+        rows.retain(|row| row.number("width") >= least_width);
+        rows.sort_by(|a, b| a.number("width").total_cmp(&b.number("width")));
+        rows.iter().map(|row| row.estimate("acceptance")).collect()
+    };
+    let [pcn, pcnl, published] = ["pcn", "pcnl", PUBLISHED].map(|method| rates(method, 0.0));
+    let mut findings = Vec::new();
+    for (name, rates, theorem) in [("pCN", &pcn, "2.1"), ("pCNL", &pcnl, "2.2")] {
+        findings.push(
+            Finding::new(
+                format!("β = {beta}: {name}'s acceptance rises with width"),
+                &Judgement::rises(rates),
+                estimates(rates),
+            )
+            .published(format!("it does (Figure 1), towards 1 (Theorem {theorem})")),
+        );
+    }
+    let langevin = rates("langevin", WIDE);
+    findings.push(
+        Finding::new(
+            format!(
+                "β = {beta}: the acceptance of Langevin steps falls with width (from {WIDE} on)"
+            ),
+            &Judgement::falls(&langevin),
+            estimates(&langevin),
+        )
+        .published("it does (Figure 1)"),
+    );
+    let langevin = rates("langevin", 0.0);
+    let each = pcn.iter().zip(&langevin).zip(&pcnl);
+    let best = each.flat_map(|((pcn, langevin), pcnl)| {
+        [pcn, langevin].map(|other| Judgement::above(pcnl, other))
+    });
+    findings.push(
+        Finding::new(
+            format!("β = {beta}: pCNL is accepted more than pCN and Langevin steps at every width"),
+            &Judgement::all(best),
+            format!(
+                "pCNL {}; pCN {}; Langevin {}",
+                estimates(&pcnl),
+                estimates(&pcn),
+                estimates(&langevin)
+            ),
+        )
+        .published("the best of the three (Figure 1, caption)"),
+    );
+    findings.extend(gap(beta, &pcn, "pCNL", &pcnl));
+    findings.extend(gap(beta, &pcn, PUBLISHED, &published));
+    if let (Some(theirs), Some(ours)) = (published.last(), pcnl.last()) {
+        findings.push(Finding::new(
+            format!("β = {beta}: {PUBLISHED}, which counts the likelihood twice, accepts less than pCNL at the largest width, from the same draws"),
+            &Judgement::below(theirs, ours),
+            format!("{} against {}", estimates(&published), estimates(&pcnl)),
+        ));
+    }
+    findings
+}
+
+/// What is said of pCN against pCNL: the gap reduces with width, and inverts.
+fn gap(beta: f64, pcn: &[Estimate], name: &str, other: &[Estimate]) -> Vec<Finding> {
+    let gaps: Vec<Estimate> = other.iter().zip(pcn).map(|(b, a)| b.minus(a)).collect();
+    let Some(last) = gaps.last() else {
+        return Vec::new();
+    };
+    let published = "the gap gets smaller, or even turns (Section 4.1)";
+    vec![
+        Finding::new(
+            format!("β = {beta}: the acceptance of {name} is ahead of pCN's by less and less as the network widens"),
+            &Judgement::falls(&gaps),
+            estimates(&gaps),
+        )
+        .published(published),
+        Finding::new(
+            format!("β = {beta}: at the largest width pCN is accepted more than {name}"),
+            &Judgement::below(last, &Estimate::exact(0.0)),
+            format!("ahead by {}", last.times(-1.0)),
+        )
+        .published(published),
+    ]
 }
 
 /// Draws of the inner weights in reduced coordinates, each with a φ_out ~ N(0, I).

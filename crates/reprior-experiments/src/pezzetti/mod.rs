@@ -6,6 +6,7 @@
 //! between training images.
 
 mod acceptance;
+mod effective_draws;
 mod marginal;
 mod mixing;
 mod published;
@@ -18,9 +19,11 @@ use crate::{Bench, Experiment, Failure, Images};
 
 pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &acceptance::Acceptance,
-    &mixing::EffectiveSamples,
+    &effective_draws::EffectiveDraws,
     &shrink_factors::ShrinkFactors,
-    &traces::Traces,
+    &traces::LANGEVIN,
+    &traces::PCN,
+    &traces::PCNL,
     &marginal::Marginal,
 ];
 
@@ -28,6 +31,14 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
 const DAMPING: f64 = 0.01;
 /// Methods by name.
 const METHODS: [&str; 3] = ["pcn", "pcnl", "langevin"];
+/// pCNL with the potential of the authors' code ([`published`]), which samples another law.
+const PUBLISHED: &str = "pcnl as published";
+
+/// The methods, with the published pCNL where it is asked for.
+fn methods(as_published: bool) -> Vec<&'static str> {
+    let published = as_published.then_some(PUBLISHED);
+    METHODS.into_iter().chain(published).collect()
+}
 
 fn images(bench: &Bench<'_>) -> Result<Images, Failure> {
     let count = bench.size.pick(32, 256, 256, 256);
@@ -35,6 +46,7 @@ fn images(bench: &Bench<'_>) -> Result<Images, Failure> {
 }
 
 fn settings(method: &str, beta: f64) -> SamplerSettings {
+    let method = if method == PUBLISHED { "pcnl" } else { method };
     let method: Method = method.parse().unwrap_or_default();
     SamplerSettings {
         method,

@@ -11,11 +11,15 @@ use reprior::model::Model;
 use reprior::model::likelihood::Derivatives;
 use reprior::posterior::features::FeatureMap;
 use reprior::posterior::repriorisation::Repriorisation;
-use reprior::posterior::{EvaluationError, Space, Target};
+use reprior::posterior::{Coordinates, EvaluationError, Posterior, PosteriorError, Space, Target};
+
+use crate::chains::Recorded;
 
 /// log p(y | T(φ)) of a model with known noise, as if it were ℓ. Positions are those of `repriorised` coordinates.
 pub struct PublishedPotential<R> {
     model: Arc<Model<R>>,
+    /// What positions are recorded by.
+    posterior: Posterior<R>,
     features: FeatureMap<R>,
     map: Repriorisation<R>,
     scales: Vec<f64>,
@@ -31,7 +35,10 @@ pub struct PublishedPotential<R> {
 
 impl<R: Real> PublishedPotential<R> {
     /// The potential of `model`.
-    pub fn new(model: Arc<Model<R>>) -> Self {
+    ///
+    /// # Errors
+    /// A model without repriorised coordinates.
+    pub fn new(model: Arc<Model<R>>) -> Result<Self, PosteriorError> {
         let architecture = &model.architecture;
         let (n, p, c) = (
             model.rows(),
@@ -41,7 +48,8 @@ impl<R: Real> PublishedPotential<R> {
         let scales = model.noise.typical(c);
         let targets = model.targets.clone();
         let space = Space::cheaper(n, p);
-        Self {
+        Ok(Self {
+            posterior: Posterior::new(Arc::clone(&model), Coordinates::Repriorised)?,
             features: FeatureMap::new(&model),
             map: Repriorisation::new(&model, space, scales[0].powi(2), targets),
             scales,
@@ -51,7 +59,7 @@ impl<R: Real> PublishedPotential<R> {
             output_cotangent: vec![0.0; n * c],
             of_determinant: vec![R::ZERO; n * (p - 1)],
             model,
-        }
+        })
     }
 
     /// log p(y | T(φ)) at the position, with its derivatives by the outputs where they are asked for.
@@ -159,6 +167,12 @@ impl<R: Real> Target for PublishedPotential<R> {
     }
 }
 
+impl<R: Real> Recorded for PublishedPotential<R> {
+    fn posterior(&mut self) -> &mut Posterior<R> {
+        &mut self.posterior
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use reprior::compute::{Purpose, Stream};
@@ -176,7 +190,8 @@ mod tests {
             stream.fill_normal(&mut x);
             stream.fill_normal(&mut y);
             let model = Model::<f64>::new(network.clone(), 0.3, &x, y, &[], InputReduction::Auto);
-            let mut target = PublishedPotential::new(Arc::new(model.expect("a model")));
+            let model = Arc::new(model.expect("a model"));
+            let mut target = PublishedPotential::new(model).expect("a potential");
             let mut z = vec![0.0; target.dim()];
             stream.fill_normal(&mut z);
             let mut gradient = z.clone();

@@ -1,12 +1,22 @@
 //! Figure 3: R-hat against steps.
+//!
+//! Of three chains in the paper, of six here but at the full size: the error of R-hat is the jackknife's over chains. Chains start at
+//! draws of the prior and nothing of them is left out. Which components the paper's is of is not said: here there are weights and predictions.
 
 use super::METHODS;
-use super::mixing::{CHOICES, THIN, cells, chains};
-use crate::findings::{listed, results};
-use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+use super::mixing::{CHOICES, Length, THIN, cells_of_all, chains};
+use crate::findings::{estimates, results};
+use crate::sampled::MOST_RHAT;
+use crate::{
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table, Value,
+};
 
 /// Figure 3.
 pub(super) struct ShrinkFactors;
+
+/// What is watched: columns are `R-hat of weights`, `spread of weights` and so on.
+const WATCHED: [&str; 2] = ["weights", "predictions"];
 
 impl Experiment for ShrinkFactors {
     fn about(&self) -> About {
@@ -14,80 +24,171 @@ impl Experiment for ShrinkFactors {
             name: "pezzetti2024-fig3",
             paper: Paper::Pezzetti,
             figure: "Figure 3",
-            what: "R-hat of predictions (potential scale reduction of 3 chains from the prior, no warm-up) against steps at β = 0.1",
+            what: "R-hat (potential scale reduction) of weights and predictions, mean and standard deviation over directions, of chains from the prior against steps at β = 0.1, n = 256; six chains for the paper's three, below the full size on the weights that the data touch; default: 8,000 steps at widths 512 and 1,024, quick: β = 0.2, 2,500 steps at widths 32 and 256",
             data: Some("cifar10"),
-            cost: ["15 s", "25 min", "5 h", "5 h"],
+            cost: ["15 s", "15 min", "75 min", "2 weeks"],
         }
     }
 
-    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        match size {
-            Size::Quick => cells(&[32, 256], &[0.1], [0, 2500]),
-            Size::Default => cells(&[128, 512], &[0.1], [0, 8000]),
-            Size::Long | Size::Full => cells(&[512, 1024, 2096, 4192], &[0.1], [0, 20_000]),
-        }
+    fn cells(&self, size: Size, as_published: bool) -> Vec<Cell> {
+        let widths: &[usize] = size.pick(
+            &[32, 256],
+            &[512, 1024],
+            &[512, 1024, 2096, 4192],
+            &[512, 1024, 2096, 4192],
+        );
+        let length = Length {
+            warmup: 0,
+            steps: size.pick(2500, 8000, 20_000, 20_000),
+            chains: size.pick(6, 6, 6, 3),
+        };
+        cells_of_all(
+            widths,
+            &[size.pick(0.2, 0.1, 0.1, 0.1)],
+            as_published,
+            length,
+        )
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let sampled = chains(cell, bench, 3, 0)?;
-        let length = sampled.length();
-        let parts = 8;
+        let sampled = chains(cell, bench, 0)?;
+        let (length, parts) = (sampled.length(), 4);
         let row = |part: usize| {
             let end = length * part / parts;
-            // the second half of what was drawn: the first holds the way from the prior
-            let rhat = sampled.over(&sampled.predictions, end / 2..end, |draws| {
-                draws.potential_scale_reduction()
-            });
-            cell.choices(CHOICES)
-                .with("steps", end as u64 * THIN)
-                .with("R-hat", rhat.mean)
-                .with("largest", rhat.max)
+            let mut row = cell.choices(CHOICES).with("steps", end as u64 * THIN);
+            for (name, directions) in WATCHED
+                .into_iter()
+                .zip([&sampled.weights, &sampled.predictions])
+            {
+                let [mean, spread] = sampled.scale_reduction(directions, 0..end);
+                let [low, high] = [-1.0, 1.0].map(|side| mean.value + side * spread.value);
+                row = row
+                    .with_estimate(&format!("R-hat of {name}"), &mean)
+                    .with_estimate(&format!("spread of {name}"), &spread)
+                    .with(&format!("low {name}"), low)
+                    .with(&format!("high {name}"), high);
+            }
+            row.with("bar", MOST_RHAT)
         };
         Ok((1..=parts).map(row).collect())
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
-        let last = |method: &str, width: &crate::Value| {
-            table.last(
-                "R-hat",
-                &[("method", method.into()), ("width", width.clone())],
-            )
+        let mut widths: Vec<Value> = table.distinct("width");
+        widths.sort_by(|a, b| number(a).total_cmp(&number(b)));
+        // at the last number of steps, by width
+        let last = |method: &str, column: &str| -> Vec<Estimate> {
+            let of_width = |width: &Value| {
+                let wanted = [("method", method.into()), ("width", width.clone())];
+                table.estimates(column, &wanted).pop()
+            };
+            widths.iter().filter_map(of_width).collect()
         };
-        let widths = table.distinct("width");
-        let (Some(narrow), Some(wide)) = (widths.first(), widths.last()) else {
-            return Vec::new();
-        };
-        let [pcn, pcnl, langevin] =
-            METHODS.map(|method| [last(method, narrow), last(method, wide)]);
-        vec![
-            Finding::unjudged(
-                "pCN's chains agree better the wider the network",
-                pcn[1] < pcn[0],
-                format!("last R-hat at widths {narrow} and {wide}: {}", listed(&pcn)),
-            ),
-            Finding::unjudged(
-                "chains of pCN and pCNL agree at the largest width (R-hat below 1.2)",
-                pcn[1] < 1.2 && pcnl[1] < 1.2,
-                format!(
-                    "pcn {:.3}, pcnl {:.3}, langevin {:.3}",
-                    pcn[1], pcnl[1], langevin[1]
-                ),
-            ),
-        ]
+        let mut findings = Vec::new();
+        for what in WATCHED {
+            let mean = |method: &str| last(method, &format!("R-hat of {what}"));
+            let spread = |method: &str| last(method, &format!("spread of {what}"));
+            let [pcn, pcnl, langevin] = METHODS.map(mean);
+            let [pcn_spread, langevin_spread] = ["pcn", "langevin"].map(spread);
+            let said = |values: &[Estimate]| format!("by width: {}", estimates(values));
+            findings.push(
+                Finding::new(
+                    format!("pCN's R-hat of {what} falls with width"),
+                    &Judgement::falls(&pcn),
+                    said(&pcn),
+                )
+                .published("closer to 1 and less variable the wider the network (Appendix B.1)"),
+            );
+            findings.push(
+                Finding::new(
+                    format!("Langevin's R-hat of {what} grows with width"),
+                    &Judgement::rises(&langevin),
+                    said(&langevin),
+                )
+                .published("mean and standard deviation grow with width (Appendix B.1)"),
+            );
+            findings.push(
+                Finding::new(
+                    format!("the standard deviation of pCN's R-hat over {what} falls with width"),
+                    &Judgement::falls(&pcn_spread),
+                    said(&pcn_spread),
+                )
+                .published("less variable the wider the network (Appendix B.1)"),
+            );
+            findings.push(
+                Finding::new(
+                    format!(
+                        "the standard deviation of Langevin's R-hat over {what} grows with width"
+                    ),
+                    &Judgement::rises(&langevin_spread),
+                    said(&langevin_spread),
+                )
+                .published("it does (Appendix B.1)"),
+            );
+            let bar = Estimate::exact(MOST_RHAT);
+            let below = |values: &[Estimate]| {
+                let judged = values.iter().map(|value| Judgement::below(value, &bar));
+                Judgement::all(judged.collect::<Vec<_>>())
+            };
+            findings.push(
+                Finding::new(
+                    format!("pCNL's R-hat of {what} is below 1.2 at every width"),
+                    &below(&pcnl),
+                    said(&pcnl),
+                )
+                .published("always close to 1 (Appendix B.1)"),
+            );
+            findings.push(
+                Finding::new(
+                    format!("in the end R-hat of {what} is below 1.2 for every method and width"),
+                    &below(&[pcn.clone(), pcnl.clone(), langevin.clone()].concat()),
+                    format!(
+                        "pCN {}; pCNL {}; Langevin {}",
+                        estimates(&pcn),
+                        estimates(&pcnl),
+                        estimates(&langevin)
+                    ),
+                )
+                .published("after 20,000 steps all are (Figure 3, caption)"),
+            );
+        }
+        findings
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![
+        let figure = |name, title, column: (&'static str, &'static str)| {
             Figure::lines(
-                "rhat",
-                "R-hat against steps",
-                "1 means that chains cannot be told apart; below 1.2 was the paper's bar.",
+                name,
+                title,
+                "1 means that chains cannot be told apart. Bands are one standard deviation over directions to either side.",
                 ("steps", "steps of each chain"),
-                ("R-hat", "R-hat, mean over predictions"),
+                column,
                 &["method"],
             )
-            .panels("width"),
+            .limits(&[("bar", "1.2, the usual bar")])
+            .panels("width")
+        };
+        vec![
+            figure(
+                "rhat-weights",
+                "R-hat of weights",
+                ("R-hat of weights", "R-hat, mean over directions"),
+            )
+            .band("low weights", "high weights"),
+            figure(
+                "rhat-predictions",
+                "R-hat of predictions",
+                ("R-hat of predictions", "R-hat, mean over directions"),
+            )
+            .band("low predictions", "high predictions"),
         ]
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Number(number) => *number,
+        _ => f64::NAN,
     }
 }

@@ -1,67 +1,117 @@
-//! Figures 4 to 6: traces of the first two principal components.
+//! Figures 4 to 6: traces of the first two principal components, one method a figure.
+//!
+//! Components are those of 50 projections of the weights, of all draws of all chains together. The paper names neither the widths of these
+//! figures nor their steps: they are those of its Figure 3 here.
 
-use super::METHODS;
-use super::mixing::{CHOICES, THIN, cells, chains};
-use crate::findings::{ends, listed, results};
-use crate::sampled::principal_components;
-use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+use super::mixing::{CHOICES, Length, THIN, cells, chains};
+use super::{METHODS, PUBLISHED};
+use crate::findings::{estimates, results};
+use crate::sampled::{MOST_RHAT, principal_components};
+use crate::{
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table, Value,
+};
 
-/// Figures 4 to 6.
-pub(super) struct Traces;
+/// One of the three figures.
+pub(super) struct Traces {
+    name: &'static str,
+    figure: &'static str,
+    what: &'static str,
+    method: &'static str,
+}
+
+/// Figure 4.
+pub(super) const LANGEVIN: Traces = Traces {
+    name: "pezzetti2024-fig4",
+    figure: "Figure 4",
+    what: "traces of the first two principal components of the weights: Langevin steps at β = 0.01, 0.1, 0.2 (default: without 0.01; quick: 0.2), below the full size on the weights that the data touch",
+    method: METHODS[2],
+};
+
+/// Figure 5.
+pub(super) const PCN: Traces = Traces {
+    name: "pezzetti2024-fig5",
+    figure: "Figure 5",
+    what: "traces of the first two principal components of the weights: pCN at β = 0.01, 0.1, 0.2 (default: without 0.01; quick: 0.2), below the full size on the weights that the data touch",
+    method: METHODS[0],
+};
+
+/// Figure 6.
+pub(super) const PCNL: Traces = Traces {
+    name: "pezzetti2024-fig6",
+    figure: "Figure 6",
+    what: "traces of the first two principal components of the weights: pCNL at β = 0.01, 0.1, 0.2 (default: without 0.01; quick: 0.2), below the full size on the weights that the data touch",
+    method: METHODS[1],
+};
+
+/// Chains whose traces are drawn.
+const DRAWN: usize = 2;
+const COMPONENTS: [&str; 2] = ["R-hat of 1st", "R-hat of 2nd"];
 
 impl Experiment for Traces {
     fn about(&self) -> About {
         About {
-            name: "pezzetti2024-fig4",
+            name: self.name,
             paper: Paper::Pezzetti,
-            figure: "Figures 4-6",
-            what: "traces of the first two principal components of the weights' projections, three chains of each method at β = 0.1 (quick: 0.2)",
+            figure: self.figure,
+            what: self.what,
             data: Some("cifar10"),
-            cost: ["10 s", "15 min", "5 h", "5 h"],
+            cost: match self.method {
+                "pcn" => ["10 s", "5 min", "40 min", "a week"],
+                _ => ["10 s", "12 min", "90 min", "2 weeks"],
+            },
         }
     }
 
-    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        match size {
-            Size::Quick => cells(&[64, 256], &[0.2], [0, 4000]),
-            Size::Default => cells(&[128, 512], &[0.1], [0, 5000]),
-            Size::Long | Size::Full => cells(&[512, 4096], &[0.1], [0, 20_000]),
-        }
+    fn cells(&self, size: Size, as_published: bool) -> Vec<Cell> {
+        let widths: &[usize] = size.pick(
+            &[32, 256],
+            &[512, 1024],
+            &[512, 1024, 2096, 4192],
+            &[512, 1024, 2096, 4192],
+        );
+        let betas: &[f64] = size.pick(&[0.2], &[0.1, 0.2], &[0.01, 0.1, 0.2], &[0.01, 0.1, 0.2]);
+        let length = Length {
+            warmup: 0,
+            steps: size.pick(4000, 5000, 10_000, 20_000),
+            chains: 6,
+        };
+        let published = (as_published && self.method == "pcnl").then_some(PUBLISHED);
+        let methods: Vec<&str> = [self.method].into_iter().chain(published).collect();
+        cells(widths, betas, &methods, length)
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let sampled = chains(cell, bench, 3, 0)?;
-        let (length, mut rows) = (sampled.length(), Vec::new());
+        let sampled = chains(cell, bench, 0)?;
+        let length = sampled.length();
         let components = principal_components(&sampled.weights, 2);
-        // how far chains are apart, and how much each moves, in the second half
-        let [first, second] = [0, 1].map(|index| {
-            sampled
-                .over(&components[index..=index], length / 2..length, |draws| {
-                    draws.potential_scale_reduction()
-                })
-                .mean
-        });
-        rows.push(
-            cell.choices(CHOICES)
-                .with("acceptance", sampled.acceptance)
-                .with("R-hat of 1st", first)
-                .with("R-hat of 2nd", second),
+        let mut row = cell.choices(CHOICES).with("acceptance", sampled.acceptance);
+        for (name, component) in COMPONENTS.into_iter().zip(&components) {
+            // in the second half: the first holds the way from the prior
+            let [rhat, _] =
+                sampled.scale_reduction(std::slice::from_ref(component), length / 2..length);
+            row = row.with_estimate(name, &rhat);
+        }
+        let mut rows = vec![row];
+        let panel = format!(
+            "{}, β = {}, width {}",
+            cell.text("method"),
+            cell.number("beta"),
+            cell.count("width")
         );
-        for chain in 0..sampled.chains {
-            for draw in 0..length {
-                let index = chain * length + draw;
-                rows.push(
-                    cell.choices(CHOICES)
-                        .in_table("traces")
-                        .with(
-                            "panel",
-                            format!("{} {}", cell.text("method"), cell.count("width")),
-                        )
-                        .with("chain", chain)
-                        .with("step", (draw as u64 + 1) * THIN)
-                        .with("1st component", components[0][index])
-                        .with("2nd component", components[1][index]),
-                );
+        for (rank, component) in ["1st", "2nd"].into_iter().zip(&components) {
+            for (chain, values) in component.chunks_exact(length).take(DRAWN).enumerate() {
+                let line = cell
+                    .choices(CHOICES)
+                    .in_table("traces")
+                    .with("panel", panel.as_str())
+                    .with("component", format!("{rank} component"))
+                    .with("chain", chain);
+                let point = |(draw, value): (usize, &f64)| {
+                    let step = (draw as u64 + 1) * THIN;
+                    line.clone().with("step", step).with("value", *value)
+                };
+                rows.extend(values.iter().enumerate().map(point));
             }
         }
         Ok(rows)
@@ -69,28 +119,66 @@ impl Experiment for Traces {
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
-        let rhat = |method: &str| table.numbers("R-hat of 1st", &[("method", method.into())]);
-        let [pcn, pcnl, langevin] = METHODS.map(rhat);
-        vec![Finding::unjudged(
-            "chains of pCN share one range the sooner the wider the network",
-            ends(&pcn, |first, last| last < 1.5 && last < first),
-            format!(
-                "R-hat of the first component by width: pcn {}; pcnl {}; langevin {}",
-                listed(&pcn),
-                listed(&pcnl),
-                listed(&langevin)
-            ),
-        )]
+        let mut findings = Vec::new();
+        for beta in table.distinct("beta") {
+            for (column, rank) in COMPONENTS.into_iter().zip(["first", "second"]) {
+                let by_width = table.estimates(
+                    column,
+                    &[("method", self.method.into()), ("beta", beta.clone())],
+                );
+                findings.push(self.finding(&beta, rank, &by_width));
+            }
+        }
+        findings
     }
 
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure::lines(
+        vec![
+            Figure::lines(
                 "trace",
-                "First principal component",
+                "First two principal components",
                 "Chains that mix cross one another again and again; lines that keep apart have not found the posterior.",
                 ("step", "step"),
-                ("1st component", "first principal component"),
-                &["chain"],
-            ).of("traces").panels("panel")]
+                ("value", "principal component"),
+                &["component", "chain"],
+            )
+            .of("traces")
+            .panels("panel"),
+        ]
+    }
+}
+
+impl Traces {
+    /// The claim of the figure, by width.
+    fn finding(&self, beta: &Value, rank: &str, by_width: &[Estimate]) -> Finding {
+        // of one direction R-hat is far from normal, its logarithm less so
+        let logarithms: Vec<Estimate> = by_width.iter().map(Estimate::ln).collect();
+        let (claim, judged, published) = match self.method {
+            "langevin" => (
+                "Langevin chains mix worse the wider the network",
+                Judgement::rises(&logarithms),
+                "mixing gets worse with width (Appendix B.2)",
+            ),
+            "pcn" => (
+                "chains of pCN mix better the wider the network",
+                Judgement::falls(&logarithms),
+                "traces get more stable with width (Appendix B.2)",
+            ),
+            _ => {
+                let bar = Estimate::exact(MOST_RHAT);
+                let below = by_width.iter().map(|rhat| Judgement::below(rhat, &bar));
+                (
+                    "chains of pCNL mix at every width (R-hat below 1.2)",
+                    Judgement::all(below),
+                    "mixing is good on narrow networks too (Appendix B.2)",
+                )
+            }
+        };
+        Finding::new(
+            format!("β = {beta}: {claim}, {rank} component"),
+            &judged,
+            format!("R-hat by width: {}", estimates(by_width)),
+        )
+        .published(published)
     }
 }

@@ -13,7 +13,8 @@ use reprior::stochastic::data::MinibatchData;
 use crate::findings::results;
 use crate::trained::TrainedNetwork;
 use crate::{
-    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table,
 };
 
 /// Theorem 5.1.
@@ -99,13 +100,13 @@ impl Experiment for Kernel {
                 Ok(())
             })?;
             let (before, after) = (&all[0], &all[1..]);
-            let mut change = 0.0;
-            for f in after {
+            let change = |f: &Vec<f64>| {
                 let squares = f.iter().zip(before).map(|(a, b)| (a - b).powi(2));
-                change += squares.sum::<f64>() / (after.len() * ROWS) as f64;
-            }
-            let row = cell.choices(&["integrator", "steps"]);
-            found.push(row.with("inputs", name).with("squared change", change));
+                squares.sum::<f64>() / ROWS as f64
+            };
+            let changes: Vec<f64> = after.iter().map(change).collect();
+            let row = cell.choices(&["integrator", "steps"]).with("inputs", name);
+            found.push(row.with_estimate("squared change", &Estimate::mean(&changes)));
         }
         Ok(found)
     }
@@ -114,46 +115,51 @@ impl Experiment for Kernel {
         let table = results(tables);
         let of = |integrator: &str, inputs: &str| {
             let wanted = [("integrator", integrator.into()), ("inputs", inputs.into())];
-            let rows = table.select(&wanted);
-            rows.iter()
-                .map(|row| (row.number("steps"), row.number("squared change")))
-                .collect::<Vec<_>>()
+            table.estimates("squared change", &wanted)
         };
-        let (heun, euler) = (
-            of("Heun", "training inputs"),
-            of("Euler", "training inputs"),
-        );
+        let heun = of("Heun", "training inputs");
+        let euler = of("Euler", "training inputs");
         let others = of("Heun", "others");
-        let last = |values: &[(f64, f64)]| values.last().copied().unwrap_or((f64::NAN, f64::NAN));
-        let words = |values: &[(f64, f64)]| {
-            let each = values
-                .iter()
-                .map(|(steps, change)| format!("{} at T = {steps}", Value::from(*change)));
+        let steps = table.distinct("steps");
+        let words = |values: &[Estimate]| {
+            let each = values.iter().zip(&steps);
+            let each = each.map(|(change, steps)| format!("{change} at T = {steps}"));
             each.collect::<Vec<_>>().join(", ")
         };
-        // of order 1/T: steps five times as many, a fifth; twice that leaves room for chance
-        let falls = heun.len() > 1
-            && heun
-                .windows(2)
-                .all(|pair| pair[1].1 < 2.0 * pair[0].1 * pair[0].0 / pair[1].0);
+        let last = |values: &[Estimate]| {
+            let last = values.last().cloned();
+            last.unwrap_or_else(|| Estimate::exact(f64::NAN)).ln()
+        };
+        // from the shortest T to the longest: what does not tend to 0 does not fall; of order 1/T is a power of −1, of which half is left
+        let falls = |values: &[Estimate]| {
+            let ends = values.first().zip(values.last()).map(|(first, last)| {
+                let ratio = 5_f64.powi(values.len() as i32 - 1);
+                last.ln().minus(&first.ln()).times(ratio.ln().recip())
+            });
+            ends.map_or_else(
+                || Judgement::all([]),
+                |power| Judgement::below(&power, &Estimate::exact(-0.5)),
+            )
+        };
         vec![
-            Finding::unjudged(
-                "with Heun's steps the change at the training inputs falls with T, as 1/T at least",
-                falls,
+            Finding::new(
+                "with Heun's steps the change at the training inputs tends to 0: it falls faster than T^(−1/2)",
+                &falls(&heun),
                 words(&heun),
-            ),
-            Finding::unjudged(
-                "it is below a fiftieth of that elsewhere at the longest T",
-                last(&heun).1 < 0.02 * last(&others).1,
+            )
+            .published("Theorem 5.1: it is 0"),
+            Finding::new(
+                "at the longest T it is below that elsewhere",
+                &Judgement::below(&last(&heun), &last(&others)),
                 format!("{}; elsewhere {}", words(&heun), words(&others)),
-            ),
-            Finding::unjudged(
-                "with Euler's, the published algorithm's, it does not: at the longest T it is over ten times Heun's, and over half of that at the T before",
-                last(&euler).1 > 10.0 * last(&heun).1
-                    && euler.len() > 1
-                    && last(&euler).1 > 0.5 * euler[euler.len() - 2].1,
+            )
+            .published("Theorem 5.1"),
+            Finding::new(
+                "with Euler's steps, the published algorithm's, it still falls so from the longest T but one to the longest",
+                &falls(&euler[euler.len().saturating_sub(2)..]),
                 words(&euler),
-            ),
+            )
+            .published("Section 5 takes it to"),
         ]
     }
 
@@ -167,6 +173,7 @@ impl Experiment for Kernel {
                 ("squared change", "mean squared change"),
                 &["integrator", "inputs"],
             )
+            .errors("± squared change")
             .logarithmic(true, true),
         ]
     }

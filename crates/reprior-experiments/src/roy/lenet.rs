@@ -16,6 +16,7 @@ use reprior::stochastic::swag::Swag;
 use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, StepSize, StochasticGradientSettings};
 
+use super::methods::PUBLISHED;
 use super::resnet::{self, RESNET};
 use crate::data::shape;
 use crate::pictures::Pictures;
@@ -63,10 +64,11 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
     };
     let epochs = match data {
         "mnist" => of(40, 15, 15, 50),
+        "cifar10" => of(40, 30, 60, 200),
         // as long a training in updates as there are fewer rows here
         _ => of(40, 20, 60, 50),
     };
-    Row::new()
+    let row = Row::new()
         .with("data", data)
         .with("seed", seed)
         .with("train", of(1500, 54_000, 54_000, 54_000))
@@ -79,35 +81,53 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
         .with("rank", of(50, 150, 1000, 2000))
         .with("steps", of(2, 5, 5, 20))
         .with("paths", of(2, 2, 3, 20))
-        .with("draws", of(20, 20, 20, 20))
+        .with("draws", of(20, 20, 20, 20));
+    if data != "cifar10" || size == Size::Quick {
+        return row;
+    }
+    // their residual network; the curvature of so many weights takes what LeNet's does ten times over
+    row.with("network", RESNET)
+        .replaced("curvature rows", of(0, 200, 500, 50_000))
+        .replaced("rank", of(0, 100, 300, 5000))
+        .replaced("steps", of(0, 3, 5, 5))
 }
 
-/// A cell for each data set that a table has at a size, each seed and each method.
-pub fn table_cells(size: Size) -> Vec<Cell> {
+/// A cell for each data set that a table has at a size, each seed and each method, and with the conventions of the published code as well.
+pub fn table_cells(size: Size, as_published: bool) -> Vec<Cell> {
     let cell = |data: &'static str| {
         let seeds = 0..size.pick(1, 1, 1, 3);
         seeds.flat_map(move |seed| settings(size, data, seed).each("method", &METHODS))
     };
-    table_data(size).into_iter().flat_map(cell).collect()
+    let derived: Vec<Cell> = table_data(size).into_iter().flat_map(cell).collect();
+    with_published(derived, as_published)
+}
+
+/// Cells, and if asked for the same ones with the conventions of the published code.
+pub fn with_published(cells: Vec<Cell>, as_published: bool) -> Vec<Cell> {
+    let published = cells.iter().filter(|_| as_published);
+    let published: Vec<Cell> = published
+        .map(|cell| cell.clone().with("convention", PUBLISHED))
+        .collect();
+    [cells, published].concat()
 }
 
 /// The data sets that a table has at a size.
 pub fn table_data(size: Size) -> Vec<&'static str> {
-    size.pick(
-        vec!["mnist"],
-        vec!["mnist"],
-        vec!["mnist", "fashion-mnist"],
-        vec!["mnist", "fashion-mnist"],
-    )
+    let all = vec!["mnist", "fashion-mnist", "cifar10"];
+    size.pick(vec!["mnist"], vec!["mnist"], all.clone(), all)
 }
 
 /// The beginning of a row: data, seed and method.
 pub fn begin(cell: &Cell, bench: &Bench<'_>) -> Row {
     let data = bench.data.shown(cell.text("data"));
+    let method = match cell.text("convention") {
+        "" => cell.text("method").to_owned(),
+        convention => format!("{}, {convention}", cell.text("method")),
+    };
     Row::new()
         .with("data", data)
         .with("seed", cell.count("seed"))
-        .with("method", cell.text("method"))
+        .with("method", method)
 }
 
 /// The last network that was trained, with what it was trained with: cells that follow one another share it.

@@ -1,5 +1,6 @@
 //! Roy, Miani et al. (2024): Laplace approximations underfit by reparametrisations; diffusions do not.
 
+mod diagonal;
 mod eigenvalues;
 mod kernel;
 mod lenet;
@@ -23,8 +24,8 @@ pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &rotation::MNIST,
     &eigenvalues::Eigenvalues,
     &mixture::Mixture,
-    &rotation::FASHION,
-    &rotation::CIFAR,
+    &rotation::ALL,
+    &diagonal::Diagonal,
     &kernel::Kernel,
     &table1::Table1,
     &table1_rank::Table1Rank,

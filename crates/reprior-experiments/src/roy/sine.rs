@@ -6,10 +6,13 @@
 
 use std::sync::Arc;
 
-use super::toy::{cells, of, outputs};
-use crate::findings::{mean, mean_and_sd, named, results};
+use super::toy::{cells, outputs};
+use crate::findings::{mean, mean_and_sd, results};
 use crate::toys;
-use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
+use crate::{
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table,
+};
 
 /// Figure 2.
 pub struct Sine;
@@ -60,19 +63,31 @@ impl Experiment for Sine {
             mean_and_sd(&values)
         };
         let errors: Vec<f64> = draws.iter().map(error).collect();
-        let root = |from: usize, to: usize, is_counted: &dyn Fn(f64) -> bool| {
-            let counted = (from..to).filter(|&point| is_counted(points[point]));
-            let squares: Vec<f64> = counted.map(|point| at(point).1.powi(2)).collect();
-            mean(&squares).sqrt()
+        // root mean square over points of the standard deviations of draws, with the error that draws give it
+        let spread = |is_counted: &dyn Fn(usize, f64) -> bool| {
+            let counted: Vec<usize> = (0..points.len())
+                .filter(|&point| is_counted(point, points[point]))
+                .collect();
+            let of = |left_out: Option<usize>| {
+                let squares = counted.iter().map(|&point| {
+                    let values = draws.iter().enumerate();
+                    let values = values.filter(|(index, _)| Some(*index) != left_out);
+                    let values: Vec<f64> = values.map(|(_, f)| f[point]).collect();
+                    mean_and_sd(&values).1.powi(2)
+                });
+                mean(&squares.collect::<Vec<_>>()).sqrt()
+            };
+            let without: Vec<f64> = (0..draws.len()).map(|index| of(Some(index))).collect();
+            Estimate::jackknife(of(None), &without)
         };
         let mut found = vec![
             cell.choices(&["method", "part", "steps"])
-                .with("error", mean(&errors))
+                .with_estimate("error", &Estimate::mean(&errors))
                 .with("error of the mode", error(mode))
-                .with("sd at data", root(0, rows, &|_| true))
-                .with(
+                .with_estimate("sd at data", &spread(&|point, _| point < rows))
+                .with_estimate(
                     "sd outside",
-                    root(rows, rows + GRID, &|x| !(0.0..=1.0).contains(&x)),
+                    &spread(&|point, x| point >= rows && !(0.0..=1.0).contains(&x)),
                 ),
         ];
         let chosen = cell.choices(&["method", "part"]).in_table("grid");
@@ -93,46 +108,69 @@ impl Experiment for Sine {
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
-        let of = |method, part, column| of(table, method, part, column);
-        let mode = of("sampled", "all", "error of the mode");
-        let sampled = of("sampled", "all", "error");
-        let along = of("sampled", "kernel", "error");
-        let off = of("sampled", "non-kernel", "error");
-        let linearised = of("linearised", "all", "error");
-        let diffusion = of("diffusion", "non-kernel", "error");
-        let [fixed, free] = ["sd at data", "sd outside"].map(|sd| of("linearised", "kernel", sd));
-        let heun = ["sd at data", "sd outside"].map(|sd| of("diffusion", "kernel, Heun", sd));
+        let of = |method: &str, part: &str, column: &str| {
+            table.estimate(column, &[("method", method.into()), ("part", part.into())])
+        };
+        let error = |method: &str, part: &str| of(method, part, "error").ln();
+        let sampled = error("sampled", "all");
+        let [along, off] = ["kernel", "non-kernel"].map(|part| error("sampled", part));
+        let linearised = error("linearised", "all");
+        let diffusion = error("diffusion", "non-kernel");
+        let words = |panels: &[(&str, &str)]| {
+            let each = panels
+                .iter()
+                .map(|(method, part)| format!("{method}, {part} {}", of(method, part, "error")));
+            each.collect::<Vec<_>>().join("; ")
+        };
+        let spreads = |method: &str, part: &str| {
+            ["sd at data", "sd outside"].map(|column| of(method, part, column))
+        };
+        let lies_still = |method: &str, part: &str, claim: &str| {
+            let [at_data, outside] = spreads(method, part);
+            Finding::new(
+                claim,
+                &Judgement::below(&at_data, &outside),
+                format!("sd at data {at_data}, outside {outside}"),
+            )
+        };
+        let all = ("sampled", "all");
         vec![
-            Finding::unjudged(
-                "sampled Laplace underfits: its error at the data is over fifty times the mode's",
-                sampled > 50.0 * mode,
-                named([("sampled", sampled), ("mode", mode)]),
-            ),
-            Finding::unjudged(
-                "the kernel makes it underfit: that part alone has most of the error, the rest a tenth at most",
-                along > 0.5 * sampled && off < 0.1 * sampled,
-                named([("all", sampled), ("kernel", along), ("non-kernel", off)]),
-            ),
-            Finding::unjudged(
-                "linearised Laplace does not underfit: its error is below twice the mode's",
-                linearised < 2.0 * mode,
-                named([("linearised", linearised), ("mode", mode)]),
-            ),
-            Finding::unjudged(
-                "the non-kernel diffusion does not underfit: its error is a hundredth of sampled Laplace's",
-                diffusion < 0.01 * sampled,
-                named([("diffusion", diffusion), ("sampled", sampled)]),
-            ),
-            Finding::unjudged(
-                "along the kernel linearised functions do not move at the data, but outside",
-                fixed < 0.02 * free,
-                named([("sd at data", fixed), ("outside", free)]),
-            ),
-            Finding::unjudged(
-                "along the kernel diffusions move much less at the data than outside (Heun's steps: the theorem's diffusion)",
-                heun[0] < 0.2 * heun[1],
-                named([("sd at data", heun[0]), ("outside", heun[1])]),
-            ),
+            Finding::new(
+                "sampled Laplace underfits: its error at the data is above linearised Laplace's",
+                &Judgement::above(&sampled, &linearised),
+                words(&[all, ("linearised", "all")]),
+            )
+            .published("Figure 2"),
+            Finding::new(
+                "the kernel makes it underfit: that part alone has a larger error than the rest",
+                &Judgement::above(&along, &off),
+                words(&[("sampled", "kernel"), ("sampled", "non-kernel"), all]),
+            )
+            .published("Figure 2, Section 3"),
+            Finding::new(
+                "the non-kernel diffusion does not underfit as sampled Laplace does: its error is lower",
+                &Judgement::below(&diffusion, &sampled),
+                words(&[("diffusion", "non-kernel"), all]),
+            )
+            .published("Figure 2"),
+            Finding::new(
+                "the diffusion's error is below linearised Laplace's",
+                &Judgement::below(&diffusion, &linearised),
+                words(&[("diffusion", "non-kernel"), ("linearised", "all")]),
+            )
+            .published("not of this figure; Section 7 has it of images"),
+            lies_still(
+                "linearised",
+                "kernel",
+                "along the kernel linearised functions move less at the data than outside",
+            )
+            .published("Figure 2"),
+            lies_still(
+                "diffusion",
+                "kernel, Heun",
+                "so do diffusions along the kernel (Heun's steps: the theorem's diffusion)",
+            )
+            .published("Figure 2, Theorem 5.1"),
         ]
     }
 

@@ -72,8 +72,3 @@ pub fn outputs(
     }
     Ok(all)
 }
-
-/// A column of the results for a method and a part.
-pub fn of(table: &crate::Table, method: &str, part: &str, column: &str) -> f64 {
-    table.number(column, &[("method", method.into()), ("part", part.into())])
-}

@@ -27,13 +27,48 @@ pub(super) fn pad((low, high): (f64, f64), is_logarithmic: bool, has_bars: bool)
     if is_logarithmic {
         // the library's logarithms end at 1e-10
         let ratio = 10_f64.powf(0.04 * (high.log10() - low.log10()));
-        return ((low / ratio).max(1e-10), (high * ratio).min(1e305));
+        return with_ticks(((low / ratio).max(1e-10), (high * ratio).min(1e305)));
     }
     let margin = 0.04 * (high - low);
     match has_bars {
         true if low == 0.0 => (low, high + margin),
         _ => (low - margin, high + margin),
     }
+}
+
+/// Ticks that an axis has at least.
+const LEAST_TICKS: usize = 3;
+
+/// Widens a logarithmic range until at least three numbers of the kind 1, 2, 5, 10, ... are in it, which the drawing library labels.
+fn with_ticks((mut low, mut high): (f64, f64)) -> (f64, f64) {
+    let inside = |value: f64, (low, high): (f64, f64)| (low..=high).contains(&value);
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    // over three powers of ten and more the powers themselves are labelled
+    if last - first > 3 {
+        return (low, high);
+    }
+    let powers = (first - 1)..=(last + 1);
+    let mut ticks: Vec<f64> = powers
+        .flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10.0_f64.powi(power)))
+        .collect();
+    while ticks
+        .iter()
+        .filter(|tick| inside(**tick, (low, high)))
+        .count()
+        < LEAST_TICKS
+    {
+        ticks.retain(|tick| *tick > 0.0 && tick.is_finite());
+        let below = ticks.iter().copied().rfind(|tick| *tick < low);
+        let above = ticks.iter().copied().find(|tick| *tick > high);
+        // the nearer one, a little farther than it is, so that rounding does not leave it out
+        match (below, above) {
+            (Some(below), Some(above)) if low / below < above / high => low = below / 1.01,
+            (_, Some(above)) => high = above * 1.01,
+            (Some(below), None) => low = below / 1.01,
+            (None, None) => break,
+        }
+    }
+    (low, high)
 }
 
 /// Least and most of what is drawn, a little wider; `None` without anything.

@@ -313,6 +313,41 @@ fn ticks_are_told_apart() {
 }
 
 #[test]
+fn short_logarithmic_axes_have_three_ticks() {
+    let labels = |chart: &Chart, anchor: &str| -> usize {
+        let [svg, _] = both(chart);
+        let texts = svg.split("<text").skip(1);
+        let is_number = |text: &&str| {
+            let content = text
+                .split('>')
+                .nth(1)
+                .and_then(|rest| rest.split('<').next());
+            text.contains(&format!("text-anchor=\"{anchor}\""))
+                && content.is_some_and(|content| content.parse::<f64>().is_ok())
+        };
+        texts.filter(is_number).count()
+    };
+    for (low, high) in [
+        (0.13, 0.19),
+        (0.2, 0.3),
+        (64.0, 1024.0),
+        (1.0, 1.0),
+        (0.004, 0.7),
+        (0.003, 40.0),
+        (1e-4, 30.0),
+        (9e9, 9.1e9),
+    ] {
+        let mut chart = chart(vec![line(vec![(low, low), (high, high)])]);
+        chart.x = Axis::new("x").logarithmic();
+        chart.y = Axis::new("y").logarithmic();
+        for anchor in ["middle", "end"] {
+            let count = labels(&chart, anchor);
+            assert!(count >= 3, "{low} to {high}: {count} labels at {anchor}");
+        }
+    }
+}
+
+#[test]
 fn equal_ratios_are_equal_distances_on_a_logarithmic_axis() {
     let mut chart = chart(vec![Mark::Line {
         name: String::new(),

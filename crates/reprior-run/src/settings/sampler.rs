@@ -19,13 +19,12 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "NAME")]
     pub method: MethodName,
     /// marginal (readout integrated out; gaussian likelihood only), repriorised, standard, or tangent (all weights repriorised;
-    /// gaussian likelihood, methods without gradients) [default: marginal for the gaussian likelihood, repriorised for
-    /// the others]
+    /// gaussian likelihood, known noise) [default: marginal for the gaussian likelihood, repriorised for the others]
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinates: Option<Coordinates>,
-    /// The determinant of tangent coordinates: exact, or series(TERMS,PROBES), an approximation that wide networks need
-    /// [default: exact up to 200 parameters, series(4,16) beyond]
+    /// The determinant of tangent coordinates: exact, or series(TERMS,PROBES), an approximation that wide networks need, or with a
+    /// regulariser hessian(TERMS,PROBES), that of Hron et al. (eq. 13) [default: exact up to 200 parameters, series(4,16) beyond]
     #[arg(long, value_name = "HOW")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub determinant: Option<TangentDeterminant>,
@@ -34,7 +33,8 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "SPACE")]
     pub space: SpaceChoice,
     /// λ of the map T of repriorised coordinates: matched (σ², or the variance of the likelihood's own approximation), a
-    /// positive number, or a multiple of n·σ² such as 1n. It changes coordinates, not the posterior [default: matched]
+    /// positive number, or a multiple of n·σ² such as 1n; of tangent ones a number, for the map of Hron et al. (eq. 10). It changes
+    /// coordinates, not the posterior [default: matched]
     #[arg(long, value_name = "LAMBDA")]
     pub regulariser: Regulariser,
     /// Reduce the first layer's inputs to what the training data can tell apart (exact): auto, on or off [default: auto]

@@ -1,6 +1,6 @@
-//! The determinant of a square matrix.
+//! The determinant of a square matrix, and its inverse.
 
-use faer::linalg::solvers::PartialPivLu;
+use faer::linalg::solvers::{DenseSolveCore, PartialPivLu};
 
 use super::matrix;
 
@@ -36,6 +36,15 @@ pub fn log_determinant(values: &[f64], size: usize) -> (f64, f64) {
     (log, sign)
 }
 
+/// A⁻¹ of the column-major `size` × `size` matrix, not finite where it is singular: 2·size³ operations.
+pub fn inverse(values: &[f64], size: usize) -> Vec<f64> {
+    let inverse = PartialPivLu::new(matrix(values, size, size)).inverse();
+    let columns = inverse.col_iter();
+    columns
+        .flat_map(|column| column.iter().copied().collect::<Vec<_>>())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +71,15 @@ mod tests {
         assert_eq!(log_determinant(&[1.0, 2.0, 1.0, 2.0], 2).1, 0.0);
         assert!(log_determinant(&[f64::NAN], 1).1.is_nan());
         assert_eq!(log_determinant(&[], 0), (0.0, 1.0));
+    }
+    #[test]
+    fn an_inverse_times_its_matrix_is_one() {
+        let a = [2.0, 1.0, 2.0, 0.0, -1.0, 1.0, 5.0, 3.0, 4.0];
+        let b = inverse(&a, 3);
+        for (i, j) in (0..9).map(|at| (at % 3, at / 3)) {
+            let product: f64 = (0..3).map(|k| a[k * 3 + i] * b[j * 3 + k]).sum();
+            let expected = if i == j { 1.0 } else { 0.0 };
+            assert!((product - expected).abs() < 1e-13, "{i} {j}: {product}");
+        }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) use angle::{difference_of_products, right_angle, upper_angle};
 pub(crate) use cholesky::{Cholesky, NotPositiveDefinite};
 pub(crate) use cholesky_pull_back::Semiseparable;
 pub(crate) use correlate::{Correlation, Outer, correlate, outer_product};
-pub(crate) use determinant::log_determinant;
+pub(crate) use determinant::{inverse, log_determinant};
 pub(crate) use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{FeatureRun, Gather, WeightColumns, gather_product};
 pub(crate) use gram::{gram_of_columns, gram_of_rows};

@@ -6,7 +6,7 @@ use super::{beta, normal};
 ///
 /// ½·I_x(ν/2, ½) at x = ν/(ν + t²) in the lower tail (DLMF 8.17), with full relative accuracy there. NaN of a NaN.
 pub fn student_cdf(t: f64, degrees: f64) -> f64 {
-    if t.is_nan() || !(degrees > 0.0) {
+    if t.is_nan() || degrees.is_nan() || degrees <= 0.0 {
         return f64::NAN;
     }
     if degrees == f64::INFINITY {

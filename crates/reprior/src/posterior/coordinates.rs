@@ -20,17 +20,18 @@ pub enum Coordinates {
     /// The network's own weights: ℓ = log p(y | θ).
     Standard,
     /// All weights φ, θ = R(φ) of the network linearised at φ (after Hron et al. 2022, Appendix E.2), see
-    /// [`TangentMap`](super::tangent::TangentMap). Gaussian likelihood with known noise; no gradients.
+    /// [`TangentMap`](super::tangent::TangentMap). Gaussian likelihood with known noise.
     Tangent,
 }
 
-/// λ of the map T of `repriorised` coordinates. It changes coordinates, not the posterior.
+/// λ of the map T of `repriorised` coordinates, or of R of `tangent` ones. It changes coordinates, not the posterior.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Regulariser {
-    /// σ², or the variance of the likelihood's own approximation: T whitens the readout as well as it can.
+    /// σ², or the variance of the likelihood's own approximation: T whitens the readout as well as it can. In `tangent`
+    /// coordinates the map of the linearised network's posterior, which has no λ.
     #[default]
     Matched,
-    /// λ itself, positive; T tends to the identity as it grows.
+    /// λ itself, positive; T and R tend to the identity as it grows.
     Value(f64),
     /// λ as a multiple of n times what `Matched` gives (n·σ²).
     PerRow(f64),

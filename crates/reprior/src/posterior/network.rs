@@ -54,7 +54,7 @@ pub struct PosteriorSettings {
     pub coordinates: Coordinates,
     /// Where the readout is solved for; the cheaper space if `None`.
     pub space: Option<Space>,
-    /// λ of `repriorised` coordinates.
+    /// λ of `repriorised` coordinates, and of the map of `tangent` ones that has one.
     pub regulariser: Regulariser,
     /// The determinant of `tangent` coordinates; [`TangentDeterminant::for_parameters`] if `None`.
     pub determinant: Option<TangentDeterminant>,
@@ -113,6 +113,11 @@ pub enum PosteriorError {
     /// A series without terms or probes.
     #[error("the series of the determinant needs at least one term and one probe")]
     Series,
+    /// The determinant of the Hessians for the map without a regulariser.
+    #[error(
+        "the determinant of the Hessians alone approximates that of the map with a regulariser: give one, or use exact or series"
+    )]
+    HessianDeterminant,
     /// A layer that does not fit.
     #[error(transparent)]
     Shape(#[from] ShapeError),
@@ -148,7 +153,7 @@ impl<R: Real> Posterior<R> {
         let tangent = match settings.coordinates {
             Coordinates::Tangent => {
                 let model = Arc::clone(&model);
-                let map = TangentMap::new(model, settings.determinant, settings.seed)?;
+                let map = TangentMap::new(model, settings)?;
                 Some(Box::new(map))
             }
             _ => None,
@@ -317,9 +322,8 @@ impl<R: Real> Target for Posterior<R> {
         z: &[R],
         gradient: &mut [R],
     ) -> Result<f64, EvaluationError> {
-        if self.tangent.is_some() {
-            let message = "tangent coordinates have no gradients: use pcn, elliptical or rwm, without arrival";
-            return Err(EvaluationError::Fatal(message.to_owned()));
+        if let Some(map) = &mut self.tangent {
+            return map.log_ratio_and_gradient(z, gradient);
         }
         let [inner, noise, readout_weights] = self.split(z);
         let (inner_gradient, rest) = gradient.split_at_mut(inner.len());

@@ -99,7 +99,7 @@ impl ProblemSizes {
             readout += readout_bytes(n, p, 2 * c, self.space, with_gradients, 1) + size * size * 16;
         }
         let tangent = self.determinant.map_or(0, |determinant| {
-            tangent::bytes(n, c, self.dimension(), determinant)
+            tangent::bytes(n, c, self.dimension(), determinant, with_gradients)
         });
         self.feature_bytes(n, with_gradients) + readout + tangent
     }
@@ -174,9 +174,7 @@ impl ProblemSizes {
         if let Some(determinant) = self.determinant {
             let forward = first + above + 2.0 * n * p * c;
             let (architecture, dimension) = (&self.architecture, self.dimension());
-            let value =
-                tangent::operations(architecture, self.rows, dimension, forward, determinant);
-            return (value, f64::NAN);
+            return tangent::operations(architecture, self.rows, dimension, forward, determinant);
         }
         if self.coordinates == Coordinates::Standard {
             let readout = 2.0 * n * p * c;

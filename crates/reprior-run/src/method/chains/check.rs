@@ -24,7 +24,7 @@ pub fn check(settings: &Settings, method: Method) -> Result<(), Failure> {
     sampler.check().map_err(Failure::request)?;
     settings.schedule().check().map_err(Failure::request)?;
     check_arrival(settings)?;
-    check_coordinates(settings, method)?;
+    check_coordinates(settings)?;
     if settings.record.keep == Some(0) {
         return Err(Failure::request(
             "--keep is 0: `predict` needs at least 1 kept position",
@@ -37,7 +37,7 @@ pub fn check(settings: &Settings, method: Method) -> Result<(), Failure> {
 }
 
 /// Refuses coordinates that the likelihood has not, and settings that have no effect in the ones chosen.
-fn check_coordinates(settings: &Settings, method: Method) -> Result<(), Failure> {
+fn check_coordinates(settings: &Settings) -> Result<(), Failure> {
     let (coordinates, likelihood) = (settings.coordinates(), settings.model.likelihood);
     if coordinates == Coordinates::Marginal && likelihood != LikelihoodName::Gaussian {
         return Err(Failure::request(format!(
@@ -45,7 +45,7 @@ fn check_coordinates(settings: &Settings, method: Method) -> Result<(), Failure>
         )));
     }
     if coordinates == Coordinates::Tangent {
-        tangent::check(settings, method)?;
+        tangent::check(settings)?;
     } else if let Some(determinant) = settings.sampler.determinant {
         return Err(Failure::request(format!(
             "--determinant {determinant} belongs to tangent coordinates, not to {coordinates}: give --coordinates tangent, or leave it out"
@@ -54,9 +54,10 @@ fn check_coordinates(settings: &Settings, method: Method) -> Result<(), Failure>
     if coordinates == Coordinates::Repriorised {
         return Ok(());
     }
-    if settings.sampler.regulariser != Regulariser::Matched {
+    let has_regulariser = settings.sampler.regulariser != Regulariser::Matched;
+    if has_regulariser && coordinates != Coordinates::Tangent {
         return Err(Failure::request(format!(
-            "--regulariser belongs to repriorised coordinates, not to {coordinates}: give --coordinates repriorised, or leave it out"
+            "--regulariser belongs to repriorised and tangent coordinates, not to {coordinates}: give --coordinates repriorised or tangent, or leave it out"
         )));
     }
     if settings.sampler.space == SpaceChoice::DataSymmetric {

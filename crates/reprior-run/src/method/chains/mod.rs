@@ -40,9 +40,9 @@ pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings 
         damping: sampler.damping,
         metropolis: sampler.metropolis.unwrap_or(true),
         trajectory: sampler.trajectory,
-        // it takes gradients
+        // prior draws of tangent coordinates are near the posterior, and their gradients dear
         arrival: match settings.coordinates() {
-            Coordinates::Tangent => Some(0),
+            Coordinates::Tangent => sampler.arrival.or(Some(0)),
             _ => sampler.arrival,
         },
     }

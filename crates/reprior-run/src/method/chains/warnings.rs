@@ -49,11 +49,17 @@ impl Summary {
         sampling: &Statistics,
         warn: &mut impl FnMut(String),
     ) {
-        if let Some(TangentDeterminant::Series { terms, probes }) = settings.sampler.determinant {
-            warn(format!(
+        match settings.sampler.determinant {
+            Some(TangentDeterminant::Series { terms, probes }) => warn(format!(
                 "the draws are of an approximation: {terms} terms of the determinant's series with {probes} probes, good for wide \
                  networks only; compare with marginal coordinates, or with more of both"
-            ));
+            )),
+            Some(TangentDeterminant::Hessian { .. }) => warn(
+                "the draws are of an approximation: of the determinant only the part of the Hessians is counted, good for wide \
+                 networks and a small --regulariser only; compare with marginal coordinates, or with --determinant exact"
+                    .to_owned(),
+            ),
+            _ => {}
         }
         if sampling.divergences * 1000 > sampling.transitions {
             warn(format!(

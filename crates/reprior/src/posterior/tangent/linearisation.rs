@@ -1,5 +1,6 @@
-//! The network linearised at φ: Jacobian, eigenvalues of its kernel, θ = R(φ), and products with the derivative of R.
-//! Formulas are the module's above; everything is in units of σ, so that λ = 1.
+//! The network linearised at φ: Jacobian, eigenvalues of its kernel, θ = R(φ), and the root S. Formulas are the module's above.
+//!
+//! The map of eq. 10 is that of the posterior with b = 0 and F = K⁻¹.
 
 use super::super::EvaluationError;
 use crate::compute::{
@@ -10,39 +11,47 @@ use crate::network::Executor;
 use crate::network::layer::ShapeError;
 
 pub(super) struct Linearisation {
-    executor: Executor<f64>,
+    pub(super) executor: Executor<f64>,
+    /// λ of eq. 10; none for the map of the linearised network's posterior.
+    damping: Option<f64>,
     /// n × columns.
-    inputs: Vec<f64>,
-    rows: usize,
+    pub(super) inputs: Vec<f64>,
+    pub(super) rows: usize,
     /// nC.
-    size: usize,
-    /// y/σ, and 1/σ of every entry.
+    pub(super) size: usize,
+    /// y and 1 of every entry, in units of σ: y/σ and 1/σ. The map of eq. 10 has its own units, that of y.
     targets: Vec<f64>,
-    precisions: Vec<f64>,
-    /// 1/σ of one output in its column, zeros in the others: n × C.
-    cotangent: Vec<f64>,
+    pub(super) precisions: Vec<f64>,
+    /// The precisions of one output in its column, zeros in the others: n × C.
+    pub(super) cotangent: Vec<f64>,
     /// J and A, nC × D.
-    jacobian: Vec<f64>,
-    derivative: Vec<f64>,
+    pub(super) jacobian: Vec<f64>,
+    pub(super) derivative: Vec<f64>,
     /// K, later QᵀdKQ, and work of its size.
-    square: Vec<f64>,
-    work: Vec<f64>,
-    eigenvalues: Vec<f64>,
-    eigenvectors: Vec<f64>,
-    /// f(Λ).
-    root: Vec<f64>,
+    pub(super) square: Vec<f64>,
+    pub(super) work: Vec<f64>,
+    pub(super) eigenvalues: Vec<f64>,
+    pub(super) eigenvectors: Vec<f64>,
+    /// S = I − Jᵀ·Q`root`Qᵀ·J: f(Λ), or Λ⁻¹. S⁻¹ = I + Jᵀ·Q`inverse_root`Qᵀ·J.
+    pub(super) root: Vec<f64>,
+    pub(super) inverse_root: Vec<f64>,
     /// Qᵀ times K⁻¹(y − f + b) and b.
-    kappa: Vec<f64>,
-    b: Vec<f64>,
+    pub(super) kappa: Vec<f64>,
+    pub(super) b: Vec<f64>,
     /// v, not rotated.
-    v: Vec<f64>,
-    small: Vec<f64>,
-    rotated: Vec<f64>,
+    pub(super) v: Vec<f64>,
+    pub(super) small: Vec<f64>,
+    pub(super) rotated: Vec<f64>,
+    pub(super) phi: Vec<f64>,
     theta: Vec<f64>,
+    /// D numbers of work.
+    pub(super) row: Vec<f64>,
+    pub(super) product: Vec<f64>,
 }
 
 impl Linearisation {
-    pub fn new<R: Real>(model: &Model<R>) -> Result<Self, ShapeError> {
+    /// Of the map of eq. 10 with λ = `damping`, in units of squared targets, or of that of the linearised network's posterior.
+    pub fn new<R: Real>(model: &Model<R>, damping: Option<f64>) -> Result<Self, ShapeError> {
         let network = model.reduced_network();
         let executor = Executor::new(&network)?;
         let (rows, c, dim) = (model.rows(), network.outputs, executor.parameters());
@@ -50,9 +59,11 @@ impl Linearisation {
         let design = model.design.matrix().subcols(0, columns);
         let inputs = design.col_iter().flat_map(|x| x.iter().map(|x| x.to_f64()));
         let scales = model.noise.typical(c);
-        let precisions: Vec<f64> = (0..size).map(|at| 1.0 / scales[at / rows]).collect();
+        let precision = |at: usize| damping.map_or(1.0 / scales[at / rows], |_| 1.0);
+        let precisions: Vec<f64> = (0..size).map(precision).collect();
         let targets = model.targets.iter().zip(&precisions).map(|(y, p)| y * p);
         Ok(Self {
+            damping,
             inputs: inputs.collect(),
             rows,
             size,
@@ -66,14 +77,23 @@ impl Linearisation {
             eigenvalues: Vec::new(),
             eigenvectors: Vec::new(),
             root: Vec::new(),
+            inverse_root: Vec::new(),
             kappa: vec![0.0; size],
             b: vec![0.0; size],
             v: vec![0.0; size],
             small: vec![0.0; size],
             rotated: vec![0.0; size],
+            phi: vec![0.0; dim],
             theta: vec![0.0; dim],
+            row: vec![0.0; dim],
+            product: vec![0.0; dim],
             executor,
         })
+    }
+
+    /// Whether the map is that of eq. 10.
+    pub fn is_damped(&self) -> bool {
+        self.damping.is_some()
     }
 
     /// D.
@@ -93,9 +113,17 @@ impl Linearisation {
         self.executor.outputs(&self.theta, inputs, out);
     }
 
+    /// `out` ← the derivative in θ of ⟨`cotangent`, f(θ)⟩ (n × C, in the model's own units).
+    pub fn gradient_at_weights(&mut self, cotangent: &[f64], out: &mut [f64]) {
+        let inputs = matrix(&self.inputs, self.rows, self.inputs.len() / self.rows);
+        let cotangent = matrix(cotangent, self.rows, self.size / self.rows);
+        self.executor.vjp(&self.theta, inputs, cotangent, out, None);
+    }
+
     /// Linearises at φ, and finds θ.
     pub fn set(&mut self, phi: &[f64]) -> Result<(), EvaluationError> {
         let (n, size, dim) = (self.rows, self.size, phi.len());
+        self.phi.copy_from_slice(phi);
         let inputs = matrix(&self.inputs, n, self.inputs.len() / n);
         let outputs = size / n;
         let small = matrix_mut(&mut self.small, n, outputs);
@@ -107,18 +135,25 @@ impl Linearisation {
             self.executor.vjp_of_samples(phi, inputs, cotangent, out);
         }
         let jacobian = matrix(&self.jacobian, size, dim);
+        let lambda = self.damping.unwrap_or(1.0);
         gram_of_rows(matrix_mut(&mut self.square, size, size), false, jacobian);
         for i in 0..size {
-            self.square[i * (size + 1)] += 1.0;
+            self.square[i * (size + 1)] += lambda;
         }
         (self.eigenvalues, self.eigenvectors) = symmetric_eigen(&self.square, size)
             .map_err(|error| EvaluationError::Recoverable(error.to_string()))?;
         // rounding may take an eigenvalue below λ, never far
-        self.eigenvalues.iter_mut().for_each(|x| *x = x.max(1.0));
-        self.root.clear();
-        self.root
-            .extend(self.eigenvalues.iter().map(|x| 1.0 / (x + x.sqrt())));
-        product(&mut self.rotated, jacobian, phi);
+        self.eigenvalues.iter_mut().for_each(|x| *x = x.max(lambda));
+        let (eigenvalues, damping) = (self.eigenvalues.iter(), self.damping);
+        let roots = eigenvalues.map(|x| match damping {
+            None => (1.0 / (x + x.sqrt()), 1.0 / (1.0 + x.sqrt())),
+            Some(lambda) => (1.0 / x, 1.0 / lambda),
+        });
+        (self.root, self.inverse_root) = roots.unzip();
+        match damping {
+            None => product(&mut self.rotated, jacobian, phi),
+            Some(_) => self.rotated.fill(0.0),
+        }
         for (at, residual) in self.small.iter_mut().enumerate() {
             *residual = self.targets[at] - *residual * self.precisions[at] + self.rotated[at];
         }
@@ -135,94 +170,86 @@ impl Linearisation {
         Ok(())
     }
 
-    /// log det Σ^{1/2} = −½ log det K.
+    /// log det S: −½ log det K, or log det(λK⁻¹).
     pub fn log_determinant_of_root(&self) -> f64 {
-        -0.5 * self.eigenvalues.iter().map(|x| x.ln()).sum::<f64>()
+        match self.damping {
+            None => -0.5 * self.eigenvalues.iter().map(|x| x.ln()).sum::<f64>(),
+            Some(lambda) => self.eigenvalues.iter().map(|x| (lambda / x).ln()).sum(),
+        }
     }
 
-    /// `out` ← (dR − Σ^{1/2})u at the φ of the last [`set`](Self::set).
-    pub fn remainder(&mut self, phi: &[f64], u: &[f64], out: &mut [f64]) {
-        let (n, size, dim) = (self.rows, self.size, u.len());
-        let inputs = matrix(&self.inputs, n, self.inputs.len() / n);
-        let outputs = size / n;
-        for output in 0..outputs {
-            unit(&mut self.cotangent, &self.precisions, output, n);
-            let cotangent = matrix(&self.cotangent, n, outputs);
-            let out = matrix_mut(&mut self.derivative, size, dim).subrows_mut(output * n, n);
-            self.executor
-                .hessian_product_of_samples(phi, inputs, cotangent, u, out);
-        }
-        let derivative = matrix(&self.derivative, size, dim);
-        let jacobian = matrix(&self.jacobian, size, dim);
-        let q = matrix(&self.eigenvectors, size, size);
-        // Qᵀ(AJᵀ)Q; with its transpose that of dK
-        let square = matrix_mut(&mut self.square, size, size);
-        multiply(square, false, 1.0, derivative, jacobian.transpose());
-        let work = matrix_mut(&mut self.work, size, size);
-        let square = matrix(&self.square, size, size);
-        multiply(work, false, 1.0, square, q);
-        let square = matrix_mut(&mut self.square, size, size);
-        let work = matrix(&self.work, size, size);
-        multiply(square, false, 1.0, q.transpose(), work);
-        // Qᵀ(Aφ)
-        product(&mut self.small, derivative, phi);
-        product(&mut self.rotated, q.transpose(), &self.small);
-        for i in 0..size {
-            let (x, root) = (self.eigenvalues[i], self.root[i]);
-            let mut sum = (1.0 / x - root) * self.rotated[i];
-            for j in 0..size {
-                let kernel = self.square[j * size + i] + self.square[i * size + j];
-                let pair = x.sqrt() + self.eigenvalues[j].sqrt();
-                let difference = -(1.0 + 1.0 / pair) * root * self.root[j];
-                sum -= kernel * (self.kappa[j] / x + difference * self.b[j]);
-            }
-            self.small[i] = sum;
-        }
-        product(&mut self.rotated, q, &self.small);
-        product(out, jacobian.transpose(), &self.rotated);
-        multiply(
-            matrix_mut(out, dim, 1),
-            true,
-            1.0,
-            derivative.transpose(),
-            matrix(&self.v, size, 1),
-        );
+    /// The derivative of log det S by an eigenvalue of K, times the eigenvalue.
+    pub fn elasticity_of_root(&self) -> f64 {
+        self.damping.map_or(-0.5, |_| -1.0)
     }
 
-    /// u ← Σ^{−1/2}u = u + Jᵀ·Q(1 + Λ^{1/2})⁻¹Qᵀ·Ju.
+    /// The divided difference of `inverse_root` between two eigenvalues of K.
+    pub fn inverse_root_difference(&self, i: usize, j: usize) -> f64 {
+        let pair = self.eigenvalues[i].sqrt() + self.eigenvalues[j].sqrt();
+        match self.damping {
+            None => -self.inverse_root[i] * self.inverse_root[j] / pair,
+            Some(_) => 0.0,
+        }
+    }
+
+    /// That of `root`, where b is not zero.
+    pub fn root_difference(&self, i: usize, j: usize) -> f64 {
+        let pair = self.eigenvalues[i].sqrt() + self.eigenvalues[j].sqrt();
+        -(1.0 + 1.0 / pair) * self.root[i] * self.root[j]
+    }
+
+    /// u ← S⁻¹u.
     pub fn divide_by_root(&mut self, u: &mut [f64]) {
-        self.add_function(u, |x| 1.0 / (1.0 + x.sqrt()));
+        self.add_function(u, |own, i| own.inverse_root[i]);
     }
 
-    /// u ← Σ^{1/2}u = u − JᵀF·Ju.
+    /// u ← Su.
     pub fn multiply_by_root(&mut self, u: &mut [f64]) {
-        self.add_function(u, |x| -1.0 / (x + x.sqrt()));
+        self.add_function(u, |own, i| -own.root[i]);
     }
 
     /// u ← u + Jᵀ·Qg(Λ)Qᵀ·Ju.
-    fn add_function(&mut self, u: &mut [f64], g: impl Fn(f64) -> f64) {
+    fn add_function(&mut self, u: &mut [f64], g: impl Fn(&Self, usize) -> f64) {
+        self.rotate_product(u);
+        for i in 0..self.size {
+            self.rotated[i] *= g(self, i);
+        }
+        self.add_transpose(u, 1.0);
+    }
+
+    /// `rotated` ← Qᵀ·Ju.
+    pub fn rotate_product(&mut self, u: &[f64]) {
         let jacobian = matrix(&self.jacobian, self.size, u.len());
         let q = matrix(&self.eigenvectors, self.size, self.size);
         product(&mut self.small, jacobian, u);
         product(&mut self.rotated, q.transpose(), &self.small);
-        for (value, &x) in self.rotated.iter_mut().zip(&self.eigenvalues) {
-            *value *= g(x);
-        }
+    }
+
+    /// `small` ← Q·`rotated`.
+    pub fn rotate_back(&mut self) -> &[f64] {
+        let q = matrix(&self.eigenvectors, self.size, self.size);
         product(&mut self.small, q, &self.rotated);
+        &self.small
+    }
+
+    /// `small` ← Q·`rotated`, u ← u + scale·Jᵀ·`small`.
+    pub fn add_transpose(&mut self, u: &mut [f64], scale: f64) {
+        self.rotate_back();
+        let jacobian = matrix(&self.jacobian, self.size, u.len());
         let small = matrix(&self.small, self.size, 1);
         let u = matrix_mut(u, jacobian.ncols(), 1);
-        multiply(u, true, 1.0, jacobian.transpose(), small);
+        multiply(u, true, scale, jacobian.transpose(), small);
     }
 }
 
 /// out ← a·x.
-fn product(out: &mut [f64], a: Matrix<'_, f64>, x: &[f64]) {
+pub(super) fn product(out: &mut [f64], a: Matrix<'_, f64>, x: &[f64]) {
     let out = matrix_mut(out, a.nrows(), 1);
     multiply(out, false, 1.0, a, matrix(x, a.ncols(), 1));
 }
 
-/// 1/σ in one output's rows, zeros in the others'.
-fn unit(cotangent: &mut [f64], precisions: &[f64], output: usize, rows: usize) {
+/// The precisions in one output's rows, zeros in the others'.
+pub(super) fn unit(cotangent: &mut [f64], precisions: &[f64], output: usize, rows: usize) {
     let own = output * rows..(output + 1) * rows;
     cotangent.fill(0.0);
     cotangent[own.clone()].copy_from_slice(&precisions[own]);

@@ -1,0 +1,151 @@
+//! Differences of two predictors on the same test rows and the same seeds.
+
+use reprior::metrics::ClassPredictions;
+
+use crate::{Estimate, Failure, Row, Table};
+
+/// The table of blocks of test rows.
+const BLOCKS: &str = "blocks";
+
+/// Groups of test rows whose means are kept: predictors are compared block by block.
+const COUNT: usize = 100;
+
+/// Mean NLL and accuracy of each of 100 groups of rows, as a row of the table `blocks` that begins with the values of `choices`.
+///
+/// # Errors
+/// Probabilities that are none.
+pub(super) fn blocks(
+    choices: &Row,
+    probabilities: &[f64],
+    labels: &[u32],
+    classes: usize,
+) -> Result<Row, Failure> {
+    let size = (labels.len() / COUNT).max(1);
+    let groups = probabilities
+        .chunks_exact(size * classes)
+        .zip(labels.chunks_exact(size));
+    let mut row = choices.in_table(BLOCKS);
+    for (index, (probabilities, labels)) in groups.enumerate() {
+        let predictions = ClassPredictions::new(probabilities, labels, classes)?;
+        row = row
+            .with(&format!("nll {index}"), predictions.nll())
+            .with(&format!("accuracy {index}"), predictions.accuracy());
+    }
+    Ok(row)
+}
+
+/// Who predicts: method, prior, predictor.
+pub(super) type Predictor<'a> = [&'a str; 3];
+
+/// The mean difference of `measure` (`nll` or `accuracy`) between two predictors, over test rows and seeds: the error has a part of
+/// each (over the means of groups of rows, and of seeds; Satterthwaite 1946: degrees of freedom). In doubt of one seed.
+pub(super) fn difference(
+    tables: &[Table],
+    measure: &str,
+    first: Predictor<'_>,
+    second: Predictor<'_>,
+) -> Estimate {
+    let Some(table) = tables.iter().find(|table| table.name == BLOCKS) else {
+        return Estimate::exact(f64::NAN);
+    };
+    let of = |[method, prior, predictor]: Predictor<'_>| {
+        table.select(&[
+            ("method", method.into()),
+            ("prior", prior.into()),
+            ("predictor", predictor.into()),
+        ])
+    };
+    let others = of(second);
+    let mut by_seed: Vec<Vec<f64>> = Vec::new();
+    for row in of(first) {
+        if let Some(other) = others
+            .iter()
+            .find(|other| other.get("seed") == row.get("seed"))
+        {
+            let block = |index: usize| {
+                let name = format!("{measure} {index}");
+                row.number(&name) - other.number(&name)
+            };
+            let blocks = (0..COUNT).map(block).filter(|value| value.is_finite());
+            by_seed.push(blocks.collect());
+        }
+    }
+    combined(&by_seed)
+}
+
+/// Of differences of every block, seed by seed.
+fn combined(by_seed: &[Vec<f64>]) -> Estimate {
+    let Some(first) = by_seed.first() else {
+        return Estimate::exact(f64::NAN);
+    };
+    let seeds = by_seed.len() as f64;
+    let block = |index: usize| by_seed.iter().map(|blocks| blocks[index]).sum::<f64>() / seeds;
+    let rows = Estimate::mean(&(0..first.len()).map(block).collect::<Vec<_>>());
+    let means: Vec<f64> = by_seed
+        .iter()
+        .map(|blocks| blocks.iter().sum::<f64>() / blocks.len() as f64)
+        .collect();
+    if means.len() < 2 {
+        return rows.doubted("one seed says nothing of others");
+    }
+    let seeds = Estimate::mean(&means);
+    // their sum has the errors of both
+    let both = rows.minus(&seeds);
+    Estimate {
+        value: rows.value,
+        ..both
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_of_rows_and_of_seeds() {
+        let by_seed = [vec![0.0, 1.0, 2.0, 3.0], vec![1.0, 2.0, 3.0, 4.0]];
+        let found = combined(&by_seed);
+        assert_eq!(found.value, 2.0);
+        let rows = Estimate::mean(&[0.5, 1.5, 2.5, 3.5]).error;
+        let seeds = Estimate::mean(&[1.5, 2.5]).error;
+        assert!((found.error - rows.hypot(seeds)).abs() < 1e-12);
+        assert!(found.degrees < 4.0 && found.doubt.is_none());
+        assert!(combined(&by_seed[..1]).doubt.is_some());
+        assert!(combined(&[]).value.is_nan());
+    }
+
+    #[test]
+    fn predictors_are_paired_by_seed_and_rows() {
+        let labels: Vec<u32> = (0..200).map(|row| row % 2).collect();
+        let row = |method: &str, seed: usize, sure: f64| {
+            let choices = Row::new()
+                .with("method", method)
+                .with("prior", "a")
+                .with("seed", seed)
+                .with("predictor", "b");
+            let p = labels.iter().flat_map(|&label| {
+                let first = if label == 0 { sure } else { 1.0 - sure };
+                [first, 1.0 - first]
+            });
+            blocks(&choices, &p.collect::<Vec<_>>(), &labels, 2).unwrap()
+        };
+        let rows = vec![
+            row("x", 0, 0.9),
+            row("y", 1, 0.8),
+            row("x", 1, 0.9),
+            row("y", 0, 0.8),
+        ];
+        let tables = Table::all(rows);
+        let found = difference(&tables, "nll", ["x", "a", "b"], ["y", "a", "b"]);
+        assert!(
+            (found.value - (0.8_f64 / 0.9).ln()).abs() < 1e-12,
+            "{found}"
+        );
+        assert!(found.error < 1e-12);
+        assert!(
+            difference(&tables, "nll", ["x", "a", "b"], ["z", "a", "b"])
+                .value
+                .is_nan()
+        );
+    }
+}

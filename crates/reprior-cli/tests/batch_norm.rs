@@ -39,8 +39,7 @@ function = "relu"
 type = "flatten"
 "#;
 
-const FLAGS: &str =
-    "--data strokes --train 300 --test 100 --network net.toml --likelihood categorical --batch 50 --step-size 0.03";
+const FLAGS: &str = "--data strokes --train 300 --test 100 --network net.toml --likelihood categorical --batch 50 --step-size 0.03";
 
 fn place() -> Place {
     let place = Place::new();
@@ -72,7 +71,11 @@ fn every_training_method_trains_statistics_and_predicts_with_them() {
         ("map", "--epochs 60", 0.5),
         ("ensemble", "--epochs 60 --chains 2", 0.5),
         ("swag", "--epochs 60 --draws 4 --optimiser adam", 0.5),
-        ("laplace", "--epochs 60 --draws 5 --hessian-structure diag", 0.0),
+        (
+            "laplace",
+            "--epochs 60 --draws 5 --hessian-structure diag",
+            0.0,
+        ),
         (
             "laplace-diffusion",
             "--epochs 60 --draws 2 --diffusion-steps 2 --rank 5 --curvature-rows 60",

@@ -29,9 +29,8 @@ impl Effective {
 
     /// Of the rows in which every named value is as given, by width.
     pub fn by_width(table: &Table, column: &str, wanted: &[(&str, Value)]) -> Vec<Self> {
-        let mut rows = table.select(wanted);
-        rows.sort_by(|a, b| a.number("width").total_cmp(&b.number("width")));
-        rows.into_iter().map(|row| Self::of(row, column)).collect()
+        let rows = table.sorted("width", wanted).into_iter();
+        rows.map(|row| Self::of(row, column)).collect()
     }
 
     /// A multiple.

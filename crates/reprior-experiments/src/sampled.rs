@@ -164,7 +164,7 @@ impl Sampled {
     }
 
     /// Mean and standard deviation over the directions of the potential scale reduction (TFP's) of some draws of every chain, each with
-    /// its error by the jackknife over chains (Efron & Stein 1981), which takes three.
+    /// its error by the jackknife over chains of its logarithm (Efron & Stein 1981), which takes three.
     pub fn scale_reduction(&self, directions: &[Vec<f64>], draws: Range<usize>) -> [Estimate; 2] {
         let own = self.first(directions, draws.end);
         let spread = |sampled: &Self| -> [f64; 2] {
@@ -182,12 +182,12 @@ impl Sampled {
             .map(|chain| spread(&own.without(chain)))
             .collect();
         [0, 1].map(|at| {
-            let left: Vec<f64> = without.iter().map(|one| one[at]).collect();
+            let left: Vec<f64> = without.iter().map(|one| one[at].ln()).collect();
             // the error of a mean of M, times M − 1
             let jackknife = Estimate::mean(&left);
             Estimate {
                 value: all[at],
-                error: jackknife.error * (self.chains as f64 - 1.0),
+                error: all[at] * jackknife.error * (self.chains as f64 - 1.0),
                 ..jackknife
             }
         })

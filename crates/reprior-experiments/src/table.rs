@@ -49,6 +49,13 @@ impl Table {
         self.rows.iter().filter(fits).collect()
     }
 
+    /// The same in ascending order of a column of numbers.
+    pub fn sorted<'a>(&'a self, by: &str, wanted: &[(&str, Value)]) -> Vec<&'a Row> {
+        let mut rows = self.select(wanted);
+        rows.sort_by(|a, b| a.number(by).total_cmp(&b.number(by)));
+        rows
+    }
+
     /// A column of the rows in which every named value is as given.
     pub fn numbers(&self, column: &str, wanted: &[(&str, Value)]) -> Vec<f64> {
         self.select(wanted)

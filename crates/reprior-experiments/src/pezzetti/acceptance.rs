@@ -130,9 +130,9 @@ impl Experiment for Acceptance {
 /// The claims at one β.
 fn of_beta(table: &Table, beta: f64) -> Vec<Finding> {
     let rates = |method: &str, least_width: f64| -> Vec<Estimate> {
-        let mut rows = table.select(&[("method", method.into()), ("beta", beta.into())]);
+        let wanted = [("method", method.into()), ("beta", beta.into())];
+        let mut rows = table.sorted("width", &wanted);
         rows.retain(|row| row.number("width") >= least_width);
-        rows.sort_by(|a, b| a.number("width").total_cmp(&b.number("width")));
         rows.iter().map(|row| row.estimate("acceptance")).collect()
     };
     let [pcn, pcnl, published] = ["pcn", "pcnl", PUBLISHED].map(|method| rates(method, 0.0));

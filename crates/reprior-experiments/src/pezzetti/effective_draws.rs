@@ -32,7 +32,7 @@ impl Experiment for EffectiveDraws {
 
     fn cells(&self, size: Size, as_published: bool) -> Vec<Cell> {
         let widths: &[usize] = size.pick(
-            &[64, 512],
+            &[64, 256],
             &[512, 1024, 2048, 4096],
             &[512, 1024, 2048, 4096, 8192],
             &[128, 256, 512, 1024, 2048, 4096, 8192],

@@ -94,7 +94,7 @@ impl Experiment for Traces {
         }
         let mut rows = vec![row];
         let panel = format!(
-            "{}, β = {}, width {}",
+            "{} beta {} width {}",
             cell.text("method"),
             cell.number("beta"),
             cell.count("width")
@@ -120,13 +120,15 @@ impl Experiment for Traces {
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
         let mut findings = Vec::new();
-        for beta in table.distinct("beta") {
+        for (method, beta) in table.distinct("method").into_iter().flat_map(|method| {
+            let betas = table.distinct("beta").into_iter();
+            betas.map(move |beta| (method.clone(), beta))
+        }) {
             for (column, rank) in COMPONENTS.into_iter().zip(["first", "second"]) {
-                let by_width = table.estimates(
-                    column,
-                    &[("method", self.method.into()), ("beta", beta.clone())],
-                );
-                findings.push(self.finding(&beta, rank, &by_width));
+                let wanted = [("method", method.clone()), ("beta", beta.clone())];
+                let rows = table.sorted("width", &wanted);
+                let by_width: Vec<Estimate> = rows.iter().map(|row| row.estimate(column)).collect();
+                findings.push(self.finding(&method, &beta, rank, &by_width));
             }
         }
         findings
@@ -150,17 +152,17 @@ impl Experiment for Traces {
 
 impl Traces {
     /// The claim of the figure, by width.
-    fn finding(&self, beta: &Value, rank: &str, by_width: &[Estimate]) -> Finding {
+    fn finding(&self, method: &Value, beta: &Value, rank: &str, by_width: &[Estimate]) -> Finding {
         // of one direction R-hat is far from normal, its logarithm less so
         let logarithms: Vec<Estimate> = by_width.iter().map(Estimate::ln).collect();
         let (claim, judged, published) = match self.method {
             "langevin" => (
-                "Langevin chains mix worse the wider the network",
+                "chains mix worse the wider the network",
                 Judgement::rises(&logarithms),
                 "mixing gets worse with width (Appendix B.2)",
             ),
             "pcn" => (
-                "chains of pCN mix better the wider the network",
+                "chains mix better the wider the network",
                 Judgement::falls(&logarithms),
                 "traces get more stable with width (Appendix B.2)",
             ),
@@ -168,14 +170,14 @@ impl Traces {
                 let bar = Estimate::exact(MOST_RHAT);
                 let below = by_width.iter().map(|rhat| Judgement::below(rhat, &bar));
                 (
-                    "chains of pCNL mix at every width (R-hat below 1.2)",
+                    "chains mix at every width (R-hat below 1.2)",
                     Judgement::all(below),
                     "mixing is good on narrow networks too (Appendix B.2)",
                 )
             }
         };
         Finding::new(
-            format!("β = {beta}: {claim}, {rank} component"),
+            format!("{method}, β = {beta}: {claim}, {rank} component"),
             &judged,
             format!("R-hat by width: {}", estimates(by_width)),
         )

@@ -61,14 +61,14 @@ fn what_was_measured_is_written_and_not_measured_again() {
     assert!(first.stderr.contains("quick"), "{first:?}");
     let folder = "results/hron2022-fig2-quick";
     let table = place.read(&format!("{folder}/results.csv"));
-    assert!(table.starts_with("coordinates,sd of 1st"), "{table}");
+    assert!(table.starts_with("coordinates,1st mean"), "{table}");
     let picture = place.read(&format!("{folder}/draws.svg"));
     assert!(picture.starts_with("<svg"), "{}", &picture[..100]);
     let document = place
         .succeed("reproduce hron2022-fig2 --quick --json")
         .json();
     assert_eq!(document["experiment"], "hron2022-fig2");
-    assert_eq!(document["findings"][0]["holds"], true);
+    assert_eq!(document["findings"][0]["verdict"], "holds");
     // a record that was cut off in the middle of a line is gone on with
     let record = place.read(&format!("{folder}/record.jsonl"));
     place.write(

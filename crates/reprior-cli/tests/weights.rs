@@ -129,7 +129,7 @@ fn every_chain_begins_at_the_weights() {
 }
 
 /// With statistics and without, the same function: γ(h − m)/√(v + ε) + β = γ'h/√(1 + ε) + β' with γ' = γ√((1 + ε)/(v + ε)) and
-/// β' = β − γm/√(v + ε).
+/// β' = β − γm/√(v + ε). Langevin dynamics keep the file's.
 #[test]
 fn statistics_come_with_the_weights_to_whatever_opens_the_run() {
     let place = Place::new();
@@ -166,8 +166,8 @@ fn statistics_come_with_the_weights_to_whatever_opens_the_run() {
     );
     let confidence = |name: &str| {
         place.succeed(&format!(
-            "sample --data strokes --train 60 --test 30 --network net.toml --likelihood categorical --precision f64 --method map \
-             --warmup 1 --draws 1 --step-size 1e-12 --keep 1 --weights {name}.safetensors --out {name}"
+            "sample --data strokes --train 60 --test 30 --network net.toml --likelihood categorical --precision f64 --method sgld \
+             --warmup 1 --draws 1 --step-size 1e-24 --keep 1 --weights {name}.safetensors --out {name}"
         ));
         let all = predicted(&place, name, "strokes", "confidence");
         let of_summary = place.summary(name)["metrics"]["confidence"].as_f64();

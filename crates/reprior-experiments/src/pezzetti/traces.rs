@@ -74,7 +74,7 @@ impl Experiment for Traces {
         let length = Length {
             warmup: 0,
             steps: size.pick(4000, 5000, 10_000, 20_000),
-            chains: 6,
+            chains: size.pick(10, 6, 6, 6),
         };
         let published = (as_published && self.method == "pcnl").then_some(PUBLISHED);
         let methods: Vec<&str> = [self.method].into_iter().chain(published).collect();

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::{Estimate, Judgement, Verdict};
+use crate::estimate::Estimate;
+use crate::verdict::{Judgement, Verdict};
 use crate::{Row, Table, Value};
 
 /// A claim and what was measured of it.

@@ -17,6 +17,7 @@ mod compare;
 mod data;
 mod directions;
 mod effective;
+mod estimate;
 mod experiment;
 mod figure;
 mod findings;
@@ -39,6 +40,7 @@ mod verdict;
 pub mod width;
 
 pub use data::{DataFolder, Images};
+pub use estimate::Estimate;
 pub use experiment::{About, Bench, Cell, Experiment, Failure, Paper, Size};
 pub use figure::Figure;
 pub use findings::Finding;
@@ -47,7 +49,7 @@ pub use outcome::Outcome;
 pub use perform::{Event, perform};
 pub use row::{Row, Value};
 pub use table::Table;
-pub use verdict::{Estimate, Judgement, LEVEL, Verdict};
+pub use verdict::{Judgement, LEVEL, Verdict};
 
 /// Every experiment, in the order of the papers.
 pub fn experiments() -> Vec<&'static dyn Experiment> {

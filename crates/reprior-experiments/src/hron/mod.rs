@@ -7,6 +7,7 @@
 
 mod categorical;
 mod function_space;
+mod inverse;
 mod linear;
 mod mixing;
 mod other_layers;

@@ -6,6 +6,9 @@
 //!   (torchvision, and the many networks that follow it);
 //! * `input_net.I`; `blocks.B.net.I`, `blocks.B.downsample`; `output_net.I` (Lippe's deep learning tutorials).
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use super::error::printable;
 use super::file::TensorEntry;
 use super::modules::{Module, Role};
@@ -124,48 +127,60 @@ pub(super) fn modules(tensors: &[TensorEntry], needs: &[Need]) -> Result<Vec<Mod
     in_order_of(needs, sites)
 }
 
-/// Modules that belong together: of the stem, of a block's branch or shortcut, or of the head.
-struct Part {
-    block: Option<Vec<u64>>,
-    is_shortcut: bool,
-    modules: Vec<Module>,
+/// A part of a network: what comes before its blocks, the branch or shortcut of one of them, or what follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Stem,
+    Block { index: usize, is_shortcut: bool },
+    Head,
+}
+
+impl Part {
+    fn of(need: &Need) -> Self {
+        match need.block {
+            Some(BlockPart { index, is_shortcut }) => Self::Block { index, is_shortcut },
+            None if need.is_after_blocks => Self::Head,
+            None => Self::Stem,
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stem => write!(f, "the stem"),
+            Self::Block { index, is_shortcut } => {
+                let part = if *is_shortcut { "shortcut" } else { "branch" };
+                write!(f, "the {part} of block {}", index + 1)
+            }
+            Self::Head => write!(f, "what follows the blocks"),
+        }
+    }
 }
 
 /// Takes the parts in the network's order. A part of another length is refused here: everything after it would be compared
 /// with what it is not.
 fn in_order_of(needs: &[Need], sites: Vec<(Site, Module)>) -> Result<Vec<Module>, String> {
-    let (mut stem, mut head, mut parts) = (Vec::new(), Vec::new(), Vec::<Part>::new());
     let mut blocks: Vec<Vec<u64>> = Vec::new();
+    let mut parts: BTreeMap<Part, Vec<Module>> = BTreeMap::new();
     for (site, module) in sites {
-        match site {
-            Site::Stem(_) => stem.push(module),
-            Site::Head(_) => head.push(module),
+        let part = match site {
+            Site::Stem(_) => Part::Stem,
+            Site::Head(_) => Part::Head,
             Site::Block {
                 block, is_shortcut, ..
             } => {
                 if blocks.last() != Some(&block) {
-                    blocks.push(block.clone());
+                    blocks.push(block);
                 }
-                let is_open = |part: &&mut Part| {
-                    part.block.as_ref() == Some(&block) && part.is_shortcut == is_shortcut
-                };
-                match parts.last_mut().filter(is_open) {
-                    Some(part) => part.modules.push(module),
-                    None => parts.push(Part {
-                        block: Some(block),
-                        is_shortcut,
-                        modules: vec![module],
-                    }),
-                }
+                let index = blocks.len() - 1;
+                Part::Block { index, is_shortcut }
             }
-        }
+        };
+        parts.entry(part).or_default().push(module);
     }
-    let of_block = |need: &Need| need.block.map(|block| block.index);
-    let wanted = needs
-        .iter()
-        .filter_map(of_block)
-        .max()
-        .map_or(0, |last| last + 1);
+    let indices = needs.iter().filter_map(|need| Some(need.block?.index + 1));
+    let wanted = indices.max().unwrap_or(0);
     if blocks.len() != wanted {
         return Err(format!(
             "it has {} blocks, and the network {wanted} parallel layers with weights",
@@ -173,60 +188,28 @@ fn in_order_of(needs: &[Need], sites: Vec<(Site, Module)>) -> Result<Vec<Module>
         ));
     }
     let mut ordered = Vec::new();
-    let mut take = |what: &str, modules: Vec<Module>, own: &[&Need]| {
+    for own in needs.chunk_by(|one, other| Part::of(one) == Part::of(other)) {
+        let part = Part::of(&own[0]);
+        let modules = parts.remove(&part).unwrap_or_default();
         if modules.len() != own.len() {
-            let names: Vec<String> = modules
-                .iter()
-                .map(|module| printable(&module.name))
-                .collect();
-            let layers: Vec<&str> = own.iter().map(|need| need.name.as_str()).collect();
-            return Err(format!(
-                "{what} has {}, the network's {}",
-                listed(&names),
-                listed(&layers)
-            ));
+            return Err(differs(part, &modules, own));
         }
         ordered.extend(modules);
-        Ok(())
-    };
-    let is_after = |need: &Need| need.block.is_none() && need.is_after_blocks;
-    let of =
-        |pick: &dyn Fn(&Need) -> bool| needs.iter().filter(|need| pick(need)).collect::<Vec<_>>();
-    take(
-        "the stem",
-        stem,
-        &of(&|need| need.block.is_none() && !need.is_after_blocks),
-    )?;
-    for (index, name) in blocks.iter().enumerate() {
-        let mut of_part = |is_shortcut: bool| {
-            let found = parts
-                .iter_mut()
-                .find(|part| part.block.as_ref() == Some(name) && part.is_shortcut == is_shortcut);
-            found.map_or(Vec::new(), |part| std::mem::take(&mut part.modules))
-        };
-        let both = [false, true].map(|is_shortcut| (is_shortcut, of_part(is_shortcut)));
-        let own = |is_shortcut| of(&|need| need.block == Some(BlockPart { index, is_shortcut }));
-        // whichever comes first in the network
-        let is_shortcut_first = needs
-            .iter()
-            .find_map(|need| need.block.filter(|block| block.index == index))
-            .is_some_and(|block| block.is_shortcut);
-        let [branch, shortcut] = both;
-        let order = match is_shortcut_first {
-            true => [shortcut, branch],
-            false => [branch, shortcut],
-        };
-        for (is_shortcut, modules) in order {
-            let part = if is_shortcut { "shortcut" } else { "branch" };
-            take(
-                &format!("the {part} of block {}", index + 1),
-                modules,
-                &own(is_shortcut),
-            )?;
-        }
     }
-    take("what follows the blocks", head, &of(&is_after))?;
-    Ok(ordered)
+    match parts.pop_first() {
+        Some((part, modules)) => Err(differs(part, &modules, &[])),
+        None => Ok(ordered),
+    }
+}
+
+fn differs(part: Part, modules: &[Module], own: &[Need]) -> String {
+    let names: Vec<String> = modules.iter().map(|own| printable(&own.name)).collect();
+    let layers: Vec<&str> = own.iter().map(|need| need.name.as_str()).collect();
+    format!(
+        "{part} has {}, the network's {}",
+        listed(&names),
+        listed(&layers)
+    )
 }
 
 fn listed<S: AsRef<str>>(names: &[S]) -> String {

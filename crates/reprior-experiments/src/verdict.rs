@@ -73,6 +73,16 @@ impl Judgement {
         Self::above(b, a)
     }
 
+    /// `a` is below `b` in the mean over pairs, such as two methods on the network of each seed: what both have in common cancels.
+    pub fn below_in_pairs(a: &[Estimate], b: &[Estimate]) -> Self {
+        if a.len() != b.len() {
+            return Self::of(&Estimate::exact(f64::NAN));
+        }
+        let pairs = a.iter().zip(b);
+        let differences: Vec<_> = pairs.map(|(a, b)| b.minus(a)).collect();
+        Self::of(&Estimate::pooled(&differences))
+    }
+
     /// `a` is at least `factor` times `b`, of positive numbers.
     pub fn times_as_large(a: &Estimate, factor: f64, b: &Estimate) -> Self {
         Self::above(&a.ln(), &b.times(factor).ln())
@@ -187,6 +197,19 @@ mod tests {
         assert_eq!(judgement.verdict(), Verdict::CannotBeTold);
         assert_eq!(judgement.because().as_deref(), Some("40 draws"));
         assert_eq!(Judgement::all([]).verdict(), Verdict::CannotBeTold);
+    }
+
+    #[test]
+    fn what_pairs_have_in_common_cancels() {
+        let of = |values: [f64; 3]| values.map(|value| Estimate::new(value, 0.1));
+        let (a, b) = (of([1.0, 5.0, 9.0]), of([2.0, 6.1, 9.9]));
+        assert_eq!(Judgement::below_in_pairs(&a, &b).verdict(), Verdict::Holds);
+        let apart = Judgement::below(&Estimate::pooled(&a), &Estimate::pooled(&b));
+        assert_eq!(apart.verdict(), Verdict::CannotBeTold);
+        let opposite = Judgement::below_in_pairs(&b, &a);
+        assert_eq!(opposite.verdict(), Verdict::DoesNotHold);
+        let of_others = Judgement::below_in_pairs(&a[..2], &b);
+        assert_eq!(of_others.verdict(), Verdict::CannotBeTold);
     }
 
     #[test]

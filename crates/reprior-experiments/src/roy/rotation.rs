@@ -7,8 +7,8 @@ use crate::data::shape;
 use crate::findings::results;
 use crate::pictures::Pictures;
 use crate::{
-    About, Bench, Cell, Experiment, Failure, Figure, Finding, Judgement, Paper, Row, Size, Table,
-    Value,
+    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
+    Size, Table, Value,
 };
 
 /// A figure of some data sets.
@@ -150,13 +150,19 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
         "" => method.to_owned(),
         convention => format!("{method}, {convention}"),
     };
-    let of = |method: &str, column: &str, angle: f64| {
+    let of_seeds = |method: &str, column: &str, angle: f64| {
         let wanted = [
             ("data", data.clone()),
             ("method", name(method).into()),
             ("angle", angle.into()),
         ];
-        table.estimate(column, &wanted)
+        table.estimates(column, &wanted)
+    };
+    let of =
+        |method: &str, column: &str, angle: f64| Estimate::pooled(&of_seeds(method, column, angle));
+    let is_below = |column: &str, own: &str, other: &str, angle: f64| {
+        let [own, other] = [own, other].map(|method| of_seeds(method, column, angle));
+        Judgement::below_in_pairs(&own, &other)
     };
     if of("diffusion", "nll", 0.0).value.is_nan() {
         return Vec::new();
@@ -170,9 +176,7 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
         convention => format!("{data}, {convention}:"),
     };
     let better = |other: &str| {
-        let each = ANGLES.map(|angle| {
-            Judgement::below(&of("diffusion", "nll", angle), &of(other, "nll", angle))
-        });
+        let each = ANGLES.map(|angle| is_below("nll", "diffusion", other, angle));
         Finding::new(
             format!("{begin} at every angle the diffusion has a lower NLL than {other} Laplace"),
             &Judgement::all(each),
@@ -188,7 +192,7 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
     vec![
         Finding::new(
             format!("{begin} sampled Laplace underfits without any rotation: it is less accurate than the mode"),
-            &Judgement::below(&sampled, &mode),
+            &is_below("accuracy", "sampled", "map", 0.0),
             format!("accuracy: sampled {sampled}, mode {mode}"),
         )
         .published("Figure 5: significantly"),

@@ -131,11 +131,13 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
         "" => method.to_owned(),
         convention => format!("{method}, {convention}"),
     };
-    let of = |method: &str, column: &str| {
-        table.estimate(
-            column,
-            &[("data", data.clone()), ("method", name(method).into())],
-        )
+    let of_seeds = |method: &str, column: &str| {
+        let wanted = [("data", data.clone()), ("method", name(method).into())];
+        table.estimates(column, &wanted)
+    };
+    let of = |method: &str, column: &str| Estimate::pooled(&of_seeds(method, column));
+    let is_below = |column: &str, own: &str, other: &str| {
+        Judgement::below_in_pairs(&of_seeds(own, column), &of_seeds(other, column))
     };
     if of("diffusion", "nll").value.is_nan() {
         return Vec::new();
@@ -162,8 +164,8 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
         Finding::new(
             format!("{begin} sampled Laplace underfits: it is less accurate than linearised Laplace, and has a higher NLL"),
             &Judgement::all([
-                Judgement::below(&of("sampled", "accuracy"), &of("linearised", "accuracy")),
-                Judgement::above(&nll("sampled"), &nll("linearised")),
+                is_below("accuracy", "sampled", "linearised"),
+                is_below("nll", "linearised", "sampled"),
             ]),
             ["accuracy", "nll"].map(|column| words(column, &["sampled", "linearised", "map"])).join("; "),
         )
@@ -171,8 +173,8 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
         Finding::new(
             format!("{begin} the diffusion fits better than sampled and linearised Laplace"),
             &Judgement::all([
-                Judgement::below(&own, &nll("sampled")),
-                Judgement::below(&own, &nll("linearised")),
+                is_below("nll", "diffusion", "sampled"),
+                is_below("nll", "diffusion", "linearised"),
             ]),
             words("nll", &["diffusion", "linearised", "sampled"]),
         )

@@ -82,8 +82,13 @@ impl Experiment for Table1Rank {
         }
         // the longest last
         cells.sort_by_key(|cell| {
-            let rank = cell.count("rank");
-            cell.text("method") == "diffusion" && (rank == 0 || rank >= 1000)
+            let rows = cell.count("curvature rows");
+            let rank = match cell.count("rank") {
+                0 => rows,
+                rank => rank,
+            };
+            let is_diffusion = cell.text("method") == "diffusion";
+            usize::from(is_diffusion) * cell.count("paths") * rank * rows
         });
         cells
     }

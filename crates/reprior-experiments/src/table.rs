@@ -1,6 +1,5 @@
 //! Tables of rows, as text, CSV and JSON.
 
-use crate::findings::mean;
 use crate::{Estimate, Row, Value};
 
 /// Rows of one kind.
@@ -89,11 +88,6 @@ impl Table {
             .last()
             .copied()
             .unwrap_or(f64::NAN)
-    }
-
-    /// The mean of such numbers; NaN if there are none.
-    pub fn mean(&self, column: &str, wanted: &[(&str, Value)]) -> f64 {
-        mean(&self.numbers(column, wanted))
     }
 
     /// Every value of a column, in order of appearance.

@@ -116,16 +116,62 @@ impl Judgement {
         all.unwrap_or_else(|| Self::of(&Estimate::exact(f64::NAN)))
     }
 
+    /// One of several at least; of nothing it cannot be told.
+    pub fn any(judgements: impl IntoIterator<Item = Self>) -> Self {
+        let opposites = judgements.into_iter().map(Self::opposite);
+        let mut judgement = Self::all(opposites).opposite();
+        if judgement.holds <= LEVEL {
+            // one that is not in doubt: whatever is doubted of the others
+            judgement.doubts.clear();
+        }
+        judgement
+    }
+
+    /// What is said of the opposite. A doubt lets neither hold.
+    fn opposite(self) -> Self {
+        Self {
+            holds: self.fails,
+            fails: if self.doubts.is_empty() {
+                self.holds
+            } else {
+                1.0
+            },
+            ..self
+        }
+    }
+
+    /// R-hat of one direction of independent chains is below `bound` where there are infinitely many of them: n·(R² − 1) for n degrees
+    /// of freedom is the bound's n·(bound² − 1) times a chi-squared variable over n.
+    pub fn is_shrunk_below(rhat: &Estimate, bound: f64) -> Self {
+        let degrees = rhat.degrees;
+        let ratio = (rhat.value * rhat.value - 1.0) / (bound * bound - 1.0);
+        let holds = chi_squared_cdf(degrees * ratio.max(0.0), degrees);
+        let is_usable = holds.is_finite() && rhat.doubt.is_none();
+        Self {
+            holds: if is_usable { holds } else { 1.0 },
+            fails: if is_usable { 1.0 - holds } else { 1.0 },
+            count: 1.0,
+            doubts: rhat.doubt.iter().cloned().collect(),
+        }
+    }
+
+    fn is_measured(&self) -> bool {
+        self.holds < 1.0 || self.fails < 1.0
+    }
+
     /// Each of `values` above the one before: rising steps may be too small to see, but none falls, and the last is above the first.
     pub fn rises(values: &[Estimate]) -> Self {
         let (Some(first), Some(last)) = (values.first(), values.last()) else {
             return Self::all([]);
         };
         let ends = Self::above(last, first);
-        let steps = values.windows(2).map(|pair| Self {
-            // that it falls refutes; that it rises need not be seen in each step
-            holds: 0.0,
-            ..Self::above(&pair[1], &pair[0])
+        let steps = values.windows(2).map(|pair| {
+            let own = Self::above(&pair[1], &pair[0]);
+            Self {
+                // that it falls refutes; that it rises need not be seen in each step, but each has to be measured
+                holds: if own.is_measured() { 0.0 } else { 1.0 },
+                ..own
+            }
         });
         let mut judgement = Self::all(steps.chain([ends]));
         if judgement.fails <= LEVEL {
@@ -168,18 +214,98 @@ impl Judgement {
             }
         }
         if reasons.is_empty() {
-            reasons.push(format!(
-                "a difference like this one is found by chance with a probability of {}",
-                Value::from(self.holds.min(1.0))
-            ));
+            reasons.push(if self.is_measured() {
+                format!(
+                    "p = {} for it, {} against it",
+                    Value::from(self.holds.min(1.0)),
+                    Value::from(self.fails.min(1.0))
+                )
+            } else {
+                "not all of it was measured".to_owned()
+            });
         }
         Some(reasons.join("; "))
     }
 }
 
+/// P(χ² ≤ x) with `degrees` of freedom, by the series of the incomplete gamma function (Abramowitz & Stegun 1964, 6.5.29).
+fn chi_squared_cdf(x: f64, degrees: f64) -> f64 {
+    let (a, x) = (0.5 * degrees, 0.5 * x);
+    if x > a + 40.0 * (a.sqrt() + 1.0) {
+        return 1.0;
+    }
+    if x <= 0.0 {
+        return 0.0;
+    }
+    let mut term = (a * x.ln() - x - libm::lgamma(a + 1.0)).exp();
+    let (mut sum, mut k) = (term, 0.0);
+    while term > 1e-17 * sum {
+        k += 1.0;
+        term *= x / (a + k);
+        sum += term;
+    }
+    sum.min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_several_is_enough() {
+        let judge = |a: f64| Judgement::above(&Estimate::new(a, 1.0), &Estimate::exact(0.0));
+        let any = |values: &[f64]| Judgement::any(values.iter().map(|&a| judge(a))).verdict();
+        assert_eq!(any(&[-9.0, 5.0, f64::NAN]), Verdict::Holds);
+        // one of three at 1 % is none of the best of three
+        assert_eq!(any(&[-9.0, 2.4, -9.0]), Verdict::CannotBeTold);
+        assert_eq!(any(&[-9.0, -2.4, -9.0]), Verdict::DoesNotHold);
+        assert_eq!(any(&[]), Verdict::CannotBeTold);
+    }
+
+    #[test]
+    fn chi_squared_probabilities_are_those_of_tables() {
+        for (x, degrees, p) in [
+            (2.0, 2.0, 1.0 - (-1.0_f64).exp()),
+            (0.554, 5.0, 0.01),
+            (15.086, 5.0, 0.99),
+        ] {
+            assert!(
+                (chi_squared_cdf(x, degrees) - p).abs() < 1e-4,
+                "{x} {degrees}"
+            );
+        }
+        assert_eq!(chi_squared_cdf(1e9, 3.0), 1.0);
+    }
+
+    /// Of chains whose R-hat is at the bound just a hundredth hold, however few chains there are.
+    #[test]
+    fn shrink_factors_of_few_chains_keep_the_error_rate() {
+        for chains in [3, 6] {
+            let mut held = 0;
+            for trial in 0..5000 {
+                let mut stream = Stream::new(6, trial, Purpose::Simulation, 0);
+                let means: Vec<f64> = (0..chains).map(|_| stream.normal()).collect();
+                let between = Estimate::mean(&means).error.powi(2) * f64::from(chains);
+                // at R = 1.2 chains differ by a variance of 0.44 that of a chain
+                let rhat = Estimate {
+                    value: (1.0 + 0.44 * between).sqrt(),
+                    error: 0.1,
+                    degrees: f64::from(chains - 1),
+                    doubt: None,
+                };
+                held +=
+                    i32::from(Judgement::is_shrunk_below(&rhat, 1.2).verdict() == Verdict::Holds);
+            }
+            assert!((20..=80).contains(&held), "{chains}: {held}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_measured_does_not_rise() {
+        let values = [0.0, f64::NAN, 2.0].map(|value| Estimate::new(value, 0.01));
+        let judgement = Judgement::rises(&values);
+        assert_eq!(judgement.verdict(), Verdict::CannotBeTold);
+    }
     use reprior::compute::{Purpose, Stream};
 
     #[test]

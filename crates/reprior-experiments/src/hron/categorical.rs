@@ -26,7 +26,7 @@ impl Experiment for Categorical {
             name: "hron2022-fig11",
             paper: Paper::Hron,
             figure: "Figure 11",
-            what: "effective draws of Langevin steps under a categorical likelihood against width, three hidden layers, standard and repriorised with the likelihood's Gaussian approximation; but at full size on the weights that the data touch",
+            what: "effective draws of Langevin steps under a categorical likelihood against width, three hidden layers, standard and repriorised with the likelihood's Gaussian approximation; except at full size, on the weights that the data touch",
             data: Some("cifar10"),
             cost: ["15 s", "20 min", "1 h", "2 months"],
         }

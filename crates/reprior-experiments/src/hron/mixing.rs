@@ -21,7 +21,7 @@ impl Experiment for Mixing {
             name: "hron2022-fig7",
             paper: Paper::Hron,
             figure: "Figure 7",
-            what: "effective draws per thinned draw (every 25th step) of Langevin steps with tuned step sizes and dampings against width and n, three hidden layers; but at full size chains live on the weights that the data touch and begin where a few transitions of hmc-infinite arrived",
+            what: "effective draws per thinned draw (every 25th step) of Langevin steps with tuned step sizes and dampings against width and n, three hidden layers; except at full size, chains live on the weights that the data touch and begin where a few transitions of hmc-infinite arrived",
             data: Some("cifar10"),
             cost: ["15 s", "25 min", "4 h", "years"],
         }

@@ -183,7 +183,7 @@ fn optimum(rows: &[Row]) -> Option<Row> {
     let best = |statistic: &str| -> Option<(&Row, Estimate)> {
         let all = rows.iter().map(|row| (row, row.estimate(statistic)));
         all.max_by(|(_, a), (_, b)| {
-            let key = |e: &Estimate| (e.doubt.is_none(), e.value);
+            let key = |e: &Estimate| (e.doubt.is_none() && !e.value.is_nan(), e.value);
             let (a, b) = (key(a), key(b));
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
         })

@@ -167,8 +167,8 @@ impl Traces {
                 "traces get more stable with width (Appendix B.2)",
             ),
             _ => {
-                let bar = Estimate::exact(MOST_RHAT);
-                let below = by_width.iter().map(|rhat| Judgement::below(rhat, &bar));
+                let below = by_width.iter();
+                let below = below.map(|rhat| Judgement::is_shrunk_below(rhat, MOST_RHAT));
                 (
                     "chains mix at every width (R-hat below 1.2)",
                     Judgement::all(below),

@@ -130,7 +130,7 @@ impl Experiment for Kernel {
             let last = values.last().cloned();
             last.unwrap_or_else(|| Estimate::exact(f64::NAN)).ln()
         };
-        // from the shortest T to the longest: what does not tend to 0 does not fall; of order 1/T is a power of −1, of which half is left
+        // from the shortest T to the longest: what does not tend to 0 does not fall; the bar is a power of −1/2
         let falls = |values: &[Estimate]| {
             let ends = values.first().zip(values.last()).map(|(first, last)| {
                 let ratio = 5_f64.powi(values.len() as i32 - 1);

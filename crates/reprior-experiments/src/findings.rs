@@ -76,11 +76,3 @@ pub fn estimates(values: &[Estimate]) -> String {
     let words = values.iter().map(ToString::to_string);
     words.collect::<Vec<_>>().join(", ")
 }
-
-/// Numbers with their names: `sampled 0.12, mode 0.34`.
-pub fn named<N: std::fmt::Display>(values: impl IntoIterator<Item = (N, f64)>) -> String {
-    let words = values
-        .into_iter()
-        .map(|(name, value)| format!("{name} {}", Value::from(value)));
-    words.collect::<Vec<_>>().join(", ")
-}

@@ -19,6 +19,8 @@ pub struct Kept {
     size: String,
     data: String,
     seconds: f64,
+    #[serde(default)]
+    as_published: bool,
     findings: Vec<Finding>,
 }
 
@@ -32,6 +34,7 @@ impl Kept {
             size: outcome.size.to_string(),
             data: outcome.data.clone(),
             seconds: outcome.seconds,
+            as_published: outcome.as_published,
             findings: outcome.findings.clone(),
         }
     }
@@ -61,7 +64,15 @@ impl Kept {
         } else {
             " --data DIR"
         };
-        format!("reprior reproduce {}{size}{data}", self.experiment)
+        let published = if self.as_published {
+            " --as-published"
+        } else {
+            ""
+        };
+        format!(
+            "reprior reproduce {}{size}{data}{published}",
+            self.experiment
+        )
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Outcome {
     pub version: String,
     /// Time that measuring took, over all sessions.
     pub seconds: f64,
+    /// Whether published algorithms that are faulty were measured too.
+    pub as_published: bool,
     /// What was measured.
     pub tables: Vec<Table>,
     /// The claims.

@@ -115,10 +115,23 @@ impl Sampled {
     /// (Sokal 1997: with a window of five autocorrelation times 10/ESS is the relative variance). In doubt where the estimator has nothing
     /// to go by ([`FLOOR`]) or the chains disagree ([`MOST_RHAT`]).
     pub fn effective_draws(&self, directions: &[Vec<f64>]) -> Estimate {
-        let (value, length) = (self.ess_per_draw(directions).mean, self.length() as f64);
+        self.with_error(
+            self.ess_per_draw(directions).mean,
+            self.rhat(directions).mean,
+        )
+    }
+
+    /// The least of all directions, which papers compare too, in the same way: the error is that of one direction that is not chosen, and
+    /// the chains' disagreement that of the worst.
+    pub fn least_effective_draws(&self, directions: &[Vec<f64>]) -> Estimate {
+        self.with_error(self.ess_per_draw(directions).min, self.rhat(directions).max)
+    }
+
+    fn with_error(&self, value: f64, rhat: f64) -> Estimate {
+        let length = self.length() as f64;
         let total = value * length * self.chains as f64;
         let estimate = Estimate::new(value, value * (10.0 / total).sqrt());
-        let (floor, rhat) = (FLOOR / length, self.rhat(directions).mean);
+        let floor = FLOOR / length;
         if Self::is_floor(value, self.length()) {
             return estimate.doubted(format!(
                 "{} effective draws per draw are less than three times what chains of {length} draws that hardly move come out at, {}",

@@ -9,6 +9,9 @@ const BINS: usize = 15;
 /// Bins of the calibration errors in Roy, Miani et al. (2024).
 const PUBLISHED_BINS: usize = 100;
 
+/// From so many draws on their error is known well enough to share its degrees of freedom with that of rows.
+const MANY: usize = 5;
+
 /// What is averaged over draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Averaged {
@@ -16,6 +19,16 @@ pub enum Averaged {
     Probabilities,
     /// Logits, of which the probabilities are then taken: what the published code of Roy, Miani et al. (2024) does.
     Logits,
+}
+
+impl Averaged {
+    /// What the published code averages, or the equations.
+    pub fn of(is_published: bool) -> Self {
+        match is_published {
+            true => Self::Logits,
+            false => Self::Probabilities,
+        }
+    }
 }
 
 /// Logits of every draw, each rows × classes, row after row.
@@ -52,7 +65,9 @@ impl DrawnLogits {
         sum
     }
 
-    /// Scores with the errors of rows, and of draws by the jackknife (of two draws and more).
+    /// Scores with the errors of rows, and of draws by the jackknife (of two draws and more). NLL and Brier score are those of
+    /// infinitely many draws: the mean of few predicts worse, by −½·E[Var p/p²] a draw in NLL to first order, which the jackknife takes
+    /// away; methods with different numbers of draws can be compared.
     ///
     /// # Errors
     /// Logits that are not finite.
@@ -70,21 +85,39 @@ impl DrawnLogits {
             let without: Vec<Scores> = (0..count)
                 .map(|index| of(Some(index)))
                 .collect::<Result<_, _>>()?;
-            let add = |estimate: &mut Estimate, of: fn(&Scores) -> f64| {
-                let values: Vec<f64> = without.iter().map(of).collect();
-                let mean = values.iter().sum::<f64>() / count as f64;
-                let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-                let (degrees, rows) = ((count - 1) as f64, estimate.error.powi(2));
-                let variance = squares * degrees / count as f64;
-                estimate.error = (rows + variance).sqrt();
-                // Satterthwaite 1946: the error of rows is known well, that of draws is of a few
-                estimate.degrees = degrees * ((rows + variance) / variance).powi(2);
-            };
-            add(&mut scores.nll, |scores| scores.nll.value);
-            add(&mut scores.accuracy, |scores| scores.accuracy.value);
-            add(&mut scores.brier, |scores| scores.brier.value);
+            let values = |of: fn(&Scores) -> f64| without.iter().map(of).collect::<Vec<f64>>();
+            scores.nll = of_many_draws(&scores.nll, &values(|scores| scores.nll.value));
+            scores.brier = of_many_draws(&scores.brier, &values(|scores| scores.brier.value));
+            // what is not smooth in the predictions stays as it is
+            scores.accuracy = with_draws(&scores.accuracy, &values(|s| s.accuracy.value));
+            scores.calibration = with_draws(&scores.calibration, &values(|s| s.calibration.value));
         }
         Ok(scores)
+    }
+}
+
+/// An estimate of all draws that has the error of rows, with that of draws from its values `without` each of them.
+pub fn with_draws(all: &Estimate, without: &[f64]) -> Estimate {
+    let draws = Estimate::jackknife(all.value, without);
+    let (rows, variance) = (all.error.powi(2), draws.error.powi(2));
+    let degrees = match without.len() {
+        // the error of a few draws may be next to nothing by chance
+        few if few < MANY => draws.degrees,
+        // Satterthwaite 1946: the error of rows is known well
+        _ => draws.degrees * ((rows + variance) / variance).powi(2),
+    };
+    Estimate {
+        error: (rows + variance).sqrt(),
+        degrees,
+        ..all.clone()
+    }
+}
+
+/// The same, less the jackknife's bias.
+fn of_many_draws(all: &Estimate, without: &[f64]) -> Estimate {
+    Estimate {
+        value: Estimate::jackknife(all.value, without).value,
+        ..with_draws(all, without)
     }
 }
 
@@ -109,9 +142,11 @@ pub struct Scores {
     pub accuracy: Estimate,
     /// Summed over classes.
     pub brier: Estimate,
-    /// Expected and maximum calibration error, 15 bins.
-    pub calibration: [f64; 2],
-    /// The same in 100 bins without the last one, that of confidences from 0.99 on: what the published code does.
+    /// Expected calibration error, 15 bins.
+    pub calibration: Estimate,
+    /// Maximum calibration error, 15 bins.
+    pub most_miscalibrated: f64,
+    /// Both in 100 bins without the last one, that of confidences from 0.99 on: what the published code does.
     pub published_calibration: [f64; 2],
 }
 
@@ -133,15 +168,21 @@ impl Scores {
             squares + 1.0 - 2.0 * p[*label as usize]
         };
         let squares: Vec<f64> = rows().map(square).collect();
+        // by the delta method: a bin's gap is taken as much above or below nothing as it is
+        let gap = |(p, label): (&[f64], &u32)| {
+            let confidence = p.iter().copied().fold(0.0, f64::max);
+            let right = f64::from(u8::from(p[*label as usize] == confidence));
+            let bin = &table[((BINS as f64 * confidence) as usize).min(BINS - 1)];
+            (bin.accuracy - bin.confidence).signum() * (right - confidence)
+        };
+        let gaps: Vec<f64> = rows().map(gap).collect();
         Ok(Self {
             confidence: predictions.mean_confidence(),
             nll: of_rows(predictions.nll(), &losses),
             accuracy: Estimate::proportion(predictions.accuracy(), labels.len()),
             brier: of_rows(predictions.brier(), &squares),
-            calibration: [
-                ReliabilityBin::expected_calibration_error(&table),
-                ReliabilityBin::maximum_calibration_error(&table),
-            ],
+            calibration: of_rows(ReliabilityBin::expected_calibration_error(&table), &gaps),
+            most_miscalibrated: ReliabilityBin::maximum_calibration_error(&table),
             published_calibration: [
                 ReliabilityBin::expected_calibration_error(&published),
                 ReliabilityBin::maximum_calibration_error(&published),
@@ -155,8 +196,8 @@ impl Scores {
             .with_estimate("nll", &self.nll)
             .with_estimate("accuracy", &self.accuracy)
             .with_estimate("brier", &self.brier)
-            .with("ece", self.calibration[0])
-            .with("mce", self.calibration[1])
+            .with_estimate("ece", &self.calibration)
+            .with("mce", self.most_miscalibrated)
     }
 }
 
@@ -167,6 +208,8 @@ fn of_rows(mean: f64, values: &[f64]) -> Estimate {
 
 #[cfg(test)]
 mod tests {
+    use reprior::compute::{Purpose, Stream};
+
     use super::*;
 
     #[test]
@@ -184,6 +227,34 @@ mod tests {
         assert!((first - p(4.0)).abs() < 1e-12);
     }
 
+    /// The mean of few draws predicts worse than that of many: what is left of it after the correction is much less.
+    #[test]
+    fn scores_do_not_depend_on_the_number_of_draws() {
+        let labels: Vec<u32> = (0..200).map(|row| row % 2).collect();
+        let of = |count: u64, first: u64| {
+            let draw = |index| {
+                let mut logits = vec![0.0_f32; 400];
+                Stream::new(1, 0, Purpose::Recording, first + index).fill_normal(&mut logits);
+                logits
+            };
+            let draws = (0..count).map(draw).collect();
+            let drawn = DrawnLogits { classes: 2, draws };
+            let plain = drawn.probabilities(Averaged::Probabilities, None);
+            let plain = Scores::new(&plain, &labels, 2).unwrap().nll.value;
+            let nll = drawn.scores(Averaged::Probabilities, &labels).unwrap().nll;
+            [plain, nll.value]
+        };
+        let many = of(200, 0)[1];
+        let repeats = 40;
+        let few: Vec<[f64; 2]> = (0..repeats).map(|at| of(4, 1000 + 4 * at)).collect();
+        let [plain, corrected] =
+            [0, 1].map(|at| few.iter().map(|f| f[at] - many).sum::<f64>() / repeats as f64);
+        assert!(
+            plain > 0.03 && corrected.abs() < 0.25 * plain,
+            "{plain} {corrected}"
+        );
+    }
+
     #[test]
     fn errors_are_of_rows_and_draws() {
         let draws = vec![vec![4.0, 0.0, 0.0, 1.0], vec![-2.0, 0.0, 0.5, 1.0]];
@@ -196,12 +267,17 @@ mod tests {
             2,
         );
         let rows = rows.unwrap();
-        assert_eq!(both.nll.value, rows.nll.value);
         let halves = [0, 1].map(|index| {
             let own = drawn.probabilities(Averaged::Probabilities, Some(index));
             Scores::new(&own, &labels, 2).unwrap().nll.value
         });
-        // of two values the jackknife's error is half their distance
+        // of two values the jackknife's error is half their distance, and both together count twice less the mean of them
+        let corrected = 2.0 * rows.nll.value - 0.5 * (halves[0] + halves[1]);
+        assert!((both.nll.value - corrected).abs() < 1e-12);
+        assert_eq!(
+            (both.nll.degrees, both.accuracy.value),
+            (1.0, rows.accuracy.value)
+        );
         let expected = rows.nll.error.hypot(0.5 * (halves[0] - halves[1]).abs());
         assert!((both.nll.error - expected).abs() < 1e-12);
     }

@@ -1,5 +1,7 @@
 //! Trained networks, draws of approximations of their posteriors around the trained weights, and what the draws predict.
 
+use std::sync::Arc;
+
 use reprior::compute::kernels::MatrixMut;
 use reprior::compute::{Matrix, Purpose, Real, Stream, matrix};
 use reprior::laplace::curvature::GaussNewton;
@@ -155,13 +157,15 @@ impl<R: Real> TrainedNetwork<R> {
         })
     }
 
-    /// Diffusions from the mode to their ends; `advance` is called with the part that is done.
+    /// Diffusions from the mode, where the curvature's eigenpairs are `at_mode` if they are known, to their ends; `advance` is called
+    /// with the part that is done.
     ///
     /// # Errors
     /// A curvature that is not finite; what `advance` says.
     pub fn diffusions(
         &mut self,
         settings: Diffusion,
+        at_mode: Option<Arc<Spectrum<R>>>,
         seed: u64,
         paths: u64,
         mut advance: impl FnMut(f64) -> Result<(), Failure>,
@@ -172,8 +176,14 @@ impl<R: Real> TrainedNetwork<R> {
             scale: self.scale,
         };
         let mut ends = Vec::new();
+        let at_mode = match at_mode {
+            Some(known) => known,
+            None => DiffusionPath::new(settings, &self.mode, seed, 0)
+                .eigenpairs(&mut self.executor, data)?,
+        };
         for chain in 0..paths {
-            let mut path = DiffusionPath::new(settings, &self.mode, seed, chain);
+            let path = DiffusionPath::new(settings, &self.mode, seed, chain);
+            let mut path = path.with_eigenpairs(Arc::clone(&at_mode));
             let mut before = self.mode.clone();
             while !path.is_over() {
                 before.copy_from_slice(path.position());

@@ -89,14 +89,21 @@ fn figure_7() {
     broken(&outcome, &["the gain grows"], exchanged);
     broken(
         &outcome,
+        &["fall as data come in"],
+        mirrored(&["ess weights", "ess predictions"]),
+    );
+    broken(
+        &outcome,
         &["the faster the wider"],
         mirrored(&["ess weights"]),
     );
     broken(&outcome, &[""], of_few_draws);
     // chains at the estimator's floor
     broken(&outcome, &[""], |row| {
-        row.values
-            .push(("doubt of ess weights".to_owned(), "few draws".into()));
+        for name in ["weights", "predictions"] {
+            row.values
+                .push((format!("doubt of ess {name}"), "few draws".into()));
+        }
     });
 }
 
@@ -104,7 +111,15 @@ fn figure_7() {
 fn figure_8_left_and_9() {
     let outcome = measured("hron2022-fig8-left", false);
     expect_reasons(&outcome);
-    broken(&outcome, &[""], exchanged);
+    for claim in ["sooner", "effective draws", "ten times", "worst projection"] {
+        broken(&outcome, &[claim], exchanged);
+    }
+    // chains that keep to themselves
+    broken(&outcome, &["near one"], |row| {
+        for name in ["predictions", "weights"] {
+            put(row, &format!("R̂² − 1, {name}"), 10.0);
+        }
+    });
     broken(&outcome, &[""], of_few_draws);
 }
 

@@ -123,7 +123,8 @@ fn figure_9() {
 fn figure_5() {
     let outcome = measured("roy2024-fig5", false);
     expect_reasons(&outcome);
-    expect(&outcome, &["underfits without any rotation"], Holds);
+    // at the α that fits it best sampled Laplace does not fail
+    expect(&outcome, &["a lower NLL than sampled Laplace"], DoesNotHold);
     broken(&outcome, &["underfits"], exchanged(["sampled", "map"]));
     broken(
         &outcome,

@@ -27,7 +27,9 @@ fn diffusions(toy: &mut Toy, kind: DiffusionKind, steps: u64, draws: u64) -> Dra
         integrator: Integrator::Euler,
         decomposition: Decomposition::Exact(1e-7),
     };
-    let paths = toy.diffusions(settings, SEED, draws, |_| Ok(())).unwrap();
+    let paths = toy
+        .diffusions(settings, None, SEED, draws, |_| Ok(()))
+        .unwrap();
     paths.iter().map(|path| path.position.clone()).collect()
 }
 

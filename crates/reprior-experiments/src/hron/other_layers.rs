@@ -92,13 +92,14 @@ impl Experiment for OtherLayers {
         let of = |name: &str| table.estimates("divergence", &[("nonlinearity", name.into())]);
         let limit = table.number("limit", &[("nonlinearity", "sigmoid".into())]);
         let [linear, tanh, sigmoid] = NONLINEARITIES.map(of);
+        // Theorem 2.1's rate is 1/width, of which half the power is left for what is not yet asymptotic
+        let widths = table.numbers("width", &[("nonlinearity", "linear".into())]);
         let vanishes = |values: &[Estimate]| {
-            let quarter = values.first().map_or(f64::NAN, |first| 0.25 * first.value);
-            Judgement::all(
-                values
-                    .last()
-                    .map(|last| Judgement::below(last, &Estimate::exact(quarter))),
-            )
+            let ends = values.first().zip(values.last());
+            Judgement::all(ends.map(|(first, last)| {
+                let part = (widths[0] / widths[widths.len() - 1]).sqrt();
+                Judgement::below(last, &Estimate::exact(part * first.value))
+            }))
         };
         let half = Estimate::exact(0.5 * limit);
         let stays = sigmoid.iter().map(|own| Judgement::above(own, &half));

@@ -11,7 +11,8 @@ use reprior::model::{InputReduction, Model};
 use reprior::posterior::Posterior;
 use reprior::sampler::SamplerSettings;
 
-use super::{COORDINATES, coordinates, langevin};
+use super::langevin::langevin;
+use super::{COORDINATES, coordinates};
 use crate::findings::{estimates, results};
 use crate::{
     About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,

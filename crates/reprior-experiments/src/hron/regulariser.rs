@@ -5,16 +5,19 @@ use reprior::chain::Schedule;
 use reprior::model::InputReduction;
 use reprior::posterior::Regulariser;
 
-use super::{langevin, onto};
+use super::langevin::{langevin, onto, with_tuned_damping};
 use crate::data::NOISE;
-use crate::findings::{named, results};
+use crate::effective::Effective;
+use crate::findings::results;
 use crate::{
-    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
-    Size, Table, Value,
+    About, Bench, Cell, Experiment, Failure, Figure, Finding, Judgement, Paper, Row, Size, Table,
+    Value,
 };
 
 /// λ over σ²; 0 stands for no reparametrisation.
 const MULTIPLES: [f64; 6] = [0.1, 1.0, 10.0, 100.0, 1000.0, 0.0];
+/// What the latter is called.
+const NONE: &str = "∞: none";
 /// Steps between draws.
 const THIN: u64 = 25;
 
@@ -27,16 +30,17 @@ impl Experiment for Sweep {
             name: "hron2022-lambda",
             paper: Paper::Hron,
             figure: "Sections 3.2 and 4.2.1",
-            what: "effective draws of Langevin steps against the regulariser λ, from a tenth of σ² to none at all, at a narrow and a wide network of three hidden layers",
+            what: "effective draws of Langevin steps against the regulariser λ, from a tenth of σ² to none at all, at networks of three hidden layers of width 32 and 128 on the weights that the data touch (full: Figure 7's widths and steps on all weights); n = 24 (quick), 64 (default), 256",
             data: Some("cifar10"),
-            cost: ["20 s", "20 min", "1 h", "1 h"],
+            cost: ["20 s", "20 min", "2 h", "years"],
         }
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let widths = size.pick(&[32_usize][..], &[32, 128], &[32, 128], &[32, 128]);
+        let all = &[32, 64, 128, 384, 512, 768, 1024][..];
+        let widths = size.pick(&[32_usize][..], &[32, 128], &[32, 128], all);
         let n = size.pick(24_usize, 64, 256, 256);
-        let steps: u64 = size.pick(6000, 50_000, 100_000, 100_000);
+        let steps: u64 = size.pick(6000, 50_000, 100_000, 3_000_000);
         let cells = Cell::new().with("n", n).each("width", widths).into_iter();
         cells
             .flat_map(|cell| cell.each("λ over σ²", &MULTIPLES))
@@ -47,7 +51,11 @@ impl Experiment for Sweep {
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let images = bench.data.images("cifar10", cell.count("n"))?;
         let hidden = [cell.count("width"); 3];
-        let model = images.model::<f32>(&hidden, &images.midpoints(20), InputReduction::Auto)?;
+        let reduction = match bench.size {
+            Size::Full => InputReduction::Off,
+            _ => InputReduction::Auto,
+        };
+        let model = images.model::<f32>(&hidden, &images.midpoints(20), reduction)?;
         let multiple = cell.number("λ over σ²");
         let coordinates = if multiple == 0.0 {
             "standard"
@@ -66,9 +74,10 @@ impl Experiment for Sweep {
         if multiple != 0.0 && multiple != 1.0 {
             plan.posterior.regulariser = Regulariser::Value(multiple * NOISE * NOISE);
         }
+        let plan = with_tuned_damping(plan, &model, bench)?;
         let sampled = plan.sample(&model, bench)?;
         let lambda: Value = match multiple {
-            0.0 => "∞: none".into(),
+            0.0 => NONE.into(),
             multiple => multiple.into(),
         };
         let row = cell.choices(&["width"]).with("λ over σ²", lambda);
@@ -80,33 +89,34 @@ impl Experiment for Sweep {
         let mut findings = Vec::new();
         for width in table.distinct("width") {
             let rows = table.select(&[("width", width.clone())]);
-            let of = |row: &&Row| (row.get("λ over σ²").cloned(), row.estimate("ess weights"));
-            let all: Vec<(Option<Value>, Estimate)> = rows.iter().map(of).collect();
-            let is = |value: &Option<Value>, wanted: Value| value.as_ref() == Some(&wanted);
-            let matched = all.iter().find(|(value, _)| is(value, 1.0.into()));
-            let none = all.iter().find(|(value, _)| is(value, "∞: none".into()));
-            let (Some((_, matched)), Some((_, none))) = (matched, none) else {
+            let of = |row: &&Row| {
+                let lambda = row.get("λ over σ²").unwrap_or(&Value::Missing);
+                (lambda.clone(), Effective::of(row, "ess weights"))
+            };
+            let all: Vec<(Value, Effective)> = rows.iter().map(of).collect();
+            let one = |wanted: Value| all.iter().find(|(lambda, _)| *lambda == wanted);
+            let (Some((_, matched)), Some((_, none))) = (one(1.0.into()), one(NONE.into())) else {
                 continue;
             };
-            let words = |(value, own): &(Option<Value>, Estimate)| {
-                let value = value.clone().unwrap_or(Value::Missing);
-                (value.to_string(), own.value)
+            let words = |(lambda, own): &(Value, Effective)| {
+                let own = Effective::listed(std::slice::from_ref(own));
+                format!("{own} at {lambda}")
             };
-            let measured = named(all.iter().map(words));
-            let others = all.iter().filter(|(value, _)| !is(value, 1.0.into()));
+            let measured = all.iter().map(words).collect::<Vec<_>>().join(", ");
+            let others = all.iter().filter(|(lambda, _)| *lambda != 1.0.into());
             findings.push(
                 Finding::new(
                     format!("width {width}: λ = σ² has more effective draws than any other λ"),
-                    &Judgement::all(others.map(|(_, own)| Judgement::above(matched, own))),
+                    &Judgement::all(others.map(|(_, own)| matched.above(own))),
                     measured.as_str(),
                 )
                 .published("Section 4.2.1: best even for the narrowest network"),
             );
-            let finite = all.iter().filter(|(value, _)| !is(value, "∞: none".into()));
+            let finite = all.iter().filter(|(lambda, _)| *lambda != NONE.into());
             findings.push(
                 Finding::new(
                     format!("width {width}: the best λ is better than no reparametrisation"),
-                    &Judgement::any(finite.map(|(_, own)| Judgement::above(own, none))),
+                    &Judgement::any(finite.map(|(_, own)| own.above(none))),
                     measured,
                 )
                 .published("Section 3.2: never worse"),

@@ -4,7 +4,7 @@ use reprior::chain::Schedule;
 use reprior::model::InputReduction;
 use reprior::posterior::{Regulariser, TangentDeterminant};
 
-use super::langevin;
+use super::langevin::langevin;
 use crate::findings::estimates;
 use crate::sampled::Sampled;
 use crate::{

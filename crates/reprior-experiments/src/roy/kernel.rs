@@ -89,7 +89,7 @@ impl Experiment for Kernel {
         };
         let (paths, seed) = (cell.long("paths"), cell.long("seed"));
         let advance = |done| bench.advance(done);
-        let paths = network.diffusions(settings, seed, paths, advance)?;
+        let paths = network.diffusions(settings, None, seed, paths, advance)?;
         let mut draws = network.at_mode();
         draws.extend(paths.iter().map(|path| path.position.clone()));
         let mut found = Vec::new();

@@ -78,9 +78,9 @@ pub fn settings(size: Size, data: &str, seed: usize) -> Row {
         .with("alpha", 1.0)
         .with("fitted rows", of(500, 20_000, 54_000, 54_000))
         .with("curvature rows", of(150, 1000, 10_000, 60_000))
-        .with("rank", of(50, 150, 1000, 2000))
+        .with("rank", of(50, 150, 500, 2000))
         .with("steps", of(2, 5, 5, 20))
-        .with("paths", of(2, 2, 3, 20))
+        .with("paths", of(5, 5, 5, 20))
         .with("draws", of(20, 20, 20, 20));
     if data != "cifar10" || size == Size::Quick {
         return row;

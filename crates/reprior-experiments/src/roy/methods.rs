@@ -1,20 +1,18 @@
 //! The approximations of Roy, Miani et al. (2024), Table 1, of a trained LeNet: where their draws come from, and what they predict.
 //!
 //! `sampled` and `linearised` are the low-rank Laplace approximation that their code draws from; `kron, …` and `diag, linearised` are
-//! not in their table. α of the diagonal and the last layer's is the best of a grid on validation images, as theirs; of the low-rank ones
-//! and the diffusion it is that of training.
+//! not in their table. α is the best of a grid for the NLL of validation images, as theirs (Appendix E.3): each one's own, but that of
+//! sampled Laplace for linearised Laplace and the diffusion with the same eigenpairs too.
 //!
 //! As published: half the covariance with α counted twice along the eigenpairs, T − 1 steps of size 1/T, and logits averaged.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use reprior::compute::kernels::add_scaled;
-use reprior::compute::{Purpose, Stream};
-use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::laplace::spectrum::Spectrum;
-use reprior::laplace::{HessianStructure, Lanczos, PriorPrecision, Subset};
+use reprior::laplace::{HessianStructure, PriorPrecision, Subset};
 
 use super::lenet::LeNet;
+use super::low_rank::{Covariance, diffusion, leading, tuned_precision};
 use crate::pictures::Pictures;
 use crate::scores::{Averaged, DrawnLogits, Scores};
 use crate::trained::TrainedNetwork;
@@ -30,7 +28,8 @@ pub struct Fitted {
     network: TrainedNetwork<f32>,
     draws: Vec<Vec<f32>>,
     is_linearised: bool,
-    averaged: Averaged,
+    /// What is averaged over draws.
+    pub averaged: Averaged,
     /// α.
     pub precision: f64,
     /// Least number of eigenpairs that a diffusion had at any step.
@@ -71,10 +70,7 @@ impl Fitted {
             draws: network.at_mode(),
             network,
             is_linearised: method.ends_with("linearised"),
-            averaged: match is_published {
-                true => Averaged::Logits,
-                false => Averaged::Probabilities,
-            },
+            averaged: Averaged::of(is_published),
             precision,
             least_rank: None,
         };
@@ -82,37 +78,34 @@ impl Fitted {
             "map" => {}
             "swag" => own.draws = lenet.swag(cell.long("draws"), bench)?,
             "last layer" => {
-                own.by_grid(
-                    HessianStructure::Full(1 << 32),
-                    Subset::LastLayer,
-                    lenet,
-                    cell,
-                )?;
+                let structure = HessianStructure::Full(1 << 32);
+                own.laplace(structure, Subset::LastLayer, lenet, cell)?;
             }
             "diag, sampled" | "diag, linearised" => {
-                own.by_grid(HessianStructure::Diag, Subset::All, lenet, cell)?;
+                own.laplace(HessianStructure::Diag, Subset::All, lenet, cell)?;
             }
             "kron, sampled" | "kron, linearised" => {
-                let seed = cell.long("seed");
-                let laplace = own
-                    .network
-                    .laplace(HessianStructure::Kron, Subset::All, seed)?;
-                own.draws = own.network.draws(&laplace, seed, cell.long("draws"));
+                own.laplace(HessianStructure::Kron, Subset::All, lenet, cell)?;
             }
-            "sampled" | "linearised" => {
+            "sampled" | "linearised" | "diffusion" => {
                 let spectrum = leading(&mut own.network, lenet, cell)?;
                 let rank = cell.count("rank");
-                let covariance = Covariance::of(is_published, precision);
-                own.draws = covariance.draws(&own.network.mode, &spectrum, rank, cell);
+                own.precision =
+                    tuned_precision(&mut own.network, lenet, &spectrum, rank, is_published, cell)?;
+                if method == "diffusion" {
+                    own.diffusion(cell, spectrum, is_published, bench)?;
+                } else {
+                    let covariance = Covariance::of(is_published, own.precision);
+                    own.draws = covariance.draws(&own.network.mode, &spectrum, rank, cell);
+                }
             }
-            "diffusion" => own.diffusion(cell, is_published, bench)?,
             other => return Err(Failure::Request(format!("unknown method `{other}`"))),
         }
         Ok(own)
     }
 
-    /// Draws with the α of [`PRECISIONS`] that has the lowest NLL on validation images.
-    fn by_grid(
+    /// Draws of an approximation with its own α.
+    fn laplace(
         &mut self,
         structure: HessianStructure,
         subset: Subset,
@@ -121,33 +114,32 @@ impl Fitted {
     ) -> Result<(), Failure> {
         let (seed, count) = (cell.long("seed"), cell.long("draws"));
         let mut laplace = self.network.laplace(structure, subset, seed)?;
-        let mut least = f64::INFINITY;
-        for precision in PRECISIONS {
+        let tuning = Tuning {
+            lenet,
+            is_linearised: self.is_linearised,
+            averaged: self.averaged,
+        };
+        let found = tuning.best(&mut self.network, |network, precision| {
             laplace.set_prior_precision(&PriorPrecision::Scalar(precision))?;
-            let draws = self.network.draws(&laplace, seed, count);
-            let x = &lenet.validation.pixels;
-            let logits = self
-                .network
-                .logits(&draws, self.is_linearised, x, || Ok(()))?;
-            let probabilities = logits.probabilities(self.averaged, None);
-            let nll = Scores::new(&probabilities, &lenet.validation.labels, logits.classes)?.nll;
-            if nll.value < least {
-                (least, self.precision, self.draws) = (nll.value, precision, draws);
-            }
-        }
+            Ok(network.draws(&laplace, seed, count))
+        })?;
+        (self.precision, self.draws) = found;
         Ok(())
     }
 
     fn diffusion(
         &mut self,
         cell: &Cell,
+        at_mode: Arc<Spectrum<f32>>,
         is_published: bool,
         bench: &Bench<'_>,
     ) -> Result<(), Failure> {
         let settings = diffusion(cell, self.precision);
         let (seed, paths) = (cell.long("seed"), cell.long("paths"));
         let advance = |done| bench.advance(0.9 * done);
-        let ends = self.network.diffusions(settings, seed, paths, advance)?;
+        let ends = self
+            .network
+            .diffusions(settings, Some(at_mode), seed, paths, advance)?;
         self.least_rank = ends.iter().map(|end| end.least_rank).min();
         let position = |end: crate::trained::DiffusionEnd<f32>| match is_published {
             true => end.before,
@@ -171,16 +163,6 @@ impl Fitted {
             .logits(draws, self.is_linearised, x, || bench.advance(0.9))
     }
 
-    /// Mean class probabilities, row-major.
-    ///
-    /// # Errors
-    /// Being stopped.
-    pub fn predict(&mut self, pictures: &Pictures, bench: &Bench<'_>) -> Result<Vec<f64>, Failure> {
-        Ok(self
-            .logits(pictures, bench)?
-            .probabilities(self.averaged, None))
-    }
-
     /// Scores of the mean predictions.
     ///
     /// # Errors
@@ -191,90 +173,37 @@ impl Fitted {
     }
 }
 
-/// The diffusion of a cell, with eigenpairs by Lanczos, or all of them where its rank is 0.
-pub fn diffusion(cell: &Cell, precision: f64) -> Diffusion {
-    Diffusion {
-        kind: DiffusionKind::NonKernel,
-        steps: cell.long("steps"),
-        precision,
-        integrator: Integrator::Euler,
-        decomposition: match cell.count("rank") {
-            0 => Decomposition::Exact(crate::trained::ROUNDING),
-            rank => Decomposition::Lanczos(Lanczos::of_rank(rank)),
-        },
-    }
+/// How validation images tell values of α apart.
+pub struct Tuning<'a> {
+    /// The network and its images.
+    pub lenet: &'a LeNet,
+    /// Whether draws are of the linearised network.
+    pub is_linearised: bool,
+    /// What is averaged over draws.
+    pub averaged: Averaged,
 }
 
-/// The covariance of the low-rank approximation: `part`·(Λ + `precision` + `shift`)⁻¹ along eigenpairs, `part`/`precision` elsewhere.
-#[derive(Debug, Clone, Copy)]
-pub struct Covariance {
-    /// Of all of it.
-    pub part: f64,
-    /// α.
-    pub precision: f64,
-    /// What is added to it along eigenpairs.
-    pub shift: f64,
-}
-
-impl Covariance {
-    /// That of the equations, or that of the published code.
-    pub fn of(is_published: bool, precision: f64) -> Self {
-        Self {
-            part: if is_published { 0.5 } else { 1.0 },
-            precision,
-            shift: if is_published { precision } else { 0.0 },
+impl Tuning<'_> {
+    /// The α of [`PRECISIONS`] whose `draws` have the lowest NLL on validation images, and these.
+    ///
+    /// # Errors
+    /// What `draws` says; logits that are not finite.
+    pub fn best(
+        &self,
+        network: &mut TrainedNetwork<f32>,
+        mut draws: impl FnMut(&TrainedNetwork<f32>, f64) -> Result<Vec<Vec<f32>>, Failure>,
+    ) -> Result<(f64, Vec<Vec<f32>>), Failure> {
+        let images = &self.lenet.validation;
+        let (mut least, mut best) = (f64::INFINITY, (PRECISIONS[0], Vec::new()));
+        for precision in PRECISIONS {
+            let drawn = draws(network, precision)?;
+            let logits = network.logits(&drawn, self.is_linearised, &images.pixels, || Ok(()))?;
+            let probabilities = logits.probabilities(self.averaged, None);
+            let nll = Scores::new(&probabilities, &images.labels, logits.classes)?.nll;
+            if nll.value < least {
+                (least, best) = (nll.value, (precision, drawn));
+            }
         }
+        Ok(best)
     }
-
-    /// As many draws around `mode` as a cell says, with the `rank` leading eigenpairs (0: all).
-    pub fn draws(
-        self,
-        mode: &[f32],
-        spectrum: &Spectrum<f32>,
-        rank: usize,
-        cell: &Cell,
-    ) -> Vec<Vec<f32>> {
-        let mut leading = spectrum.clone();
-        if rank > 0 {
-            leading.values.truncate(rank);
-            leading.vectors.truncate(rank * mode.len());
-        }
-        let scale = self.part.sqrt();
-        let prior = scale / self.precision.sqrt();
-        let along = |value: f64| scale / (value + self.precision + self.shift).sqrt();
-        let draw = |index| {
-            let mut noise = vec![0.0; mode.len()];
-            Stream::new(cell.long("seed"), 0, Purpose::Recording, index).fill_normal(&mut noise);
-            let mut draw = mode.to_vec();
-            add_scaled(&mut draw, prior, &noise);
-            leading.add_function(|value| along(value) - prior, &noise, &mut draw);
-            draw
-        };
-        (0..cell.long("draws")).map(draw).collect()
-    }
-}
-
-/// The last decomposition with what it is of: cells that follow one another share it.
-static LAST: Mutex<Option<(String, Arc<Spectrum<f32>>)>> = Mutex::new(None);
-
-/// The leading eigenpairs of a cell's curvature; all of them where its rank is 0.
-///
-/// # Errors
-/// A curvature that is not finite.
-pub fn leading(
-    network: &mut TrainedNetwork<f32>,
-    lenet: &LeNet,
-    cell: &Cell,
-) -> Result<Arc<Spectrum<f32>>, Failure> {
-    let rank = cell.count("rank");
-    let rows = cell.number("curvature rows");
-    let key = format!("{} {rows} {rank}", lenet.key);
-    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, found)) = last().as_ref().filter(|(other, _)| *other == key) {
-        return Ok(Arc::clone(found));
-    }
-    let lanczos = (rank > 0).then(|| Lanczos::of_rank(rank));
-    let found = Arc::new(network.spectrum(lanczos, cell.long("seed"))?);
-    *last() = Some((key, Arc::clone(&found)));
-    Ok(found)
 }

@@ -2,8 +2,10 @@
 
 mod diagonal;
 mod eigenvalues;
+mod fit_by_rank;
 mod kernel;
 mod lenet;
+mod low_rank;
 mod methods;
 mod mixture;
 mod rank;

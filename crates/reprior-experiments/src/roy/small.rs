@@ -127,7 +127,9 @@ impl Small {
         };
         let (seed, paths) = (cell.long("seed"), cell.long("paths"));
         let advance = |done| bench.advance(done);
-        let ends = self.network.diffusions(settings, seed, paths, advance)?;
+        let ends = self
+            .network
+            .diffusions(settings, None, seed, paths, advance)?;
         Ok(ends.into_iter().map(|end| end.position).collect())
     }
 }

@@ -3,35 +3,29 @@
 //!
 //! The table's claim is that the diffusion fits better than linearised Laplace. A cut at k eigenpairs acts on the two in opposite ways: it
 //! holds the diffusion, which moves along these k only, near the mode, and it gives linearised Laplace the prior's variance in all other
-//! directions. So the order depends on k, and on the conventions: half the covariance, T − 1 steps, and averaged logits.
+//! directions. So the order depends on k; on α, which is that of training or, as theirs, the one with which sampled Laplace predicts
+//! validation images best; and on the conventions: half the covariance, T − 1 steps, and averaged logits.
 //!
 //! Draws of Laplace approximations with fewer eigenpairs are of the leading ones of one decomposition; diffusions are run for each number.
 //! All eigenpairs are those of the first 300 images, which stand for the others: more of them than the network has weights cannot be had
 //! exactly.
 
-use super::lenet::{begin, settings, trained};
-use super::methods::{Covariance, PRECISIONS, PUBLISHED, diffusion, leading, network};
+use super::fit_by_rank::{DERIVED, Fit, TRAINED, TUNED, conventions};
+use super::lenet::{LeNet, begin, settings, trained};
+use super::low_rank::{Covariance, diffusion, leading, tuned_precision};
+use super::methods::{PRECISIONS, PUBLISHED, network};
 use crate::findings::results;
 use crate::pictures::Pictures;
-use crate::scores::{Averaged, DrawnLogits};
-use crate::{
-    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
-    Size, Table, Value,
-};
+use crate::scores::{Averaged, DrawnLogits, Scores};
+use crate::{About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table};
 
 /// Fit against the number of eigenpairs.
 pub struct Table1Rank;
 
-/// Conventions: of the equations, each of the published ones alone, and all of the published ones.
-const DERIVED: &str = "of the equations";
-const LOGITS: &str = "logits averaged";
-const HALF: &str = "half the covariance";
-const SHORT: &str = "T − 1 steps";
-
 const ONE_PATH: &str = "of one path it is not known how much paths differ";
 
-/// Rows of the curvature, and the numbers of eigenpairs of them (0: all) with so many paths of diffusions.
-type Ranks = (usize, &'static [(usize, usize)]);
+/// Eigenpairs (0: all), paths of diffusions and their steps.
+type Rank = (usize, usize, usize);
 
 impl Experiment for Table1Rank {
     fn about(&self) -> About {
@@ -39,9 +33,9 @@ impl Experiment for Table1Rank {
             name: "roy2024-table1-rank",
             paper: Paper::Roy,
             figure: "Table 1, against the rank",
-            what: "test NLL and accuracy of LeNet's sampled and linearised Laplace approximations and Laplace diffusions against the number of eigenpairs of the curvature, with the conventions of the equations and of the published code",
+            what: "test NLL and accuracy of LeNet's sampled and linearised Laplace approximations and Laplace diffusions against the number of eigenpairs of the curvature, with the α of training and that of validation, with the conventions of the equations and of the published code; one seed; default: up to 500 pairs of 1,000 rows, five steps; long: up to 2,000 pairs of 10,000 rows, three to five steps, one path from 1,000 pairs on; full: 60,000 rows, 20 steps, 20 paths",
             data: Some("mnist"),
-            cost: ["20 s", "20 min", "6 h", "months"],
+            cost: ["20 s", "20 min", "8 h", "months"],
         }
     }
 
@@ -51,32 +45,46 @@ impl Experiment for Table1Rank {
     }
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
-        let ranks: &[Ranks] = size.pick(
-            &[(80, &[(20, 3), (200, 3)])],
-            &[(1000, &[(50, 3), (150, 3), (500, 2)])],
-            &[
-                (10_000, &[(50, 3), (150, 3), (500, 2), (1000, 1), (2000, 1)]),
-                (300, &[(50, 3), (500, 3), (0, 3)]),
-            ],
-            &[(
-                60_000,
-                &[(50, 20), (150, 20), (500, 20), (1000, 20), (2000, 20)],
-            )],
+        let long: &[Rank] = &[
+            (50, 5, 5),
+            (150, 5, 5),
+            (500, 3, 3),
+            (1000, 1, 3),
+            (2000, 1, 3),
+        ];
+        let full: &[Rank] = &[
+            (50, 20, 20),
+            (150, 20, 20),
+            (500, 20, 20),
+            (1000, 20, 20),
+            (2000, 20, 20),
+        ];
+        let ranks: Vec<(usize, &[Rank])> = size.pick(
+            vec![(80, &[(20, 5, 2), (200, 5, 2)])],
+            vec![(1000, &[(50, 5, 5), (150, 5, 5), (500, 3, 5)])],
+            vec![(10_000, long), (300, &[(50, 5, 5), (500, 5, 5), (0, 5, 5)])],
+            vec![(60_000, full)],
         );
         let mut cells = Vec::new();
         for data in self.data(size) {
-            for &(rows, pairs) in ranks {
-                let all = pairs.iter().map(|&(rank, _)| rank);
+            for &(rows, ranks) in &ranks {
+                let all = ranks.iter().map(|&(rank, ..)| rank);
                 let most = all.max_by_key(|&rank| if rank == 0 { usize::MAX } else { rank });
                 let base = || settings(size, data, 0).replaced("curvature rows", rows);
-                let cell = |rank: usize, paths: usize| {
-                    base().replaced("rank", rank).replaced("paths", paths)
-                };
-                let most = cell(most.unwrap_or(0), 1).with("method", "laplace");
-                let ranks: Vec<String> = pairs.iter().map(|(rank, _)| rank.to_string()).collect();
-                cells.push(most.with("ranks", ranks.join(" ")));
-                for &(rank, paths) in pairs {
-                    cells.push(cell(rank, paths).with("method", "diffusion"));
+                let most = base().replaced("rank", most.unwrap_or(0));
+                let names: Vec<String> = ranks.iter().map(|(rank, ..)| rank.to_string()).collect();
+                cells.push(
+                    most.with("method", "laplace")
+                        .with("ranks", names.join(" ")),
+                );
+                for &(rank, paths, steps) in ranks {
+                    let cell = base()
+                        .replaced("rank", rank)
+                        .replaced("paths", paths)
+                        .replaced("steps", steps)
+                        .with("method", "diffusion");
+                    // one after the other, so that both have one decomposition at the mode
+                    cells.extend(cell.each("α of", &[TRAINED, TUNED]));
                 }
             }
         }
@@ -88,15 +96,24 @@ impl Experiment for Table1Rank {
                 rank => rank,
             };
             let is_diffusion = cell.text("method") == "diffusion";
-            usize::from(is_diffusion) * cell.count("paths") * rank * rows
+            let work = cell.count("paths") * cell.count("steps") * rank * rows;
+            usize::from(is_diffusion) * work
         });
         cells
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let lenet = trained(cell, bench)?;
+        let test = Pictures::new(&lenet.test).first(cell.count("test"));
+        let own = Measurement {
+            cell,
+            bench,
+            lenet: &lenet,
+            test: &test,
+        };
         match cell.text("method") {
-            "laplace" => laplace(cell, bench),
-            _ => diffusions(cell, bench),
+            "laplace" => own.laplace(),
+            _ => own.diffusions(),
         }
     }
 
@@ -126,7 +143,7 @@ impl Experiment for Table1Rank {
                 y,
                 &["method", "data", "rows"],
             )
-            .panels("convention")
+            .panels("conventions")
         };
         vec![
             figure("nll", "Test NLL", ("nll", "test NLL"))
@@ -139,227 +156,161 @@ impl Experiment for Table1Rank {
     }
 }
 
-/// The beginning of a row.
-fn start(cell: &Cell, method: &str, pairs: usize, convention: &str, bench: &Bench<'_>) -> Row {
-    begin(&cell.replaced("method", method), bench)
-        .with("rows", cell.count("curvature rows"))
-        .with("pairs", pairs)
-        .with("convention", convention)
+/// A cell with what it is measured with.
+struct Measurement<'a> {
+    cell: &'a Cell,
+    bench: &'a Bench<'a>,
+    lenet: &'a LeNet,
+    test: &'a Pictures,
 }
 
-/// The mode and the Laplace approximations of a cell's ranks.
-fn laplace(cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-    let lenet = trained(cell, bench)?;
-    let test = Pictures::new(&lenet.test).first(cell.count("test"));
-    let alpha = cell.number("alpha");
-    let mut network = network(&lenet, cell.count("curvature rows"), alpha)?
-        .with_threads(lenet.train.threads(bench));
-    let look = || bench.advance(0.9);
-    let mode = network.at_mode();
-    let at_mode = network.logits(&mode, false, &test.pixels, look)?;
-    let at_mode = at_mode.scores(Averaged::Probabilities, &test.labels)?;
-    let spectrum = leading(&mut network, &lenet, cell)?;
-    let all = spectrum.values.len();
-    let above = spectrum
-        .values
-        .iter()
-        .filter(|&&value| value > alpha)
-        .count();
-    let mut found = vec![
-        Row::of("spectra")
-            .with("data", bench.data.shown(cell.text("data")))
-            .with("rows", cell.count("curvature rows"))
-            .with("pairs", all)
-            .with("products", spectrum.products)
-            .with("unconverged", spectrum.unconverged)
-            .with(
-                "largest",
-                spectrum.values.first().copied().unwrap_or(f64::NAN),
-            )
-            .with("least", spectrum.values.last().copied().unwrap_or(f64::NAN))
-            .with("above α", above),
-    ];
-    let ranks = cell
-        .text("ranks")
-        .split(' ')
-        .filter_map(|rank| rank.parse().ok());
-    let ranks: Vec<usize> = ranks.collect();
-    let mut predict = |covariance: Covariance, rank, is_linearised| {
-        let draws = covariance.draws(&lenet.mode, &spectrum, rank, cell);
-        network.logits(&draws, is_linearised, &test.pixels, look)
-    };
-    for &rank in &ranks {
-        let pairs = if rank == 0 { all } else { rank.min(all) };
-        for convention in [DERIVED, PUBLISHED] {
-            let row = start(cell, "map", pairs, convention, bench);
-            found.push(at_mode.onto(row));
-        }
-        for (method, is_linearised) in [("sampled", false), ("linearised", true)] {
-            for is_published in [false, true] {
-                let covariance = Covariance::of(is_published, alpha);
-                let logits = predict(covariance, rank, is_linearised)?;
-                for averaged in [Averaged::Probabilities, Averaged::Logits] {
-                    let convention = match (is_published, averaged) {
-                        (false, Averaged::Probabilities) => DERIVED,
-                        (false, Averaged::Logits) => LOGITS,
-                        (true, Averaged::Probabilities) => HALF,
-                        (true, Averaged::Logits) => PUBLISHED,
-                    };
-                    let row = start(cell, method, pairs, convention, bench);
-                    found.push(logits.scores(averaged, &test.labels)?.onto(row));
-                }
-            }
+impl Measurement<'_> {
+    /// Rows of the curvature: as many as there are, at most.
+    fn rows(&self) -> usize {
+        self.cell.count("curvature rows").min(self.lenet.train.rows)
+    }
+
+    /// A row of scores. What is neither all of the equations' conventions nor all of the published ones is in a table of its own.
+    fn row(&self, method: &str, pairs: usize, convention: &str, choice: &str) -> Row {
+        let row = begin(&self.cell.replaced("method", method), self.bench)
+            .with("rows", self.rows())
+            .with("pairs", pairs)
+            .with("conventions", conventions(convention, choice));
+        match [DERIVED, PUBLISHED].contains(&convention) {
+            true => row,
+            false => row.in_table("single conventions"),
         }
     }
-    // α swept with the most eigenpairs
-    for precision in PRECISIONS {
-        for (method, is_linearised) in [("sampled", false), ("linearised", true)] {
-            let logits = predict(Covariance::of(false, precision), 0, is_linearised)?;
-            let row = start(cell, method, all, DERIVED, bench).in_table("alpha");
-            let scores = logits.scores(Averaged::Probabilities, &test.labels)?;
-            found.push(scores.onto(row.with("alpha", precision)));
-        }
-    }
-    Ok(found)
-}
 
-/// Diffusions, after all their steps and after all but one.
-fn diffusions(cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-    let lenet = trained(cell, bench)?;
-    let test = Pictures::new(&lenet.test).first(cell.count("test"));
-    let alpha = cell.number("alpha");
-    let mut network = network(&lenet, cell.count("curvature rows"), alpha)?
-        .with_threads(lenet.train.threads(bench));
-    let (seed, paths) = (cell.long("seed"), cell.long("paths"));
-    let advance = |done| bench.advance(0.95 * done);
-    let ends = network.diffusions(diffusion(cell, alpha), seed, paths, advance)?;
-    let least = ends.iter().map(|end| end.least_rank).min().unwrap_or(0);
-    let unconverged: u64 = ends.iter().map(|end| end.unconverged).sum();
-    let mut found = Vec::new();
-    let mut add = |logits: &DrawnLogits, is_short: bool| -> Result<(), Failure> {
-        for averaged in [Averaged::Probabilities, Averaged::Logits] {
-            let convention = match (is_short, averaged) {
-                (false, Averaged::Probabilities) => DERIVED,
-                (false, Averaged::Logits) => LOGITS,
-                (true, Averaged::Probabilities) => SHORT,
-                (true, Averaged::Logits) => PUBLISHED,
-            };
-            let mut scores = logits.scores(averaged, &test.labels)?;
-            if logits.draws.len() < 2 {
-                for estimate in [&mut scores.nll, &mut scores.accuracy, &mut scores.brier] {
-                    *estimate = estimate.clone().doubted(ONE_PATH);
-                }
-            }
-            let pairs = match cell.count("rank") {
-                0 => least,
-                rank => rank,
-            };
-            let row = scores.onto(start(cell, "diffusion", pairs, convention, bench));
-            let row = row.with("paths", paths).with("least pairs", least);
-            found.push(row.with("unconverged", unconverged));
-        }
-        Ok(())
-    };
-    let (last, before): (Vec<_>, Vec<_>) = ends
-        .into_iter()
-        .map(|end| (end.position, end.before))
-        .unzip();
-    for (positions, is_short) in [(last, false), (before, true)] {
-        let logits = network.logits(&positions, false, &test.pixels, || Ok(()))?;
-        add(&logits, is_short)?;
-    }
-    Ok(found)
-}
-
-/// The rows of one data set's curvature.
-struct Fit<'a> {
-    table: &'a Table,
-    data: &'a Value,
-    rows: &'a Value,
-}
-
-impl Fit<'_> {
-    /// Of each number of eigenpairs: the number and the estimate.
-    fn by_pairs(&self, method: &str, convention: &str, column: &str) -> Vec<(f64, Estimate)> {
-        let wanted = [
-            ("data", self.data.clone()),
-            ("rows", self.rows.clone()),
-            ("method", method.into()),
-            ("convention", convention.into()),
+    /// The mode and the Laplace approximations of a cell's ranks.
+    fn laplace(&self) -> Result<Vec<Row>, Failure> {
+        let cell = self.cell;
+        let alpha = cell.number("alpha");
+        let network = network(self.lenet, cell.count("curvature rows"), alpha)?;
+        let mut network = network.with_threads(self.lenet.threads);
+        let look = || self.bench.advance(0.9);
+        let labels = &self.test.labels;
+        let mode = network.at_mode();
+        let at_mode = network.logits(&mode, false, &self.test.pixels, look)?;
+        let at_mode = at_mode.scores(Averaged::Probabilities, labels)?;
+        let spectrum = leading(&mut network, self.lenet, cell)?;
+        let all = spectrum.values.len();
+        let values = spectrum.values.iter();
+        let above = values.filter(|&&value| value > alpha).count();
+        let [first, last] = [spectrum.values.first(), spectrum.values.last()];
+        let mut found = vec![
+            Row::of("spectra")
+                .with("data", self.bench.data.shown(cell.text("data")))
+                .with("trained on", self.lenet.train.rows)
+                .with("rows", self.rows())
+                .with("pairs", all)
+                .with("products", spectrum.products)
+                .with("unconverged", spectrum.unconverged)
+                .with("largest", first.copied().unwrap_or(f64::NAN))
+                .with("least", last.copied().unwrap_or(f64::NAN))
+                .with("above α", above),
         ];
-        let rows = self.table.select(&wanted).into_iter();
-        let mut found: Vec<_> = rows
-            .map(|row| (row.number("pairs"), row.estimate(column)))
-            .collect();
-        found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        found
+        let ranks = cell.text("ranks").split(' ');
+        let ranks: Vec<usize> = ranks.filter_map(|rank| rank.parse().ok()).collect();
+        for &rank in &ranks {
+            let pairs = if rank == 0 { all } else { rank.min(all) };
+            let tuned = tuned_precision(&mut network, self.lenet, &spectrum, rank, false, cell)?;
+            for (choice, alpha) in [(TRAINED, alpha), (TUNED, tuned)] {
+                for convention in [DERIVED, PUBLISHED] {
+                    let row = self.row("map", pairs, convention, choice);
+                    found.push(at_mode.onto(row).with("alpha", alpha));
+                }
+                for (method, is_linearised) in [("sampled", false), ("linearised", true)] {
+                    for is_published in [false, true] {
+                        let covariance = Covariance::of(is_published, alpha);
+                        let draws = covariance.draws(&self.lenet.mode, &spectrum, rank, cell);
+                        let logits =
+                            network.logits(&draws, is_linearised, &self.test.pixels, look)?;
+                        for (convention, scores) in
+                            self.scores(&logits, is_published.then_some("half the covariance"))?
+                        {
+                            let row = self.row(method, pairs, convention, choice);
+                            found.push(scores.onto(row).with("alpha", alpha));
+                        }
+                    }
+                }
+            }
+        }
+        // α swept with the most eigenpairs
+        for precision in PRECISIONS {
+            for (method, is_linearised) in [("sampled", false), ("linearised", true)] {
+                let draws = Covariance::of(false, precision);
+                let draws = draws.draws(&self.lenet.mode, &spectrum, 0, cell);
+                let logits = network.logits(&draws, is_linearised, &self.test.pixels, look)?;
+                let row = self.row(method, all, DERIVED, TRAINED).in_table("alpha");
+                let scores = logits.scores(Averaged::Probabilities, labels)?;
+                found.push(scores.onto(row.with("alpha", precision)));
+            }
+        }
+        Ok(found)
     }
 
-    fn findings(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        for convention in [DERIVED, PUBLISHED] {
-            let of = |method| self.by_pairs(method, convention, "nll");
-            let [linearised, diffusion, sampled] = ["linearised", "diffusion", "sampled"].map(of);
-            let (Some(fewest), Some(most)) = (diffusion.first(), diffusion.last()) else {
-                continue;
-            };
-            for (pairs, own) in [fewest, most] {
-                let at = |others: &[(f64, Estimate)]| {
-                    let near = |a: &&(f64, Estimate), b: &&(f64, Estimate)| {
-                        (a.0 - pairs).abs().total_cmp(&(b.0 - pairs).abs())
-                    };
-                    let found = others.iter().min_by(near);
-                    found.map_or_else(|| Estimate::exact(f64::NAN), |found| found.1.clone())
-                };
-                let [linear, drawn] = [at(&linearised), at(&sampled)];
-                let claim = format!(
-                    "{}, {} rows, {pairs} eigenpairs, {convention}: the diffusion has a lower test NLL than",
-                    self.data, self.rows
-                );
-                findings.push(
-                    Finding::new(
-                        format!("{claim} linearised Laplace"),
-                        &Judgement::below(own, &linear),
-                        format!("{own} against {linear}"),
-                    )
-                    .published("Table 1: it has, on every data set"),
-                );
-                findings.push(
-                    Finding::new(
-                        format!("{claim} sampled Laplace"),
-                        &Judgement::below(own, &drawn),
-                        format!("{own} against {drawn}"),
-                    )
-                    .published("Table 1: it has, on every data set"),
+    /// Scores of averaged probabilities and of averaged logits with what these are called: draws are those of the equations, or differ
+    /// by one published convention.
+    fn scores(
+        &self,
+        logits: &DrawnLogits,
+        differs: Option<&'static str>,
+    ) -> Result<[(&'static str, Scores); 2], Failure> {
+        let names = match differs {
+            None => [DERIVED, "logits averaged"],
+            Some(convention) => [convention, PUBLISHED],
+        };
+        let of = |averaged| logits.scores(averaged, &self.test.labels);
+        let [probabilities, averages] = [of(Averaged::Probabilities)?, of(Averaged::Logits)?];
+        Ok([(names[0], probabilities), (names[1], averages)])
+    }
+
+    /// Diffusions, after all their steps and after all but one.
+    fn diffusions(&self) -> Result<Vec<Row>, Failure> {
+        let cell = self.cell;
+        let network = network(
+            self.lenet,
+            cell.count("curvature rows"),
+            cell.number("alpha"),
+        )?;
+        let mut network = network.with_threads(self.lenet.threads);
+        let at_mode = leading(&mut network, self.lenet, cell)?;
+        let rank = cell.count("rank");
+        let choice = cell.text("α of");
+        let alpha = match choice {
+            TUNED => tuned_precision(&mut network, self.lenet, &at_mode, rank, false, cell)?,
+            _ => cell.number("alpha"),
+        };
+        let (seed, paths) = (cell.long("seed"), cell.long("paths"));
+        let advance = |done| self.bench.advance(0.95 * done);
+        let settings = diffusion(cell, alpha);
+        let ends = network.diffusions(settings, Some(at_mode), seed, paths, advance)?;
+        let least = ends.iter().map(|end| end.least_rank).min().unwrap_or(0);
+        let unconverged: u64 = ends.iter().map(|end| end.unconverged).sum();
+        let pairs = if rank == 0 { least } else { rank };
+        let (last, before): (Vec<_>, Vec<_>) = ends
+            .into_iter()
+            .map(|end| (end.position, end.before))
+            .unzip();
+        let mut found = Vec::new();
+        for (positions, differs) in [(last, None), (before, Some("T − 1 steps"))] {
+            let logits = network.logits(&positions, false, &self.test.pixels, || Ok(()))?;
+            for (convention, mut scores) in self.scores(&logits, differs)? {
+                if paths < 2 {
+                    for estimate in [&mut scores.nll, &mut scores.accuracy, &mut scores.brier] {
+                        *estimate = estimate.clone().doubted(ONE_PATH);
+                    }
+                }
+                let row = scores.onto(self.row("diffusion", pairs, convention, choice));
+                let row = row.with("alpha", alpha).with("paths", paths);
+                let row = row.with("steps", cell.long("steps"));
+                found.push(
+                    row.with("least pairs", least)
+                        .with("unconverged", unconverged),
                 );
             }
         }
-        let accuracy = self.by_pairs("linearised", DERIVED, "accuracy");
-        let values: Vec<Estimate> = accuracy.iter().map(|(_, value)| value.clone()).collect();
-        let words = |all: &[(f64, Estimate)]| {
-            let each = all
-                .iter()
-                .map(|(pairs, value)| format!("{value} at {pairs}"));
-            each.collect::<Vec<_>>().join(", ")
-        };
-        findings.push(Finding::new(
-            format!(
-                "{}, {} rows: linearised Laplace is the more accurate the more eigenpairs",
-                self.data, self.rows
-            ),
-            &Judgement::rises(&values),
-            words(&accuracy),
-        ));
-        let nll = self.by_pairs("diffusion", DERIVED, "nll");
-        let values: Vec<Estimate> = nll.iter().map(|(_, value)| value.clone()).collect();
-        findings.push(Finding::new(
-            format!(
-                "{}, {} rows: the diffusion fits the worse the more eigenpairs it moves along",
-                self.data, self.rows
-            ),
-            &Judgement::rises(&values),
-            words(&nll),
-        ));
-        findings
+        Ok(found)
     }
 }

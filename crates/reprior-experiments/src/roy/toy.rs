@@ -61,7 +61,7 @@ pub fn outputs(
         decomposition: Decomposition::Exact(1e-7),
     };
     let (seed, draws) = (cell.long("seed"), cell.long("draws"));
-    let ends = toy.diffusions(settings, seed, draws, |done| bench.advance(done))?;
+    let ends = toy.diffusions(settings, None, seed, draws, |done| bench.advance(done))?;
     let draws: Vec<_> = ends.into_iter().map(|end| end.position).collect();
     let mut all = Vec::new();
     for (draws, is_linearised) in [(toy.at_mode(), false), (draws, method == "linearised")] {

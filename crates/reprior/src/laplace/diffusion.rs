@@ -16,6 +16,8 @@
 //! the steps. Theorem 5.1 is of the Brownian motion of the manifold, which is Stratonovich's integral of the projection; Heun's
 //! steps, T^(−1/2)·½(M(w) + M(w̃))·ε with w̃ where Euler's step ends, converge to it at twice the cost.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::curvature::GaussNewton;
@@ -92,7 +94,9 @@ pub struct DiffusionPath<R> {
     key: [u64; 2],
     position: Vec<R>,
     step: u64,
-    spectrum: Option<Spectrum<R>>,
+    /// Those of the next decomposition, where they are known.
+    known: Option<Arc<Spectrum<R>>>,
+    spectrum: Option<Arc<Spectrum<R>>>,
     /// Products with G so far.
     pub products: u64,
     /// Eigenpairs that were wanted and had not converged so far.
@@ -109,11 +113,31 @@ impl<R: Real> DiffusionPath<R> {
             key: [seed, chain],
             position: weights.to_vec(),
             step: 0,
+            known: None,
             spectrum: None,
             products: 0,
             unconverged: 0,
             least_rank: usize::MAX,
         }
+    }
+
+    /// With the eigenpairs at the weights where it begins, which paths from the same weights share.
+    #[must_use]
+    pub fn with_eigenpairs(mut self, known: Arc<Spectrum<R>>) -> Self {
+        self.known = Some(known);
+        self
+    }
+
+    /// The eigenpairs at the present weights.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn eigenpairs(
+        &self,
+        executor: &mut Executor<R>,
+        data: DiffusionData<'_, R>,
+    ) -> Result<Arc<Spectrum<R>>, LaplaceError> {
+        Ok(Arc::new(self.decompose(&self.position, executor, data)?))
     }
 
     /// The weights now.
@@ -133,7 +157,7 @@ impl<R: Real> DiffusionPath<R> {
 
     /// The eigenpairs of the last step.
     pub fn spectrum(&self) -> Option<&Spectrum<R>> {
-        self.spectrum.as_ref()
+        self.spectrum.as_deref()
     }
 
     /// Makes all steps that are left.
@@ -194,8 +218,14 @@ impl<R: Real> DiffusionPath<R> {
         executor: &mut Executor<R>,
         data: DiffusionData<'_, R>,
     ) -> Result<(), LaplaceError> {
-        let spectrum = self.decompose(at, executor, data)?;
-        self.products += spectrum.products;
+        let spectrum = match self.known.take() {
+            Some(known) => known,
+            None => {
+                let found = Arc::new(self.decompose(at, executor, data)?);
+                self.products += found.products;
+                found
+            }
+        };
         self.unconverged += spectrum.unconverged as u64;
         self.least_rank = self.least_rank.min(spectrum.values.len());
         let alpha = self.settings.precision;
@@ -243,7 +273,7 @@ impl<R: Real> DiffusionPath<R> {
             Decomposition::Lanczos(settings) => {
                 let [seed, chain] = self.key;
                 let mut stream = Stream::new(seed, chain, Purpose::Curvature, self.step);
-                let start = self.spectrum.as_ref();
+                let start = self.spectrum.as_deref();
                 Spectrum::lanczos(&mut operator, settings, start, &mut stream)?
             }
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::ascent::{Ascent, LogPosterior, LogPrior};
 use super::diffusion::{Diffusion, DiffusionData, DiffusionPath};
 use super::precision::{PrecisionChoice, curvature_of_priors};
+use super::spectrum::Spectrum;
 use super::subset::SubsetChoice;
 use super::{
     FisherInformation, HessianStructure, Laplace, LaplaceData, LaplaceError, PriorPrecision, Subset,
@@ -56,6 +57,8 @@ pub struct LaplaceFit<R> {
     ascent: Ascent,
     nats_to_mode: f64,
     fitted: Option<Laplace<R>>,
+    /// The eigenpairs at the mode, where all paths begin.
+    at_mode: Option<Arc<Spectrum<R>>>,
     path: Option<DiffusionPath<R>>,
 }
 
@@ -98,6 +101,7 @@ impl<R: Real> LaplaceFit<R> {
             ascent: Ascent::default(),
             nats_to_mode: f64::NAN,
             fitted: None,
+            at_mode: None,
             path: None,
         })
     }
@@ -317,9 +321,20 @@ impl<R: Real> LaplaceFit<R> {
             };
             // paths are independent of each other as other chains are
             let number = (chain << 40) | draw;
-            let path = self
-                .path
-                .get_or_insert_with(|| DiffusionPath::new(settings, mode, seed, number));
+            let path = match self.path.as_mut() {
+                Some(path) => path,
+                None => {
+                    let at_mode = match &self.at_mode {
+                        Some(known) => Arc::clone(known),
+                        // with random numbers of the chain, whichever draw it goes on with after an interruption
+                        None => DiffusionPath::new(settings, mode, seed, chain << 40)
+                            .eigenpairs(&mut self.executor, data)?,
+                    };
+                    self.at_mode = Some(Arc::clone(&at_mode));
+                    let path = DiffusionPath::new(settings, mode, seed, number);
+                    self.path.insert(path.with_eigenpairs(at_mode))
+                }
+            };
             path.advance(&mut self.executor, data)?;
             if !path.is_over() {
                 return Ok((false, 0));

@@ -225,3 +225,34 @@ fn paths_are_independent() {
     let again = problem.path(DiffusionKind::NonKernel, 3, 0);
     assert_eq!(again.position(), a);
 }
+
+/// With the eigenpairs at its first weights given a path ends where it does without, and spares their products.
+#[test]
+fn paths_share_the_first_eigenpairs() {
+    let mut problem = problem(&[30], 40);
+    let lanczos = Lanczos {
+        tolerance: 1e-8,
+        ..Lanczos::of_rank(20)
+    };
+    let settings = Diffusion {
+        kind: DiffusionKind::NonKernel,
+        steps: 3,
+        precision: ALPHA,
+        integrator: Integrator::Euler,
+        decomposition: Decomposition::Lanczos(lanczos),
+    };
+    let alone = problem.run(settings, 7);
+    let data = DiffusionData {
+        inputs: matrix(&problem.x, problem.rows, 2),
+        curvature: &problem.curvature as &dyn RowCurvature<f64>,
+        scale: 1.0,
+    };
+    let other = DiffusionPath::new(settings, &problem.weights, 5, 8);
+    let known = other.eigenpairs(&mut problem.executor, data).unwrap();
+    let path = DiffusionPath::new(settings, &problem.weights, 5, 7);
+    let mut path = path.with_eigenpairs(std::sync::Arc::clone(&known));
+    path.run(&mut problem.executor, data).unwrap();
+    close(path.position(), alone.position(), 1e-5);
+    assert_eq!(path.steps(), 3);
+    assert!(path.products < alone.products);
+}

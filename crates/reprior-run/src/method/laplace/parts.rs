@@ -143,7 +143,9 @@ impl LaplaceSettings {
         };
         let lanczos = most * size * real * 2 + 16 * most * most + 16 * 16 * size * real;
         if method == MinibatchMethod::LaplaceDiffusion {
-            return (lanczos, most * self.diffusion_steps.unwrap_or(20));
+            // and the eigenpairs at the mode, where all paths begin
+            let at_mode = self.lanczos(0.0).rank as u64 * size * real;
+            return (lanczos + at_mode, most * self.diffusion_steps.unwrap_or(20));
         }
         let factors = |layers: &[reprior::network::parameters::ParameterMatrix]| -> u64 {
             let numbers = layers

@@ -1,0 +1,3 @@
+//! Minima of functions with gradients.
+
+pub mod lbfgs;

@@ -459,7 +459,8 @@ fn closed_forms_of_infinitely_wide_networks() {
         assert!(column(&rows, 1).iter().all(|sd| *sd > 0.0));
     }
     // chosen scales are written out as numbers, and do better by their own measure
-    let scaled = format!("sample {flags} --method nngp --noise auto --scales auto --out scaled");
+    let scaled =
+        format!("sample {flags} --method nngp --noise auto --scales evidence --out scaled");
     place.succeed(&scaled);
     let evidence = |run| number(&place.summary(run), "log_marginal_likelihood");
     assert!(evidence("scaled") > evidence("nngp"));
@@ -475,7 +476,7 @@ fn closed_forms_of_infinitely_wide_networks() {
     );
     // a finite network takes the same advice
     place.succeed(&format!(
-        "sample {flags} --noise auto --scales auto --warmup 10 --draws 10 --chains 2 --out finite"
+        "sample {flags} --noise auto --scales evidence --warmup 10 --draws 10 --chains 2 --out finite"
     ));
     place.succeed("plan --data friedman --method ntk");
     for (wrong, reason) in [
@@ -488,7 +489,7 @@ fn closed_forms_of_infinitely_wide_networks() {
             "--method ntk --likelihood student-t",
             "gaussian likelihood only",
         ),
-        ("--scales auto", "--noise auto"),
+        ("--scales evidence", "--noise auto"),
         ("--noise auto --likelihood student-t", "gaussian likelihood"),
     ] {
         let run = place.run(&format!("sample {flags} {wrong} --out no"));

@@ -20,10 +20,10 @@ const MOST_IMAGES: usize = 128;
 const MOST_IMAGES_WITH_SCALES: usize = 16;
 /// Inputs that have scales of their own, at most.
 const MOST_INPUTS: usize = 200;
-/// How the scales of tables are searched for: the noise at the start, in units of the standardised targets, and the spread of the
-/// scales' log-normal prior.
+/// How the scales of tables are searched for: the noise at the start, in units of the standardised targets, and the spreads of the
+/// log-normal priors of the inputs' scales and the layers'.
 const START: f64 = 0.3;
-const SPREAD: f64 = 1.0;
+const SPREADS: [f64; 2] = [1.0, 0.3];
 const EVALUATIONS: usize = 150;
 
 /// What was chosen.
@@ -94,7 +94,8 @@ impl Evidence<'_> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         if wants_scales && self.covariance == Covariance::Nngp {
             let search = ScaleSearch {
-                spread: SPREAD,
+                input_spread: SPREADS[0],
+                layer_spread: SPREADS[1],
                 noise: START,
                 by_input: self.is_table && columns <= MOST_INPUTS,
                 evaluations: EVALUATIONS,

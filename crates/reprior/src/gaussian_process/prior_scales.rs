@@ -16,8 +16,11 @@ use crate::optimise::lbfgs::{LbfgsSettings, minimise};
 /// How scales are searched for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScaleSearch {
-    /// τ, of the logarithms of all scales.
-    pub spread: f64,
+    /// τ, of the logarithms of the inputs' scales.
+    pub input_spread: f64,
+    /// τ, of the logarithms of the layers' scales. Those of gelu and its like are nearly without a limit: large ones make relu of them, of
+    /// which only the product matters.
+    pub layer_spread: f64,
     /// Where the search for σ begins.
     pub noise: f64,
     /// Whether inputs have scales of their own; without, they share one.
@@ -168,9 +171,15 @@ pub fn fit_prior_scales(
             return f64::INFINITY;
         };
         parameters.gradient(&by, by_noise, gradient);
-        let precision = search.spread.powi(-2);
+        let of_inputs = parameters.own_inputs();
         let mut penalty = 0.0;
-        for (gradient, p) in gradient.iter_mut().zip(&at[..count - 1]) {
+        for (index, (gradient, p)) in gradient.iter_mut().zip(&at[..count - 1]).enumerate() {
+            let spread = if index < of_inputs {
+                search.input_spread
+            } else {
+                search.layer_spread
+            };
+            let precision = spread.powi(-2);
             penalty += 0.5 * precision * p * p;
             *gradient -= precision * p;
         }
@@ -250,7 +259,8 @@ mod tests {
         let (x, y) = example(120);
         let network = Composition::fully_connected(5, &[1, 1], 1, Activation::Gelu);
         let search = ScaleSearch {
-            spread: 2.0,
+            input_spread: 2.0,
+            layer_spread: 2.0,
             noise: 0.3,
             by_input: true,
             evaluations: 200,

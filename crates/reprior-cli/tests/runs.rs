@@ -478,6 +478,13 @@ fn closed_forms_of_infinitely_wide_networks() {
     place.succeed(&format!(
         "sample {flags} --noise auto --scales evidence --warmup 10 --draws 10 --chains 2 --out finite"
     ));
+    // ... so do chains that learn the noise, which begin at modes of their own
+    place.succeed(&format!(
+        "sample {flags} --noise learn --scales evidence --start mode --warmup 10 --draws 10 --chains 2 --out start"
+    ));
+    let config = std::fs::read_to_string(place.path("start/config.toml")).unwrap();
+    assert!(config.contains("start = \"mode\""), "{config}");
+    assert!(config.contains("input-scales"), "{config}");
     place.succeed("plan --data friedman --method ntk");
     for (wrong, reason) in [
         (
@@ -489,7 +496,6 @@ fn closed_forms_of_infinitely_wide_networks() {
             "--method ntk --likelihood student-t",
             "gaussian likelihood only",
         ),
-        ("--scales evidence", "--noise auto"),
         ("--noise auto --likelihood student-t", "gaussian likelihood"),
     ] {
         let run = place.run(&format!("sample {flags} {wrong} --out no"));

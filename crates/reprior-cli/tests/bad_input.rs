@@ -84,6 +84,8 @@ fn flags_out_of_range() {
             &["--arrival 20", "20 transitions", "--warmup"],
         ),
         ("--method pcn --arrival -1", &["--arrival", "-1"]),
+        ("--start map", &["map", "prior", "mode"]),
+        ("--method sgld --start mode", &["--start"]),
         (
             "--target-acceptance 1",
             &["target acceptance 1", "between 0 and 1"],

@@ -459,7 +459,8 @@ fn closed_forms_of_infinitely_wide_networks() {
         assert!(column(&rows, 1).iter().all(|sd| *sd > 0.0));
     }
     // chosen scales are written out as numbers, and do better by their own measure
-    let scaled = format!("sample {flags} --method nngp --noise auto --scales auto --out scaled");
+    let scaled =
+        format!("sample {flags} --method nngp --noise auto --scales evidence --out scaled");
     place.succeed(&scaled);
     let evidence = |run| number(&place.summary(run), "log_marginal_likelihood");
     assert!(evidence("scaled") > evidence("nngp"));
@@ -475,8 +476,15 @@ fn closed_forms_of_infinitely_wide_networks() {
     );
     // a finite network takes the same advice
     place.succeed(&format!(
-        "sample {flags} --noise auto --scales auto --warmup 10 --draws 10 --chains 2 --out finite"
+        "sample {flags} --noise auto --scales evidence --warmup 10 --draws 10 --chains 2 --out finite"
     ));
+    // ... so do chains that learn the noise, which begin at modes of their own
+    place.succeed(&format!(
+        "sample {flags} --noise learn --scales evidence --start mode --warmup 10 --draws 10 --chains 2 --out start"
+    ));
+    let config = std::fs::read_to_string(place.path("start/config.toml")).unwrap();
+    assert!(config.contains("start = \"mode\""), "{config}");
+    assert!(config.contains("input-scales"), "{config}");
     place.succeed("plan --data friedman --method ntk");
     for (wrong, reason) in [
         (
@@ -488,7 +496,6 @@ fn closed_forms_of_infinitely_wide_networks() {
             "--method ntk --likelihood student-t",
             "gaussian likelihood only",
         ),
-        ("--scales auto", "--noise auto"),
         ("--noise auto --likelihood student-t", "gaussian likelihood"),
     ] {
         let run = place.run(&format!("sample {flags} {wrong} --out no"));

@@ -45,6 +45,8 @@ pub mod laplace;
 pub mod metrics;
 pub mod model;
 pub mod network;
+#[doc(hidden)]
+pub mod optimise;
 pub mod posterior;
 pub mod sampler;
 pub mod stochastic;

@@ -1,14 +1,16 @@
-//! `--noise auto` and `--scales auto`: the noise and the prior scales that make the targets most likely under the infinitely
+//! `--noise auto` and `--scales evidence`: the noise and the prior scales that make the targets most likely under the infinitely
 //! wide network, written into the settings as numbers.
 
 use reprior::compute::matrix;
+use reprior::gaussian_process::GaussianProcessError;
 use reprior::gaussian_process::evidence::{Covariance, fit_scales};
 use reprior::gaussian_process::noise::fit_noise;
+use reprior::gaussian_process::prior_scales::{FittedScales, ScaleSearch, fit_prior_scales};
 use reprior::network::Composition;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 
 use crate::failure::Failure;
-use crate::settings::{ModelSettings, NoiseSetting};
+use crate::settings::{ModelSettings, NoiseSetting, ScalesSetting};
 use crate::words::number;
 
 /// Training rows that are looked at: the cost grows with their cube. Of images through convolutions fewer, as each pair of
@@ -16,12 +18,19 @@ use crate::words::number;
 const MOST_ROWS: usize = 1000;
 const MOST_IMAGES: usize = 128;
 const MOST_IMAGES_WITH_SCALES: usize = 16;
+/// Inputs that have scales of their own, at most.
+const MOST_INPUTS: usize = 200;
+/// How the scales of tables are searched for: the noise at the start, in units of the standardised targets, and the spreads of the
+/// log-normal priors of the inputs' scales and the layers'.
+const START: f64 = 0.3;
+const SPREADS: [f64; 2] = [1.0, 0.3];
+const EVALUATIONS: usize = 150;
 
 /// What was chosen.
 struct Choice {
     noise: f64,
-    /// What σ_w and σ_b were multiplied by; none if they were left alone.
-    factors: Option<[f64; 2]>,
+    /// What scales became; nothing if they were left alone.
+    scales: String,
     rows: usize,
     log_marginal_likelihood: f64,
     is_at_limit: bool,
@@ -29,94 +38,181 @@ struct Choice {
 
 impl Choice {
     fn in_words(&self) -> String {
-        let factors = self.factors.map_or_else(String::new, |[weight, bias]| {
-            format!(", scales of weights times {weight:.4}, of biases times {bias:.4}")
-        });
         let limit = if self.is_at_limit {
             "; that is at the end of the range that was searched: the data say little of it"
         } else {
             ""
         };
         format!(
-            "chosen by the marginal likelihood of the infinitely wide network on {} rows ({:.1} nats): noise {}{factors}{limit}",
+            "chosen by the marginal likelihood of the infinitely wide network on {} rows ({:.1} nats): noise {}{}{limit}",
             self.rows,
             self.log_marginal_likelihood,
-            number(self.noise)
+            number(self.noise),
+            self.scales
         )
     }
 }
 
-/// Replaces `auto` in the settings of `architecture`, which is to be made of them again. `inputs` are row-major, standardised and in
-/// the network's order, `targets` column-major. Returns what was chosen in words; `None` if nothing is asked for.
-///
-/// # Errors
-/// A wrong request: a network without an infinitely wide limit.
-pub(super) fn choose(
-    settings: &mut ModelSettings,
-    architecture: &Composition,
-    covariance: Covariance,
-    inputs: &[f64],
-    targets: &[f64],
-) -> Result<Option<String>, Failure> {
-    if settings.noise != Some(NoiseSetting::Auto) {
-        return Ok(None);
-    }
-    let columns = architecture.inputs();
-    let all = inputs.len() / columns;
-    let rows = all.min(match architecture.input.pixels() {
-        0 | 1 => MOST_ROWS,
-        _ if settings.scales_auto => MOST_IMAGES_WITH_SCALES,
-        _ => MOST_IMAGES,
-    });
-    let inputs = matrix(&inputs[..rows * columns], columns, rows).transpose();
-    let targets: Vec<f64> = targets
-        .chunks_exact(all)
-        .flat_map(|output| &output[..rows])
-        .copied()
-        .collect();
-    let refuse = |error: &dyn std::fmt::Display| {
-        Failure::request(format!(
-            "--noise auto needs the kernel of the infinitely wide network: {error}"
-        ))
-    };
-    let network = InfiniteNetwork::new(architecture).map_err(|e| refuse(&e))?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let choice = if settings.scales_auto {
-        let found = fit_scales(&network, covariance, inputs, &targets, threads)
-            .map_err(|error| refuse(&error))?;
-        let factors = [found.weight_factor, found.bias_factor];
-        multiply_scales(settings, architecture, factors);
-        Choice {
-            noise: found.noise,
-            factors: Some(factors),
-            rows,
-            log_marginal_likelihood: found.log_marginal_likelihood,
-            is_at_limit: found.is_at_limit,
+/// What a choice is made from.
+pub(super) struct Evidence<'a> {
+    /// The network that the settings stand for now.
+    pub architecture: &'a Composition,
+    /// Whether inputs are columns of a table.
+    pub is_table: bool,
+    /// Which kernel.
+    pub covariance: Covariance,
+    /// Row-major, standardised and in the network's order.
+    pub inputs: &'a [f64],
+    /// Column-major.
+    pub targets: &'a [f64],
+}
+
+impl Evidence<'_> {
+    /// Replaces `auto` and `evidence` in the settings, of which the network is to be made again. Returns what was chosen in words;
+    /// `None` if nothing is asked for.
+    ///
+    /// # Errors
+    /// A wrong request: a network without an infinitely wide limit.
+    pub fn choose(&self, settings: &mut ModelSettings) -> Result<Option<String>, Failure> {
+        if !settings.is_automatic() {
+            return Ok(None);
         }
-    } else {
-        let kinds = match covariance {
+        let wants_scales = settings.scales == Some(ScalesSetting::Evidence);
+        let (rows, inputs, targets) = self.rows(wants_scales);
+        let columns = self.architecture.inputs();
+        let inputs = matrix(&inputs, columns, rows).transpose();
+        let flag = if wants_scales {
+            "--scales evidence"
+        } else {
+            "--noise auto"
+        };
+        let refuse = |error: &dyn std::fmt::Display| {
+            Failure::request(format!(
+                "{flag} needs the kernel of the infinitely wide network: {error}"
+            ))
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        if wants_scales && self.covariance == Covariance::Nngp {
+            let search = ScaleSearch {
+                input_spread: SPREADS[0],
+                layer_spread: SPREADS[1],
+                noise: START,
+                by_input: self.is_table && columns <= MOST_INPUTS,
+                evaluations: EVALUATIONS,
+                threads,
+            };
+            let found = fit_prior_scales(self.architecture, inputs, &targets, search);
+            if let Some(found) = found.map_err(|error| refuse(&error))? {
+                let scales = take(settings, &found);
+                let choice = Choice {
+                    noise: found.noise,
+                    scales,
+                    rows,
+                    log_marginal_likelihood: found.log_marginal_likelihood,
+                    is_at_limit: false,
+                };
+                return Ok(Some(choice.in_words()));
+            }
+        }
+        let network = InfiniteNetwork::new(self.architecture).map_err(|error| refuse(&error))?;
+        let choice = if wants_scales {
+            let found = fit_scales(&network, self.covariance, inputs, &targets, threads)
+                .map_err(|error| refuse(&error))?;
+            let factors = [found.weight_factor, found.bias_factor];
+            multiply_scales(settings, self.architecture, factors);
+            let [weight, bias] = factors;
+            Choice {
+                noise: found.noise,
+                scales: format!(", scales of weights times {weight:.4}, of biases times {bias:.4}"),
+                rows,
+                log_marginal_likelihood: found.log_marginal_likelihood,
+                is_at_limit: found.is_at_limit,
+            }
+        } else {
+            let found = self.noise(&network, inputs, &targets, threads);
+            found.map_err(|error| refuse(&error))?
+        };
+        set_noise(settings, choice.noise);
+        settings.scales = Some(ScalesSetting::None);
+        Ok(Some(choice.in_words()))
+    }
+
+    /// Some of the rows, spread over all: their number, inputs and targets.
+    fn rows(&self, wants_scales: bool) -> (usize, Vec<f64>, Vec<f64>) {
+        let columns = self.architecture.inputs();
+        let all = self.inputs.len() / columns;
+        let rows = all.min(match self.architecture.input.pixels() {
+            0 | 1 => MOST_ROWS,
+            _ if wants_scales => MOST_IMAGES_WITH_SCALES,
+            _ => MOST_IMAGES,
+        });
+        let chosen = || (0..rows).map(|row| row * all / rows);
+        let inputs = chosen()
+            .flat_map(|row| &self.inputs[row * columns..(row + 1) * columns])
+            .copied();
+        let outputs = self.targets.chunks_exact(all.max(1));
+        let targets = outputs.flat_map(|output| chosen().map(|row| output[row]));
+        (rows, inputs.collect(), targets.collect())
+    }
+
+    fn noise(
+        &self,
+        network: &InfiniteNetwork,
+        inputs: reprior::compute::Matrix<'_, f64>,
+        targets: &[f64],
+        threads: usize,
+    ) -> Result<Choice, GaussianProcessError> {
+        let kinds = match self.covariance {
             Covariance::Nngp => Kinds::Nngp,
             Covariance::Ntk => Kinds::NngpAndNtk,
         };
-        let kernels = network
-            .kernels(inputs, kinds, threads)
-            .map_err(|e| refuse(&e))?;
-        let kernel = match covariance {
+        let kernels = network.kernels(inputs, kinds, threads)?;
+        let kernel = match self.covariance {
             Covariance::Nngp => &kernels.nngp,
             Covariance::Ntk => &kernels.ntk,
         };
-        let found = fit_noise(kernel, rows, &targets).map_err(|error| refuse(&error))?;
-        Choice {
+        let rows = inputs.nrows();
+        let found = fit_noise(kernel, rows, targets)?;
+        Ok(Choice {
             noise: found.noise,
-            factors: None,
+            scales: String::new(),
             rows,
             log_marginal_likelihood: found.log_marginal_likelihood,
             is_at_limit: found.is_at_limit,
+        })
+    }
+}
+
+/// The noise as a number, or as where a learned one is expected.
+fn set_noise(settings: &mut ModelSettings, noise: f64) {
+    if settings.learns_noise() {
+        settings.noise_median.get_or_insert(noise);
+    } else if settings.noise.is_none() || settings.noise == Some(NoiseSetting::Auto) {
+        settings.noise = Some(NoiseSetting::One(noise));
+    }
+}
+
+/// Writes scales that were found into the settings; in words, of inputs and of layers.
+fn take(settings: &mut ModelSettings, found: &FittedScales) -> String {
+    set_noise(settings, found.noise);
+    settings.scales = Some(ScalesSetting::None);
+    settings.input_scales = Some(found.scales.inputs.clone());
+    if let [hidden @ .., readout] = found.scales.layers.as_slice() {
+        settings.readout_weight_variance = readout.weight.powi(2);
+        settings.readout_bias_variance = readout.bias.powi(2);
+        if !hidden.is_empty() {
+            settings.weight_variance = hidden.iter().map(|scale| scale.weight.powi(2)).collect();
+            settings.bias_variance = hidden.iter().map(|scale| scale.bias.powi(2)).collect();
         }
-    };
-    settings.noise = Some(NoiseSetting::One(choice.noise));
-    settings.scales_auto = false;
-    Ok(Some(choice.in_words()))
+    }
+    let inputs = found.scales.inputs.iter();
+    let most = inputs.clone().copied().fold(0.0, f64::max);
+    let least = inputs.copied().fold(f64::INFINITY, f64::min);
+    if most > least {
+        format!(", scales of inputs from {least:.3} to {most:.3}")
+    } else {
+        format!(", scale of inputs {most:.3}")
+    }
 }
 
 /// Multiplies all σ_w by the first factor and all σ_b by the second.

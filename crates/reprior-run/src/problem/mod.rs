@@ -21,6 +21,7 @@ use reprior_io::run::{DrawStore, Files, Values};
 pub(crate) use description::DATA;
 pub use description::DataDescription;
 use description::fingerprint;
+use evidence::Evidence;
 pub(crate) use weights::GivenWeights;
 
 use crate::failure::Failure;
@@ -91,7 +92,10 @@ impl Problem {
                 "--pixels is for images, and the data are a table: leave it out",
             ));
         }
-        let standardisation = Standardisation::fit_with(&train, pixels);
+        let mut standardisation = Standardisation::fit_with(&train, pixels);
+        if let Some(scales) = &settings.model.input_scales {
+            standardisation = standardisation.with_input_scales(scales);
+        }
         let targets = settings
             .model
             .likelihood
@@ -104,14 +108,19 @@ impl Problem {
                 MethodName::Infinite(covariance) => covariance,
                 _ => Covariance::Nngp,
             };
-            choices.extend(evidence::choose(
-                &mut settings.model,
-                &network,
+            let evidence = Evidence {
+                architecture: &network,
+                is_table: train.kind == InputKind::Table,
                 covariance,
-                &inputs,
-                &targets,
-            )?);
+                inputs: &inputs,
+                targets: &targets,
+            };
+            choices.extend(evidence.choose(&mut settings.model)?);
+            settings.model.resolve();
             network = architecture(&settings.model)?;
+            if let Some(scales) = &settings.model.input_scales {
+                standardisation = standardisation.with_input_scales(scales);
+            }
         }
         Ok(Self {
             description: DataDescription {

@@ -16,6 +16,7 @@ mod noise;
 mod rules;
 mod run;
 mod sampler;
+mod scales;
 
 use std::path::Path;
 
@@ -43,6 +44,7 @@ pub use noise::{Learn, NoiseSetting};
 pub(crate) use rules::{SettingRule, at_least_one, refuse_others};
 pub use run::{RecordSettings, RunSettings};
 pub use sampler::SamplingSettings;
+pub use scales::ScalesSetting;
 
 use crate::failure::{Failure, name_of};
 

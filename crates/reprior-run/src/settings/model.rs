@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use clap::{ArgAction, Args};
+use clap::Args;
 use reprior::model::dataset::Targets;
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::model::{Noise, NoisePrior};
@@ -12,6 +12,7 @@ use reprior::network::named::NamedNetwork;
 use serde::{Deserialize, Serialize};
 
 use super::noise::{Learn, NoiseSetting};
+use super::scales::ScalesSetting;
 use crate::failure::Failure;
 use crate::words::short;
 
@@ -53,11 +54,15 @@ pub struct ModelSettings {
     /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: gaussian]
     #[arg(long, value_name = "NAME")]
     pub likelihood: LikelihoodName,
-    /// auto: multiply all prior scales by what maximises the marginal likelihood of the infinitely wide network; with
-    /// --noise auto
-    #[arg(long = "scales", id = "scales", action = ArgAction::Set, value_parser = only_auto, value_name = "auto")]
-    #[serde(skip_serializing_if = "is_false")]
-    pub scales_auto: bool,
+    /// Where the prior's scales come from: evidence (what makes the targets most likely under the infinitely wide network: of a table
+    /// one scale per input, those of the layers and of the noise) or none (the variances above) [default: none]
+    #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scales: Option<ScalesSetting>,
+    /// What each input's weights are multiplied by, as the evidence chose them.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_scales: Option<Vec<f64>>,
     /// Scale of the observation noise, in units of the standardised target: a number, one per output with commas, `auto` (that
     /// with the largest marginal likelihood of the infinitely wide network), `learn` (it gets a log-normal prior and is sampled
     /// along), or `learn-each` (one per output) [default: 0.1]
@@ -78,24 +83,6 @@ pub struct ModelSettings {
     pub degrees_of_freedom: Option<f64>,
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
-)]
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-/// The one value of `--scales`.
-fn only_auto(text: &str) -> Result<bool, String> {
-    match text {
-        "auto" => Ok(true),
-        _ => Err(format!(
-            "unknown scales `{text}`: use auto, or set them with --weight-variance and so on"
-        )),
-    }
-}
-
 impl Default for ModelSettings {
     fn default() -> Self {
         Self {
@@ -107,7 +94,8 @@ impl Default for ModelSettings {
             readout_weight_variance: 1.0,
             readout_bias_variance: 0.01,
             likelihood: LikelihoodName::Gaussian,
-            scales_auto: false,
+            scales: None,
+            input_scales: None,
             noise: None,
             noise_median: None,
             noise_spread: None,
@@ -134,7 +122,7 @@ impl ModelSettings {
 
     /// Whether noise or scales are to be chosen by the data.
     pub fn is_automatic(&self) -> bool {
-        self.scales_auto || self.noise == Some(NoiseSetting::Auto)
+        self.scales == Some(ScalesSetting::Evidence) || self.noise == Some(NoiseSetting::Auto)
     }
 
     /// Whether σ is learned.
@@ -172,11 +160,6 @@ impl ModelSettings {
                 "the {} likelihood has no noise scale: leave --noise out",
                 self.likelihood
             )));
-        }
-        if self.scales_auto && self.noise != Some(NoiseSetting::Auto) {
-            return Err(Failure::request(
-                "--scales auto chooses the noise as well: give --noise auto with it",
-            ));
         }
         if self.noise == Some(NoiseSetting::Auto) && self.likelihood != LikelihoodName::Gaussian {
             return Err(Failure::request(format!(
@@ -270,10 +253,12 @@ impl ModelSettings {
         if let Ok(named @ NamedNetwork::Resnet { .. }) = self.network.parse() {
             self.network = named.to_string();
         }
-        if self.likelihood.has_scale() && self.noise.is_none() {
+        // the evidence says what is left open here
+        let is_open = self.scales == Some(ScalesSetting::Evidence);
+        if self.likelihood.has_scale() && self.noise.is_none() && !is_open {
             self.noise = Some(NoiseSetting::One(0.1));
         }
-        if let (true, Noise::Learned(prior)) = (self.learns_noise(), self.noise()) {
+        if let (true, Noise::Learned(prior)) = (self.learns_noise() && !is_open, self.noise()) {
             self.noise_median = Some(prior.median);
             self.noise_spread = Some(prior.spread);
         }

@@ -6,7 +6,7 @@ use reprior::posterior::{Coordinates, Regulariser, TangentDeterminant};
 use serde::{Deserialize, Serialize};
 
 use super::method::MethodName;
-use super::names::{Precision, SpaceChoice, name};
+use super::names::{Precision, SpaceChoice, StartName, name};
 
 /// `[sampler]`: the method, and what chains on all data take; what is absent is the method's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]
@@ -75,6 +75,11 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrival: Option<u64>,
+    /// Where each chain starts: at a draw of the prior, or at the mode that L-BFGS finds from there, in 1000 gradients at most; chains on
+    /// rough posteriors (narrow networks, many rows) need a shorter warm-up so [default: prior]
+    #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartName>,
     /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f64 for chains where the noise is
     /// less than a hundredth of the function's prior standard deviation, f32 elsewhere]
     #[arg(long, value_name = "TYPE")]

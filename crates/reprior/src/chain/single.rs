@@ -3,12 +3,13 @@
 use super::snapshot::Snapshot;
 use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
+use crate::optimise::mode::find_mode;
 use crate::posterior::{EvaluationError, Target};
-use crate::sampler::{Fatal, FoundStepSize, Sampler, SamplerSettings};
+use crate::sampler::{Fatal, FoundStepSize, Sampler, SamplerSettings, Start};
 
 /// A chain of draws from a target.
 ///
-/// The first transitions of warm-up may be an *arrival*: `hmc-infinite` makes them, which gets from a prior draw to the
+/// It starts at a draw of the prior, or at the mode that is found from there. The first transitions of warm-up may be an *arrival*: `hmc-infinite` makes them, which gets from a prior draw to the
 /// posterior in a few trajectories where methods without gradients crawl. Then the method that was asked for starts where
 /// it got to, with an adaptation of its own.
 pub struct Chain<T: Target> {
@@ -29,7 +30,8 @@ const START_TRIES: u64 = 100;
 const MOST_FAILURES: u64 = 1000;
 
 impl<T: Target> Chain<T> {
-    /// A chain that starts at a draw from N(0, I); up to 100 are tried until ℓ is finite.
+    /// A chain that starts at a draw from N(0, I), of which up to 100 are tried until ℓ is finite, or at a mode near it, for which it looks
+    /// before its first transition ([`Start`]).
     ///
     /// # Errors
     /// [`StartError`] if none is.
@@ -138,6 +140,7 @@ impl<T: Target> Chain<T> {
             transition: transition - 1,
             reason: fatal.to_string(),
         };
+        let descended = self.descend(transition).map_err(failed)?;
         let searched = self.search(transition).map_err(failed)?;
         let snapshot = &mut self.snapshot;
         let mut stream = Stream::new(seed, chain as u64, Purpose::Transition, transition);
@@ -147,7 +150,7 @@ impl<T: Target> Chain<T> {
             .step(&mut self.target, &mut snapshot.state, &mut stream)
             .map_err(failed)?;
         info.n_evaluations += searched.n_evaluations;
-        info.n_gradients += searched.n_gradients;
+        info.n_gradients += searched.n_gradients + descended;
         snapshot.transition = transition;
         snapshot.failures = if info.diverging && !info.is_accepted {
             snapshot.failures + 1
@@ -236,6 +239,27 @@ impl<T: Target> Chain<T> {
             chain: self.index,
             error,
         })
+    }
+
+    /// Before the first transition, looks for a mode if the chain is to start at one; the gradients that it took. It belongs to that
+    /// transition, as the [`search`](Self::search) does.
+    fn descend(&mut self, transition: u64) -> Result<u32, Fatal> {
+        let Start::Mode(evaluations) = self.settings.start else {
+            return Ok(0);
+        };
+        if transition != 1 {
+            return Ok(0);
+        }
+        let fatal = |error: EvaluationError| Fatal(error.to_string());
+        let from = &self.snapshot.state.position;
+        let found = find_mode(&mut self.target, from, evaluations).map_err(fatal)?;
+        match self.sampler.init(&mut self.target, found.position) {
+            Ok(state) => self.snapshot.state = state,
+            // rounding to the chain's precision: the draw of the prior is good
+            Err(EvaluationError::Recoverable(_)) => {}
+            Err(error) => return Err(fatal(error)),
+        }
+        Ok(u32::try_from(found.evaluations).unwrap_or(u32::MAX))
     }
 
     /// Before the first transition of an adaptation, finds the step size that it begins with. The search belongs to that

@@ -22,6 +22,8 @@ mod simplex;
 pub mod evidence;
 #[doc(hidden)]
 pub mod noise;
+#[doc(hidden)]
+pub mod prior_scales;
 
 use thiserror::Error;
 

@@ -99,6 +99,17 @@ pub struct Standardisation {
 }
 
 impl Standardisation {
+    /// Multiplies the columns of tables, once standardised, by `scales`: a prior scale for each input's weights. Of images nothing.
+    #[must_use]
+    pub fn with_input_scales(mut self, scales: &[f64]) -> Self {
+        if let InputScaling::Columns(maps) = &mut self.inputs {
+            for (map, scale) in maps.iter_mut().zip(scales) {
+                map.scale /= scale;
+            }
+        }
+        self
+    }
+
     /// Means and standard deviations of the training data, pixels standardised.
     pub fn fit(train: &Dataset) -> Self {
         Self::fit_with(train, PixelScaling::default())

@@ -28,7 +28,7 @@ use crate::posterior::{EvaluationError, Target};
 
 pub use method::Method;
 pub(crate) use search::FoundStepSize;
-pub use settings::{SamplerSettings, SettingsError};
+pub use settings::{SamplerSettings, SettingsError, Start};
 pub(crate) use trajectory::DIVERGENCE;
 
 /// The kernels by themselves, which [`SamplerSettings::sampler`] makes from their names. For tests and experiments: they change without notice.

@@ -9,6 +9,17 @@ use super::trajectory::{MOST_STEPS, QUARTER_TURN};
 use super::{Method, SMALLEST_STEP, Sampler};
 use crate::compute::Real;
 
+/// Where chains start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// Each at a draw from the prior, N(0, I).
+    #[default]
+    Prior,
+    /// Each at the mode, max ℓ(z) − ½‖z‖², that is found from such a draw by L-BFGS with so many gradients at most; where the search
+    /// ended if it has not converged by then. Takes a target with gradients, whatever the method.
+    Mode(usize),
+}
+
 /// How to sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplerSettings {
@@ -30,6 +41,8 @@ pub struct SamplerSettings {
     /// How many of the first transitions of warm-up are made by `hmc-infinite`, with an adaptation of its own, before the
     /// method itself starts where they arrived; never more than the warm-up has. [`Method::default_arrival`] if `None`.
     pub arrival: Option<u64>,
+    /// Where chains start, before arrival.
+    pub start: Start,
 }
 
 impl Default for SamplerSettings {
@@ -42,6 +55,7 @@ impl Default for SamplerSettings {
             metropolis: true,
             trajectory: None,
             arrival: None,
+            start: Start::Prior,
         }
     }
 }

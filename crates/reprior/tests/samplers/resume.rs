@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use reprior::chain::{Chain, Collect, Schedule, StartError};
 use reprior::network::Activation;
-use reprior::posterior::{Coordinates, Posterior};
-use reprior::sampler::{Method, SamplerSettings};
+use reprior::optimise::mode::find_mode;
+use reprior::posterior::{Coordinates, Posterior, Target};
+use reprior::sampler::{Method, SamplerSettings, Start};
 
 use crate::{Line, one_point_model, sample, settings};
 
@@ -59,6 +60,12 @@ fn every_way() -> Vec<SamplerSettings> {
         arrival: Some(7),
         ..settings(Method::Mala)
     });
+    for method in [Method::HmcInfinite, Method::Pcn] {
+        all.push(SamplerSettings {
+            start: Start::Mode(50),
+            ..settings(method)
+        });
+    }
     all
 }
 
@@ -227,4 +234,42 @@ fn a_snapshot_of_another_target_or_method_is_refused() {
         resume(Method::HmcInfinite, longer),
         Some(StartError::Dimension { .. })
     ));
+}
+
+/// A chain that starts at a mode is there before its first transition, whatever the method; the gradients that it took are counted.
+#[test]
+fn chains_start_at_a_mode() {
+    let model = one_point_model(&[6], Activation::Gelu, 4);
+    let make = || Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap();
+    let schedule = Schedule {
+        chains: 1,
+        warmup: 0,
+        draws: 1,
+        thin: 1,
+        seed: 10,
+    };
+    // steps so small that the first transition stays where it begins
+    let density = |start| {
+        let settings = SamplerSettings {
+            start,
+            step_size: Some(1e-6),
+            ..settings(Method::Pcn)
+        };
+        let mut chain = Chain::start(0, schedule, &settings, make()).unwrap();
+        chain.advance_to(1, &mut Collect::default()).unwrap();
+        let state = &chain.snapshot().state;
+        let squares: f64 = state.position.iter().map(|z| z * z).sum();
+        let gradients = chain.snapshot().sampling.n_gradients;
+        (state.log_ratio - 0.5 * squares, gradients)
+    };
+    let [(prior, none), (mode, some)] = [Start::Prior, Start::Mode(200)].map(density);
+    assert_eq!(none, 0);
+    assert!((1..=200).contains(&some), "{some}");
+    let mut target = make();
+    let from = vec![0.1; target.dim()];
+    let found = find_mode(&mut target, &from, 2000).unwrap();
+    assert!(
+        mode > prior + 1.0 && mode > found.log_density - 1.0,
+        "{prior} {mode} {found:?}"
+    );
 }

@@ -84,7 +84,7 @@ impl ProblemSizes {
             self.architecture.outputs,
             self.architecture.readout_rows(),
         );
-        let with_gradients = self.method.needs_gradients() || self.arrives;
+        let with_gradients = self.method.needs_gradients() || self.arrives || self.starts_at_mode;
         let readout_bytes = match self.precision {
             Precision::Auto | Precision::F32 => Readout::<f32>::bytes,
             Precision::F64 => Readout::<f64>::bytes,
@@ -122,7 +122,9 @@ impl ProblemSizes {
             Method::Elliptical => 2 * self.rows * self.first_width() * real,
             _ => 0,
         };
-        states * self.dimension() * real + ellipse
+        // pairs of L-BFGS, and what its line search holds
+        let search = if self.starts_at_mode { 40 * 8 } else { 0 };
+        self.dimension() * (states * real + search) + ellipse
     }
 
     fn first_width(&self) -> usize {

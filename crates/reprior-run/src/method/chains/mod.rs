@@ -17,18 +17,21 @@ mod warnings;
 
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::posterior::Coordinates;
-use reprior::sampler::{Method, SamplerSettings};
+use reprior::sampler::{Method, SamplerSettings, Start};
 
 use super::{MethodFamily, Plan, Predict, RunContext};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::Load;
-use crate::settings::{Precision, Settings};
+use crate::settings::{Precision, Settings, StartName};
 use crate::summary::Summary;
 
 /// Chains of one method.
 pub struct Chains(pub Method);
+
+/// Gradients of the search for a mode, at most: three layers of 32 on 1,202 rows converge in 300 to 700.
+const MODE_GRADIENTS: usize = 1000;
 
 /// The library's settings of the method.
 pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings {
@@ -44,6 +47,10 @@ pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings 
         arrival: match settings.coordinates() {
             Coordinates::Tangent => sampler.arrival.or(Some(0)),
             _ => sampler.arrival,
+        },
+        start: match sampler.start {
+            Some(StartName::Mode) => Start::Mode(MODE_GRADIENTS),
+            _ => Start::Prior,
         },
     }
 }
@@ -69,6 +76,7 @@ impl MethodFamily for Chains {
         sampler.damping = in_use.damping_in_use();
         sampler.trajectory = in_use.trajectory_in_use();
         sampler.arrival = Some(in_use.arrival_transitions(schedule.warmup));
+        sampler.start.get_or_insert(StartName::Prior);
         if self.0.may_skip_metropolis() {
             sampler.metropolis.get_or_insert(true);
         }

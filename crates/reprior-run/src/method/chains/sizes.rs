@@ -4,7 +4,7 @@ use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
 use reprior::network::layer::Layer;
 use reprior::posterior::{Coordinates, Space, TangentDeterminant};
-use reprior::sampler::Method;
+use reprior::sampler::{Method, Start};
 
 use super::sampler_settings;
 use crate::settings::{Precision, Settings};
@@ -24,6 +24,8 @@ pub struct ProblemSizes {
     pub keeps_momentum: bool,
     /// Whether the first transitions are made by `hmc-infinite`.
     pub arrives: bool,
+    /// Whether chains look for a mode first.
+    pub starts_at_mode: bool,
     pub space: Space,
     pub precision: Precision,
     /// Rows of the first layer's parameter matrix in the chain's coordinates.
@@ -64,6 +66,7 @@ impl ProblemSizes {
             noise_scales: noise.count(outputs).max(1),
             keeps_momentum: sampler.keeps_momentum(),
             arrives: sampler.arrival_transitions(schedule.warmup) > 0,
+            starts_at_mode: sampler.start != Start::Prior,
             chains: schedule.chains,
             first_rows: if is_reduced { rows.min(whole) } else { whole },
             space: space.unwrap_or_else(|| Space::cheaper(rows, architecture.readout_rows())),

@@ -17,6 +17,7 @@
 //! Results do not depend on the number of threads.
 
 mod axis;
+pub mod by_scales;
 mod check;
 mod gram;
 mod ntk_recursion;

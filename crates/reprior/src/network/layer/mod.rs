@@ -8,6 +8,7 @@ mod axis;
 pub(crate) mod batch_norm;
 pub(crate) mod batch_statistics;
 mod convolution;
+pub(super) mod covariance_slopes;
 mod dense;
 mod flatten;
 mod linear;

@@ -49,6 +49,25 @@ pub(super) fn moments(k: f64, q: f64, r: f64) -> (f64, f64) {
     (2.0 / PI * value, 4.0 / PI * slope)
 }
 
+/// Derivatives of E[tanh u tanh v] by k, q and r.
+#[inline(always)]
+pub(super) fn slopes(k: f64, q: f64, r: f64) -> [f64; 3] {
+    let mut slopes = [0.0; 3];
+    for [s, weight] in MIXTURE {
+        let q = 2.0 * s * s * q + 1.0;
+        for [t, other] in MIXTURE {
+            let r = 2.0 * t * t * r + 1.0;
+            let twice = 2.0 * s * t * k;
+            let e = difference_of_products(q, r, twice, twice).max(0.0).sqrt();
+            let common = weight * other * s * t / e;
+            slopes[0] += common;
+            slopes[1] -= common * k * s * s / q;
+            slopes[2] -= common * k * t * t / r;
+        }
+    }
+    slopes.map(|slope| 4.0 / PI * slope)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,4 @@
+//! Minima of functions with gradients.
+
+pub mod lbfgs;
+pub mod mode;

@@ -94,9 +94,7 @@ fn a_messy_table_is_sampled_and_predicted_from() {
         .run("predict run --data lacking.csv")
         .assert_error(2, &["lacking.csv", "lacks the input columns `colour`"]);
     // the same table goes on as it was
-    place.succeed(&format!(
-        "sample --config run/config.toml --draws 8 --out again"
-    ));
+    place.succeed("sample --config run/config.toml --draws 8 --out again");
     assert_eq!(
         description_of_rows(&place, "again"),
         description_of_rows(&place, "run")
@@ -164,11 +162,11 @@ fn runs_that_took_numbers_only_are_read_as_before() {
         .collect();
     place.write("run/config.toml", config.join("\n"));
     assert_eq!(place.succeed("predict run --data t.csv").table().1, rows);
-    place.succeed("resume run");
     place.write("hole.csv", "a,b,c\n1,,2\n");
     place
         .run("predict run --data hole.csv")
         .assert_error(2, &["line 2, column `b`", "empty"]);
+    place.succeed("resume run");
 }
 
 #[test]
@@ -242,7 +240,7 @@ fn wrong_requests_name_flag_column_and_way_out() {
         ),
         (
             "--missing error",
-            &["line 5, column `length`", "`NA` is a missing value"],
+            &["line 7, column `y`", "the cell is empty"],
         ),
         ("--categorical shape", &["no column `shape`"]),
     ] {

@@ -9,7 +9,7 @@ use super::csv_table::{Columns, TextTable};
 use super::csv_targets::TargetColumns;
 use super::encoding::{self, Becomes, Kind, Missing, TableEncoding};
 use super::error::{excerpt, list, show};
-use super::numbers::NumberForm;
+use super::numbers::{NumberForm, missing as missing_cell};
 use super::targets::is_missing;
 use super::{DataError, Loaded, Request, csv_source, split};
 
@@ -140,7 +140,7 @@ fn kinds(
     columns.inputs.iter().map(kind).collect()
 }
 
-/// The rows that have all their inputs, where that is asked for.
+/// The rows that have all their inputs, where that is asked for; where it is demanded, all have.
 fn with_inputs(
     path: &Path,
     table: &TextTable,
@@ -149,11 +149,26 @@ fn with_inputs(
     missing: Missing,
     notes: &mut Vec<String>,
 ) -> Result<Vec<usize>, DataError> {
-    if missing != Missing::Drop {
-        return Ok(rows);
-    }
     let before = rows.len();
     let lacks = |row: usize, column: usize| is_missing(table.cell(row, column));
+    match missing {
+        Missing::Median | Missing::Mean => return Ok(rows),
+        Missing::Drop => {}
+        Missing::Error => {
+            let columns = kinds.iter().map(|(column, ..)| *column);
+            let cells = rows
+                .iter()
+                .flat_map(|&row| columns.clone().map(move |column| (row, column)));
+            let mut without = cells.filter(|&(row, column)| lacks(row, column));
+            return match without.next() {
+                None => Ok(rows),
+                Some((row, column)) => {
+                    let (line, cell) = (table.lines[row], table.cell(row, column));
+                    Err(missing_cell(path, line, &table.header[column], cell))
+                }
+            };
+        }
+    }
     let is_whole = |row: &usize| kinds.iter().all(|(column, ..)| !lacks(*row, *column));
     let whole: Vec<usize> = rows.iter().copied().filter(is_whole).collect();
     if whole.len() == before {

@@ -34,6 +34,8 @@ pub enum Command {
 Examples:
   A table, its target named, the noise of the target taken as 0.1 of its standard deviation:
     reprior sample --data energy.csv --target heating_load --network fcn:256,256 --out runs/energy
+  A table as it is, without its identifiers, rows with missing inputs left out:
+    reprior sample --data houses.csv.gz --target price --ignore id,url --missing drop --out runs/houses
   The first 256 images of CIFAR-10 (a folder with its binary batches), a wide network:
     reprior sample --data cifar10/ --train 256 --test 500 --network fcn:1024 --out runs/cifar
   The same settings as an earlier run, another seed:
@@ -146,7 +148,7 @@ pub struct SummaryArguments {
 pub struct PredictArguments {
     /// The run folder
     pub run: PathBuf,
-    /// Inputs to predict for: anything that `sample` reads; a table needs the same columns, a target is not needed
+    /// Inputs to predict for: anything that `sample` reads; a table needs the same columns, in any order, a target is not needed
     #[arg(long, value_name = "SRC")]
     pub data: String,
     /// File to write [default: standard output]

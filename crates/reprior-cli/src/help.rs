@@ -13,19 +13,20 @@ use crate::arguments::Arguments;
 const LONG: [&str; 3] = ["sample", "plan", "bench"];
 
 /// What `-h` of these says of a flag; the others are left to `--help`.
-const FIRST: [(&str, &str); 18] = [
+const FIRST: [(&str, &str); 19] = [
     (
         "config",
         "Read settings from this TOML file; flags override it",
     ),
     (
         "data",
-        "friedman, two-moons or strokes (built in), a .csv or .npz file, or a folder of images",
+        "friedman, two-moons or strokes (built in), a .csv or .npz file, - (stdin), or a folder of images",
     ),
     (
         "target",
         "Target column of a CSV file [default: the last column]",
     ),
+    ("ignore", "Columns of a CSV file to leave out"),
     (
         "train",
         "Train on the first N rows [default: four fifths of a table]",

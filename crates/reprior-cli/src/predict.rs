@@ -1,11 +1,10 @@
 //! `reprior predict`: predictions for new inputs as CSV.
 
-use reprior_io::data::load_inputs;
 use reprior_io::run::atomic;
-use reprior_run::words::number;
+use reprior_run::words::{align, number};
 use reprior_run::{
     DataDescription, Failure, PredictedRows, PredictionReport, PredictionRequest, Predictor,
-    rotated,
+    rotated, target_rows,
 };
 
 use crate::arguments::PredictArguments;
@@ -18,8 +17,10 @@ use crate::table::{bytes_to_stdout, to_stderr};
 pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     let predictor = Predictor::of(&arguments.run)?;
     let description = predictor.description();
-    let inputs =
-        load_inputs(&arguments.data, &description.expected_inputs()).map_err(Failure::request)?;
+    let inputs = description.read_inputs(&arguments.data)?;
+    for note in &inputs.notes {
+        to_stderr(&format!("note: {note}"));
+    }
     let rotated = arguments
         .rotate
         .map(|degrees| rotated(&inputs.values, description.kind, degrees));
@@ -92,6 +93,9 @@ fn say(
             "against the targets in `{data}`: {}",
             words.join(", ")
         ));
+    }
+    if !found.metrics_by_target.is_empty() {
+        to_stderr(&align(&target_rows(&found.metrics_by_target, number)));
     }
     Ok(())
 }

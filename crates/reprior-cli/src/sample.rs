@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reprior_io::data::STDIN;
 use reprior_run::{Failure, Options, Summary};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
@@ -52,9 +53,17 @@ fn drive(
 }
 
 fn default_folder(source: &str) -> PathBuf {
-    let name = Path::new(source)
-        .file_stem()
-        .map_or_else(|| "run".into(), |stem| stem.to_os_string());
+    let name = match source {
+        STDIN => "stdin".into(),
+        source => Path::new(source)
+            .file_stem()
+            // of a compressed table both extensions
+            .map(|stem| match source.ends_with(".gz") {
+                true => Path::new(stem).file_stem().unwrap_or(stem),
+                false => stem,
+            })
+            .map_or_else(|| "run".into(), |stem| stem.to_os_string()),
+    };
     Path::new("runs").join(name)
 }
 

@@ -220,13 +220,13 @@ fn tables() {
         (
             "empty_cell",
             "a,b,y\n1,2,3\n4,,6\n7,8,9\n",
-            "",
+            "--missing error",
             &["line 3", "`b`", "empty", "fill it in"],
         ),
         (
             "na",
             "a,b,y\n1,2,3\n4,NA,6\n7,8,9\n",
-            "",
+            "--missing error",
             &["line 3", "`b`", "NA", "fill it in"],
         ),
         (
@@ -238,7 +238,7 @@ fn tables() {
         (
             "nan",
             "a,b,y\n1,nan,3\n4,5,6\n7,8,9\n",
-            "",
+            "--missing error",
             &["line 2", "`b`", "nan"],
         ),
         (
@@ -256,7 +256,7 @@ fn tables() {
         (
             "target",
             "a,b,y\n1,2,3\n4,5,?\n7,8,9\n",
-            "",
+            "--missing error",
             &["line 3", "`y`"],
         ),
         (

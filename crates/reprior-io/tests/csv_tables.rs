@@ -5,7 +5,7 @@ mod common;
 
 use common::{Files, csv, labels, message, real};
 use reprior::model::dataset::{InputKind, Targets};
-use reprior_io::data::{Request, Task, load, target_columns};
+use reprior_io::data::{Missing, Request, Task, load, load_with_notes};
 
 const TABLE: &str = "a,b,y\n1,2,3\n4,5,6\n7,8,9\n10,11,12\n13,14,15\n";
 
@@ -145,7 +145,9 @@ fn one_bad_number_in_a_target_is_no_class() {
         ],
     );
     message(
-        csv("x,y\n1,a\n2,\n3,b\n", |r| r.task = Task::Classification),
+        csv("x,y\n1,a\n2,\n3,b\n", |r| {
+            (r.task, r.missing) = (Task::Classification, Missing::Error)
+        }),
         &["line 3, column `y`", "empty"],
     );
 }
@@ -173,19 +175,21 @@ fn unusable_cells_name_line_and_column() {
         &[
             "table.csv`, line 3, column `age`",
             "`red` is not a number",
-            "delete it",
+            "1 of the column's 2 values are",
+            "--ignore age",
+            "--categorical age",
         ],
     );
     message(
-        csv("age,b,y\n1,,3\n4,5,6\n", |_| {}),
+        csv("age,b,y\n1,,3\n4,5,6\n", |r| r.missing = Missing::Error),
         &["line 2, column `b`", "empty"],
     );
     message(
-        csv("age,b,y\n1,NA,3\n4,5,6\n", |_| {}),
+        csv("age,b,y\n1,NA,3\n4,5,6\n", |r| r.missing = Missing::Error),
         &["line 2, column `b`", "`NA` is a missing value"],
     );
     message(
-        csv("age,b,y\n1,NaN,3\n4,5,6\n", |_| {}),
+        csv("age,b,y\n1,NaN,3\n4,5,6\n", |r| r.missing = Missing::Error),
         &["line 2, column `b`", "missing"],
     );
     message(
@@ -232,10 +236,10 @@ fn unusable_headers() {
         &["line 1 holds numbers only", "header"],
     );
     message(
-        csv("a;y\n3;4\n", |_| {}),
-        &["single column `a;y`", "commas"],
+        csv("a y\n3 4\n", |_| {}),
+        &["single column `a y`", "commas, semicolons or tabs"],
     );
-    message(csv(",a,y\n0,3,4\n", |_| {}), &["column 1 has no name"]);
+    message(csv(",,\n0,3,4\n", |_| {}), &["header"]);
     message(
         csv("a,a,y\n0,3,4\n", |_| {}),
         &["two columns are named `a`"],
@@ -287,9 +291,13 @@ fn constant_columns_are_allowed() {
 #[test]
 fn target_columns_are_reported() {
     let files = Files::new().with("table.csv", TABLE);
-    let request = Request::new(files.path("table.csv"));
-    assert_eq!(target_columns(&request).unwrap(), ["y"]);
-    assert!(target_columns(&Request::new("strokes")).unwrap().is_empty());
+    let columns = |source: String| {
+        load_with_notes(&Request::new(source))
+            .unwrap()
+            .target_columns
+    };
+    assert_eq!(columns(files.path("table.csv")), ["y"]);
+    assert!(columns("strokes".to_owned()).is_empty());
 }
 
 #[test]

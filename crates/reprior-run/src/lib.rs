@@ -7,6 +7,7 @@
 //! Inside, from bottom to top: `settings`; `predictive`, draws of predictions; `problem`, data and network; `record`, what is written;
 //! `read`, what is read back; `summary`, with the verdict; `method`, one family of methods each; `run`, all of it in order.
 
+mod by_target;
 mod failure;
 mod method;
 mod predict;
@@ -20,6 +21,7 @@ mod stored;
 mod summary;
 pub mod words;
 
+pub use by_target::{TargetMetrics, target_rows};
 pub use failure::Failure;
 pub use method::{Benchmark, Options, Plan, TimedPart, Watcher};
 pub use predict::{

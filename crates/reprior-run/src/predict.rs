@@ -5,6 +5,7 @@ use reprior::metrics::detection::UncertaintyScore;
 use reprior::model::dataset::{InputKind, InputValues, Targets};
 use reprior_io::run::Files;
 
+use crate::by_target::{ByTarget, TargetMetrics};
 use crate::failure::{Failure, name_of};
 use crate::method::family;
 use crate::predictive::{Gatherer, Metrics, PredictionKind, PredictiveDraws};
@@ -40,6 +41,8 @@ pub struct Told {
 pub struct PredictionReport {
     /// Against the targets, where they are known.
     pub metrics: Option<Metrics>,
+    /// The same of every target by itself, where there are several.
+    pub metrics_by_target: Vec<TargetMetrics>,
     /// A reliability table as CSV, of classes that are known.
     pub reliability: Option<String>,
     /// Where it was asked for.
@@ -169,6 +172,7 @@ impl Predictor {
             )));
         }
         let mut gatherer = Gatherer::default();
+        let mut by_target = ByTarget::default();
         let detector = request.detect;
         let detector = detector.map(|score| Detector::new(score, &self.run));
         let mut detector = detector.transpose()?;
@@ -193,6 +197,7 @@ impl Predictor {
             }
             if let Some(truth) = truth {
                 gatherer.add(&block, truth, index * together)?;
+                by_target.add(&block, truth, index * together)?;
             }
             if request.without_noise {
                 block.variance = function;
@@ -210,6 +215,7 @@ impl Predictor {
         Ok(PredictionReport {
             reliability: gatherer.reliability()?,
             metrics: gatherer.finish()?,
+            metrics_by_target: by_target.finish(),
             told: told.transpose()?,
             clamped,
         })

@@ -210,6 +210,16 @@ impl PredictiveDraws {
     }
 }
 
+/// Whether a value is within the central 90 % of a predictive distribution; of counts within the 5 % and 95 % quantiles, both included.
+pub fn is_covered(mixture: &Mixture<'_>, y: f64, is_discrete: bool) -> bool {
+    let up_to = mixture.cdf(y);
+    let below = match is_discrete {
+        true => mixture.cdf(y - 1.0),
+        false => up_to,
+    };
+    up_to >= 0.05 && below <= 0.95
+}
+
 /// Metrics of predictions against the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -296,13 +306,8 @@ impl Gatherer {
                             Mixture::new(family, &means, &variances).map_err(Failure::run)?;
                         let y = truth[row * outputs + output];
                         self.squares += (mixture.mean() - y).powi(2);
-                        // counts: within the 5 % and 95 % quantiles, both included
-                        let below = if family.is_discrete() {
-                            mixture.cdf(y - 1.0)
-                        } else {
-                            mixture.cdf(y)
-                        };
-                        self.covered += usize::from(mixture.cdf(y) >= 0.05 && below <= 0.95);
+                        let is_covered = is_covered(&mixture, y, family.is_discrete());
+                        self.covered += usize::from(is_covered);
                         self.values += 1;
                     }
                 }

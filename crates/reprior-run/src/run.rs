@@ -6,7 +6,7 @@ use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
 use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, family};
-use crate::problem::{DataDescription, GivenWeights, Problem};
+use crate::problem::{DataDescription, GivenWeights, Problem, STDIN_TABLE};
 use crate::read::Recorded;
 use crate::record::Destination;
 use crate::settings::{CONFIG, Settings};
@@ -18,7 +18,7 @@ use crate::summary::Summary;
 /// A wrong request, refused before any work where that can be told without the data.
 pub fn prepare(mut settings: Settings) -> Result<Problem, Failure> {
     let family = checked(&mut settings)?;
-    let mut problem = Problem::load(settings)?;
+    let mut problem = Problem::load(settings, None)?;
     family.complete(&mut problem)?;
     Ok(problem)
 }
@@ -26,8 +26,7 @@ pub fn prepare(mut settings: Settings) -> Result<Problem, Failure> {
 /// The same of settings that a run was made with.
 pub(crate) fn prepare_run(files: &Files, mut settings: Settings) -> Result<Problem, Failure> {
     let family = checked(&mut settings)?;
-    let mut problem = Problem::load(settings)?;
-    problem.run = Some(files.clone());
+    let mut problem = Problem::load(settings, Some(files))?;
     family.complete(&mut problem)?;
     Ok(problem)
 }
@@ -119,6 +118,10 @@ fn begin(
     let config = problem.settings.to_toml()?;
     if let Some(weights) = weights {
         let written = folder.files().write(WEIGHTS, &weights);
+        written.map_err(Failure::run)?;
+    }
+    if let Some(table) = &problem.stdin {
+        let written = folder.files().write(STDIN_TABLE, table);
         written.map_err(Failure::run)?;
     }
     folder.write_text(CONFIG, &config).map_err(Failure::run)?;

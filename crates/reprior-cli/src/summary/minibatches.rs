@@ -1,7 +1,7 @@
 //! What minibatch methods, and Laplace approximations, say in a summary with all numbers.
 
 use reprior_run::words::{align, duration, number};
-use reprior_run::{LaplaceFitSummary, Metrics, MinibatchSummary, Summary};
+use reprior_run::{LaplaceFitSummary, Metrics, MinibatchSummary, Summary, target_rows};
 
 fn row(name: &str, value: String) -> Vec<String> {
     vec![name.to_owned(), value]
@@ -90,7 +90,12 @@ fn metrics(own: &MinibatchSummary, summary: &Summary) -> String {
         cells.extend(others.as_ref().map(|others| number(others[index].1)));
         rows.push(cells);
     }
-    format!("{}\n\n", align(&rows))
+    let mut text = format!("{}\n\n", align(&rows));
+    if !summary.metrics_by_target.is_empty() {
+        let rows = target_rows(&summary.metrics_by_target, number);
+        text += &format!("{}\n\n", align(&rows));
+    }
+    text
 }
 
 /// The evidence of a Laplace approximation, and what it is of.

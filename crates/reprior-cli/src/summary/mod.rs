@@ -7,7 +7,7 @@ use std::path::Path;
 use reprior_io::run::atomic;
 use reprior_report::{RunPage, page};
 use reprior_run::words::{align, duration, number};
-use reprior_run::{DataDescription, Failure, Summary, kept_in_words, summarise};
+use reprior_run::{DataDescription, Failure, Summary, kept_in_words, summarise, target_rows};
 
 use crate::arguments::{ReportArguments, SummaryArguments};
 use crate::table::to_stdout;
@@ -339,5 +339,10 @@ fn metrics_in_words(summary: &Summary, names: &[&str]) -> String {
     } else {
         String::new()
     };
-    format!("predictions on the test rows{of}\n{}\n\n", align(&rows))
+    let mut text = format!("predictions on the test rows{of}\n{}\n\n", align(&rows));
+    if !summary.metrics_by_target.is_empty() {
+        let rows = target_rows(&summary.metrics_by_target, number);
+        text += &format!("the same, each target by itself\n{}\n\n", align(&rows));
+    }
+    text
 }

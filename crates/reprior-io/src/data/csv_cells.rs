@@ -1,22 +1,70 @@
-//! Headers, cells and line numbers of CSV files.
+//! Separators, headers and line numbers of CSV files.
 
 use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
+use super::DataError;
 use super::error::excerpt;
-use super::{DataError, targets};
+use super::numbers::{self, NumberForm};
+
+/// What may stand between cells, the commonest first.
+const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
+/// Rows that a separator is told by.
+const ROWS: usize = 50;
 
 /// A reader that leaves the header and the number of cells to be checked here.
-pub(super) fn reader(bytes: &[u8]) -> csv::Reader<&[u8]> {
+pub(super) fn reader(bytes: &[u8], separator: u8) -> csv::Reader<&[u8]> {
     ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .trim(Trim::All)
+        .delimiter(separator)
         .from_reader(bytes)
 }
 
-/// Reads and checks the header.
+/// The separator of a table: the one that cuts the header and the first rows into equally many columns, at least two; of several the
+/// one with the most columns, then with the most numbers. A comma where none does.
+pub(super) fn separator(bytes: &[u8]) -> u8 {
+    let score = |&separator: &u8| {
+        let (columns, is_regular, numbers) = cut(bytes, separator);
+        (is_regular && columns > 1, columns, numbers)
+    };
+    let mut best = SEPARATORS[0];
+    for separator in &SEPARATORS[1..] {
+        if score(separator) > score(&best) {
+            best = *separator;
+        }
+    }
+    best
+}
+
+/// Columns of the header, whether the first rows have as many, and how many of their cells are numbers.
+fn cut(bytes: &[u8], separator: u8) -> (usize, bool, usize) {
+    let form = NumberForm::beside(separator);
+    let mut reader = reader(bytes, separator);
+    let mut record = StringRecord::new();
+    let (mut columns, mut is_regular, mut numbers) = (0, true, 0);
+    for row in 0..ROWS {
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            _ => break,
+        }
+        if row == 0 {
+            columns = record.len();
+        } else if !record.iter().all(str::is_empty) {
+            is_regular &= record.len() == columns;
+            let is_number = |cell: &&str| {
+                numbers::parse(cell, NumberForm::Point).is_some()
+                    || numbers::parse(cell, form).is_some()
+            };
+            numbers += record.iter().filter(is_number).count();
+        }
+    }
+    (columns, is_regular, numbers)
+}
+
+/// Reads and checks the header. A column without a name, such as an index of rows that other programs write, has the name "".
 pub(super) fn read_header(
     path: &Path,
     reader: &mut csv::Reader<&[u8]>,
@@ -35,59 +83,20 @@ pub(super) fn read_header(
         }
     }
     let header: Vec<String> = record.iter().map(String::from).collect();
-    if header.iter().all(|name| name.parse::<f64>().is_ok()) {
+    let is_number = |name: &String| name.is_empty() || name.parse::<f64>().is_ok();
+    if header.iter().all(is_number) {
         return Err(DataError::malformed(
             path,
             "line 1 holds numbers only; put a header with the columns' names above it",
         ));
     }
-    if let Some(column) = header.iter().position(String::is_empty) {
-        let problem = format!(
-            "column {} has no name in the header; name it or delete it",
-            column + 1
-        );
-        return Err(DataError::malformed(path, problem));
-    }
-    let mut sorted: Vec<&String> = header.iter().collect();
+    let mut sorted: Vec<&String> = header.iter().filter(|name| !name.is_empty()).collect();
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         let problem = format!("two columns are named `{}`; rename one", excerpt(pair[0]));
         return Err(DataError::malformed(path, problem));
     }
     Ok(header)
-}
-
-/// The finite number in a cell.
-pub(super) fn number(
-    path: &Path,
-    line: usize,
-    column: &str,
-    cell: &str,
-    advice: &str,
-) -> Result<f64, DataError> {
-    if targets::is_missing(cell) {
-        return Err(missing(path, line, column, cell));
-    }
-    let problem = match cell.parse::<f64>() {
-        Ok(number) if number.is_finite() => return Ok(number),
-        Ok(_) => format!(
-            "`{}` is not finite; correct the cell or delete the row",
-            excerpt(cell)
-        ),
-        Err(_) => format!("`{}` is not a number; {advice}", excerpt(cell)),
-    };
-    Err(DataError::cell(path, line, column, problem))
-}
-
-/// The error for a cell without a value.
-pub(super) fn missing(path: &Path, line: usize, column: &str, cell: &str) -> DataError {
-    let found = if cell.is_empty() {
-        "the cell is empty".to_string()
-    } else {
-        format!("`{cell}` is a missing value")
-    };
-    let problem = format!("{found}; fill it in or delete the row");
-    DataError::cell(path, line, column, problem)
 }
 
 /// Turns ascending positions in a file into line numbers.
@@ -121,5 +130,29 @@ impl<'a> Lines<'a> {
             .count();
         self.offset = end;
         self.line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_are_told_by_header_and_rows() {
+        for (text, expected) in [
+            ("a,b\n1,2\n", b','),
+            ("a;b\n1,5;2,5\n", b';'),
+            ("a\tb\n1,5\t2\n", b'\t'),
+            ("\"a;b\",c\n1,2\n", b','),
+            ("\"a,b\";c\n1;2\n", b';'),
+            ("weight, kg;y\n1,5;3\n2,5;4\n", b';'),
+            ("a, b;c\n1,x;y\n", b','),
+            ("a\n5\n", b','),
+            ("", b','),
+            ("name;note\nAda;one, two\nBob;three\n", b';'),
+            ("a,b,c\n1,2\n", b','),
+        ] {
+            assert_eq!(separator(text.as_bytes()), expected, "{text:?}");
+        }
     }
 }

@@ -4,12 +4,17 @@ use std::path::Path;
 
 use reprior::model::dataset::{InputKind, InputValues, Targets};
 
-use super::error::{excerpt, show};
+use super::csv_source;
+use super::csv_table::TextTable;
+use super::csv_targets::TargetColumns;
+use super::encoding::{self, Missing, TableEncoding};
+use super::error::excerpt;
 use super::folder::Folder;
 use super::npz_archive::Archive;
 use super::part::Part;
+use super::targets::is_missing;
 use super::{DataError, Format, Request, Task};
-use super::{builtin, csv_table, format_of, npz};
+use super::{builtin, format_of, npz};
 
 /// The inputs that a model takes, and what it predicts.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +55,8 @@ pub struct Inputs {
     pub rows: usize,
     /// The true targets, with the names that were expected, if the source has them.
     pub truth: Option<Targets>,
+    /// What a user should know, one line each.
+    pub notes: Vec<String>,
 }
 
 /// Loads inputs to predict for.
@@ -63,9 +70,21 @@ pub struct Inputs {
 /// As [`load`](super::load); also inputs of another shape than expected, no record at all, and in CSV and `.npz` files a truth that is not among the
 /// classes expected.
 pub fn load_inputs(source: &str, expected: &ExpectedInputs) -> Result<Inputs, DataError> {
+    load_encoded_inputs(source, expected, None)
+}
+
+/// The same for a model that was trained on a table encoded in this way; without an encoding all columns are numbers.
+///
+/// # Errors
+/// As [`load_inputs`].
+pub fn load_encoded_inputs(
+    source: &str,
+    expected: &ExpectedInputs,
+    encoding: Option<&TableEncoding>,
+) -> Result<Inputs, DataError> {
     let path = Path::new(source);
     let inputs = match format_of(source)? {
-        Format::Csv => from_csv(path, expected)?,
+        Format::Csv => from_csv(source, expected, encoding)?,
         Format::Npz => from_npz(path, expected)?,
         Format::Folder => from_folder(path, expected)?,
         Format::BuiltIn => {
@@ -79,6 +98,7 @@ pub fn load_inputs(source: &str, expected: &ExpectedInputs) -> Result<Inputs, Da
                 values: test.inputs,
                 rows: test.rows,
                 truth,
+                notes: Vec::new(),
             }
         }
     };
@@ -88,53 +108,90 @@ pub fn load_inputs(source: &str, expected: &ExpectedInputs) -> Result<Inputs, Da
     Ok(inputs)
 }
 
-fn from_csv(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataError> {
+fn from_csv(
+    source: &str,
+    expected: &ExpectedInputs,
+    encoding: Option<&TableEncoding>,
+) -> Result<Inputs, DataError> {
+    let path = csv_source::shown(source);
     if expected.column_names.is_empty() {
         let problem = "the model takes images, which a .csv file does not hold; give an .npz file or a folder";
         return Err(DataError::malformed(path, problem));
     }
-    let wanted = match &expected.targets {
-        None => Vec::new(),
-        Some(ExpectedTargets::Real { names }) => names.clone(),
-        Some(ExpectedTargets::Classes { column, .. }) => column.iter().cloned().collect(),
-    };
-    let table = csv_table::read(path, |header| {
-        let find = |name: &String| header.iter().position(|column| column == name);
-        let missing: Vec<String> = expected
-            .column_names
-            .iter()
-            .filter(|name| find(name).is_none())
-            .cloned()
-            .collect();
-        if !missing.is_empty() {
-            return Err(DataError::MissingColumns {
-                path: show(path),
-                columns: missing,
-            });
-        }
-        let inputs = expected.column_names.iter().filter_map(find).collect();
-        let targets: Option<Vec<usize>> = wanted.iter().map(find).collect();
-        Ok(csv_table::Columns {
-            inputs,
-            targets: targets.unwrap_or_default(),
-        })
-    })?;
-    let is_empty = table.cells.is_empty() || table.cells.iter().flatten().all(String::is_empty);
+    let table = TextTable::read(path, &csv_source::bytes_of(source)?)?;
+    let rows: Vec<usize> = (0..table.rows()).collect();
+    let numbers = TableEncoding::of_numbers(&expected.column_names);
+    let encoding = encoding.unwrap_or(&numbers);
+    let encoded = encoding::encode(path, &table, &rows, encoding)?;
+    let mut notes = Vec::new();
+    for (column, count) in &encoded.filled {
+        notes.push(format!(
+            "`{}`: {count} missing cell(s) filled as in the training rows",
+            excerpt(column)
+        ));
+    }
+    for (column, count, example) in &encoded.unknown {
+        notes.push(format!(
+            "`{}`: {count} row(s) have a level that has no input of its own, such as `{example}`",
+            excerpt(column)
+        ));
+    }
     let truth = match &expected.targets {
-        Some(expected) if !is_empty => {
-            let truth = match expected {
-                ExpectedTargets::Real { .. } => table.real(path)?,
-                ExpectedTargets::Classes { .. } => table.classes(path)?,
-            };
-            Some(rename(truth, expected).map_err(|name| unknown_class(path, &name))?)
+        Some(expected) => {
+            let skips_incomplete = encoding.missing != Missing::Error;
+            truth_of(path, &table, &rows, expected, skips_incomplete, &mut notes)?
         }
-        _ => None,
+        None => None,
     };
     Ok(Inputs {
-        values: table.inputs.into(),
-        rows: table.lines.len(),
+        values: encoded.values.into(),
+        rows: rows.len(),
         truth,
+        notes,
     })
+}
+
+/// The true targets, if every target column is there and has values.
+fn truth_of(
+    path: &Path,
+    table: &TextTable,
+    rows: &[usize],
+    expected: &ExpectedTargets,
+    skips_incomplete: bool,
+    notes: &mut Vec<String>,
+) -> Result<Option<Targets>, DataError> {
+    let wanted: Vec<&String> = match expected {
+        ExpectedTargets::Real { names } => names.iter().collect(),
+        ExpectedTargets::Classes { column, .. } => column.iter().collect(),
+    };
+    let columns = wanted.into_iter().map(|name| table.find(name));
+    let Some(columns) = columns.collect::<Option<Vec<usize>>>() else {
+        return Ok(None);
+    };
+    let is_empty = |&column: &usize| rows.iter().all(|&row| is_missing(table.cell(row, column)));
+    if columns.iter().all(is_empty) {
+        return Ok(None);
+    }
+    let targets = TargetColumns {
+        path,
+        table,
+        rows,
+        columns: &columns,
+    };
+    let without = targets.without().count();
+    if skips_incomplete && without > 0 {
+        notes.push(format!(
+            "{without} of {} rows have no target, so that predictions are not compared with the others either",
+            rows.len()
+        ));
+        return Ok(None);
+    }
+    let truth = match expected {
+        ExpectedTargets::Real { .. } => targets.real()?,
+        ExpectedTargets::Classes { .. } => targets.classes()?,
+    };
+    let truth = rename(truth, expected).map_err(|name| unknown_class(path, &name))?;
+    Ok(Some(truth))
 }
 
 fn from_npz(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataError> {
@@ -172,6 +229,7 @@ fn from_npz(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataError>
         values: inputs.values.into(),
         rows: inputs.rows,
         truth,
+        notes: Vec::new(),
     })
 }
 
@@ -191,6 +249,7 @@ fn from_folder(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataErr
         values: data.inputs,
         rows,
         truth,
+        notes: Vec::new(),
     })
 }
 

@@ -3,7 +3,7 @@
 //! | source | what it is |
 //! |---|---|
 //! | `friedman`, `two-moons`, `strokes` | [built-in](BUILT_INS) data sets, the same on every machine |
-//! | `*.csv` | a table with a header; the target is named, or the last column |
+//! | `*.csv`, `*.tsv`, the same with `.gz`, or `-` for standard input | a table with a header; the target is named, or the last column |
 //! | `*.npz` | arrays `x_train`, `y_train` and optionally `x_test`, `y_test`; or `x` and `y`, one table |
 //! | a folder of IDX files | MNIST and its relatives, compressed or not |
 //! | a folder of CIFAR binary files | CIFAR-10 (`data_batch_1.bin` ... `test_batch.bin`) or CIFAR-100 with fine labels (`train.bin`, `test.bin`) |
@@ -11,6 +11,8 @@
 //! **Tables** (CSV, built-ins, `x` and `y`): the first rows train, the rows that follow test; by default 80 % and 20 %.
 //! **Sources with two sets**: the first records of each; by default all. A missing test set is an empty one.
 //! A [shuffle](Request::shuffle) permutes before anything is taken.
+//!
+//! **Columns of CSV tables** may be numbers, yes and no, dates or text, with cells missing: [`TableEncoding`] says what they become.
 //!
 //! **Images** are given as one plane after the other (channel, then row, then column), whatever the order in the file, with pixels in the file's own units:
 //! 0 to 255 for IDX, CIFAR and `strokes`.
@@ -21,27 +23,38 @@
 mod builtin;
 mod cifar;
 mod csv_cells;
+mod csv_load;
+mod csv_source;
 mod csv_table;
+mod csv_targets;
+mod dates;
+mod encoding;
 mod error;
 mod folder;
 mod idx;
 mod idx_stream;
 mod inputs;
+mod look;
 mod npy;
 mod npz;
 mod npz_archive;
+mod numbers;
 mod part;
 mod random;
 mod split;
 mod targets;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use reprior::model::dataset::Split;
 
 pub use builtin::BUILT_INS;
+pub use csv_source::{STDIN, read_stdin};
+pub use encoding::{Becomes, ColumnEncoding, DateForm, Missing, TableEncoding};
 pub use error::DataError;
-pub use inputs::{ExpectedInputs, ExpectedTargets, Inputs, load_inputs};
+pub use inputs::{ExpectedInputs, ExpectedTargets, Inputs, load_encoded_inputs, load_inputs};
+pub use look::look;
 pub use targets::MAX_CLASSES;
 
 /// What the target is taken for.
@@ -59,10 +72,18 @@ pub enum Task {
 /// Which records to load.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// Name of a [built-in](BUILT_INS), or a path. (`./strokes` is the file of that name.)
+    /// Name of a [built-in](BUILT_INS), `-` for a table from standard input, or a path. (`./strokes` is the file of that name.)
     pub source: String,
+    /// What a table has instead of what its source would give: of standard input, which can be read but once.
+    pub content: Option<Arc<Vec<u8>>>,
     /// Target columns of a CSV file; several give several real outputs. `None`: the last column. Must be `None` for other sources.
     pub target: Option<Vec<String>>,
+    /// Columns of a CSV file that are left out. Must be empty for other sources.
+    pub ignore: Vec<String>,
+    /// Input columns of a CSV file whose values are levels, numbers or not. Must be empty for other sources.
+    pub categorical: Vec<String>,
+    /// What is made of missing cells of a CSV file.
+    pub missing: Missing,
     /// What the target is taken for.
     pub task: Task,
     /// Number of training records; see the [module](self) for the default.
@@ -92,42 +113,77 @@ enum Format {
     Folder,
 }
 
+/// Records with what was found on the way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// Training and test rows.
+    pub split: Split,
+    /// The columns of a CSV file that were taken for targets; empty for other sources.
+    pub target_columns: Vec<String>,
+    /// What the columns of a CSV file became; none of other sources.
+    pub encoding: Option<TableEncoding>,
+    /// What a user should know, one line each.
+    pub notes: Vec<String>,
+}
+
 /// Loads the records that `request` describes.
 ///
 /// # Errors
 /// Anything in [`DataError`]: a source that is not there or not understood, fewer records than asked for, a malformed file, values that are not finite numbers.
 pub fn load(request: &Request) -> Result<Split, DataError> {
-    let path = Path::new(&request.source);
-    let format = format_of(&request.source)?;
-    if request.target.is_some() && !matches!(format, Format::Csv) {
-        return Err(DataError::unsuitable(
-            &request.source,
-            "a target column can be chosen only for a .csv file; leave the target out",
-        ));
-    }
-    match format {
-        Format::BuiltIn => builtin::load(request),
-        Format::Csv => csv_table::load(path, request),
-        Format::Npz => npz::load(path, request),
-        Format::Folder => folder::load(path, request),
-    }
+    load_with_notes(request).map(|loaded| loaded.split)
 }
 
-/// The columns of a CSV file that [`load`] takes for targets; empty for other sources. Reads the header only.
+/// The same, with what was made of the columns.
 ///
 /// # Errors
-/// As [`load`], as far as the header goes.
-pub fn target_columns(request: &Request) -> Result<Vec<String>, DataError> {
-    match format_of(&request.source)? {
-        Format::Csv => csv_table::target_columns(Path::new(&request.source), request),
-        _ => Ok(Vec::new()),
+/// As [`load`].
+pub fn load_with_notes(request: &Request) -> Result<Loaded, DataError> {
+    let path = Path::new(&request.source);
+    let format = format_of(&request.source)?;
+    if !matches!(format, Format::Csv) {
+        let what = match () {
+            () if request.target.is_some() => {
+                Some("a target column can be chosen only for a .csv file; leave the target out")
+            }
+            () if !request.ignore.is_empty() => {
+                Some("columns can be left out only of a .csv file; leave --ignore out")
+            }
+            () if !request.categorical.is_empty() => {
+                Some("columns can be taken as text only of a .csv file; leave --categorical out")
+            }
+            () => None,
+        };
+        if let Some(what) = what {
+            return Err(DataError::unsuitable(&request.source, what));
+        }
     }
+    let split = match format {
+        Format::BuiltIn => builtin::load(request)?,
+        Format::Csv => return csv_load::load(request),
+        Format::Npz => npz::load(path, request)?,
+        Format::Folder => folder::load(path, request)?,
+    };
+    Ok(Loaded {
+        split,
+        target_columns: Vec::new(),
+        encoding: None,
+        notes: Vec::new(),
+    })
+}
+
+/// Whether a source is a table in a CSV file or from standard input.
+pub fn is_csv(source: &str) -> bool {
+    matches!(format_of(source), Ok(Format::Csv))
 }
 
 /// Recognises a source by its name and, if it is a path, by what is there.
 fn format_of(source: &str) -> Result<Format, DataError> {
     if BUILT_INS.contains(&source) {
         return Ok(Format::BuiltIn);
+    }
+    if source == STDIN {
+        return Ok(Format::Csv);
     }
     let path = Path::new(source);
     let metadata = path
@@ -136,9 +192,18 @@ fn format_of(source: &str) -> Result<Format, DataError> {
     let extension = path
         .extension()
         .map(|extension| extension.to_string_lossy().to_lowercase());
+    let inner = path
+        .file_stem()
+        .map(|stem| Path::new(stem).extension().unwrap_or_default());
+    let is_compressed_table = inner.is_some_and(|inner| {
+        ["csv", "tsv"]
+            .iter()
+            .any(|name| inner.eq_ignore_ascii_case(name))
+    });
     match extension.as_deref() {
         _ if metadata.is_dir() => Ok(Format::Folder),
-        Some("csv") => Ok(Format::Csv),
+        Some("csv" | "tsv") => Ok(Format::Csv),
+        Some("gz") if is_compressed_table => Ok(Format::Csv),
         Some("npz") => Ok(Format::Npz),
         Some(other) => Err(DataError::UnknownFormat {
             path: source.to_string(),

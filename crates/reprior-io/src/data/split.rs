@@ -9,7 +9,7 @@
 use reprior::model::dataset::{Dataset, Split, Targets};
 
 use super::random::RandomStream;
-use super::{DataError, Request};
+use super::{DataError, Request, csv_source};
 
 /// How classes are interleaved by a shuffle.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,48 +69,48 @@ pub(super) fn split_table(
     request: &Request,
     default_train: usize,
 ) -> Result<Split, DataError> {
+    let [train, test] = split_rows(table.rows, labels(table), request, default_train)?;
+    Ok(Split {
+        train: table.select(&train),
+        test: table.select(&test),
+    })
+}
+
+/// The rows of a table that train and those that test, in order.
+pub(super) fn split_rows(
+    rows: usize,
+    labels: Option<&[u32]>,
+    request: &Request,
+    default_train: usize,
+) -> Result<[Vec<usize>; 2], DataError> {
     let not_enough = |set, available, asked| DataError::NotEnough {
-        path: request.source.clone(),
+        path: csv_source::shown(&request.source).display().to_string(),
         set,
         available,
         asked,
     };
     let train = match (request.train, request.test) {
         (Some(train), _) => train,
-        (None, Some(test)) => table
-            .rows
+        (None, Some(test)) => rows
             .checked_sub(test)
-            .ok_or_else(|| not_enough("records", table.rows, test))?,
+            .ok_or_else(|| not_enough("records", rows, test))?,
         (None, None) => default_train,
     };
-    let left = table
-        .rows
+    let left = rows
         .checked_sub(train)
-        .ok_or_else(|| not_enough("records", table.rows, train))?;
+        .ok_or_else(|| not_enough("records", rows, train))?;
     let test = request.test.unwrap_or(left);
     if test > left {
         return Err(not_enough("records besides those for training", left, test));
     }
     at_least_two(&request.source, train)?;
-    Ok(match request.shuffle {
-        None => Split {
-            train: table.slice(0..train),
-            test: table.slice(train..train + test),
-        },
-        Some(seed) => {
-            let order = shuffled(
-                table.rows,
-                labels(table),
-                seed,
-                TRAIN_STREAM,
-                Interleave::Proportion,
-            );
-            Split {
-                train: table.select(&order[..train]),
-                test: table.select(&order[train..train + test]),
-            }
-        }
-    })
+    let mut order = match request.shuffle {
+        None => (0..rows).collect(),
+        Some(seed) => shuffled(rows, labels, seed, TRAIN_STREAM, Interleave::Proportion),
+    };
+    order.truncate(train + test);
+    let test = order.split_off(train);
+    Ok([order, test])
 }
 
 /// The first `rows` records of a set that has a file of its own, shuffled before if asked for.

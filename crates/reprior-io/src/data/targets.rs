@@ -10,10 +10,10 @@ pub(super) type Classes = (Vec<u32>, Vec<String>);
 
 /// Whether a cell says that there is no value.
 pub(super) fn is_missing(cell: &str) -> bool {
-    matches!(
-        cell,
-        "" | "?" | "NA" | "N/A" | "n/a" | "NaN" | "nan" | "NULL" | "null"
-    )
+    const WORDS: [&str; 9] = [
+        "?", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "nat", "null",
+    ];
+    cell.is_empty() || cell.len() < 5 && WORDS.iter().any(|word| cell.eq_ignore_ascii_case(word))
 }
 
 /// Classes of texts: the distinct ones in sorted order. Above [`MAX_CLASSES`], the number found.

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{item, name};
 use reprior_run::Nature;
 use reprior_run::words::{duration, number};
-use reprior_run::{Level, Metrics, Verdict};
+use reprior_run::{Level, Metrics, Verdict, target_rows};
 
 use crate::RunPage;
 
@@ -125,7 +125,15 @@ fn metrics(run: &RunPage) -> Markup {
         );
         rows.push(vec![format!("learned noise of {}", noise.output), interval]);
     }
-    item::table(&columns, &rows)
+    if summary.metrics_by_target.is_empty() {
+        return item::table(&columns, &rows);
+    }
+    let mut of_targets = target_rows(&summary.metrics_by_target, number);
+    let header = of_targets.remove(0);
+    html! {
+        (item::table(&columns, &rows))
+        (item::table(&header, &of_targets))
+    }
 }
 
 fn capital(text: &str) -> String {

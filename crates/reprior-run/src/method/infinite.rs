@@ -322,6 +322,7 @@ impl MethodFamily for Infinite {
             seconds: seconds.unwrap_or(f64::NAN),
             log_marginal_likelihood: Some(evidence),
             metrics: found.metrics,
+            metrics_by_target: found.metrics_by_target,
             metrics_draws: 1,
             fit: found.fit,
             n_jitter: jitter as u64,

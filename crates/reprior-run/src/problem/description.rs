@@ -4,7 +4,9 @@ use std::path::Path;
 
 use reprior::model::dataset::{Dataset, InputKind, Targets};
 use reprior::model::standardisation::{InputScaling, Standardisation};
-use reprior_io::data::{ExpectedInputs, ExpectedTargets};
+use reprior_io::data::{
+    ExpectedInputs, ExpectedTargets, Inputs, TableEncoding, load_encoded_inputs,
+};
 use reprior_io::run::Files;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,15 @@ pub struct DataDescription {
     pub test_rows: usize,
     /// Means and scales of inputs and targets.
     pub standardisation: Standardisation,
+    /// What the columns of a CSV file became; none of other sources, and of runs that took numbers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<TableEncoding>,
+    /// Least and greatest training value of every input column of a table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_ranges: Vec<[f64; 2]>,
+    /// What a user should know of the data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Hash of all records, so that a run does not go on with other data.
     pub fingerprint: String,
 }
@@ -81,6 +92,18 @@ impl DataDescription {
         }
     }
 
+    /// Inputs to predict for, encoded as the training rows were; with what a user should know of them.
+    ///
+    /// # Errors
+    /// A wrong request: inputs that are not those the run takes.
+    pub fn read_inputs(&self, source: &str) -> Result<Inputs, Failure> {
+        let expected = self.expected_inputs();
+        let inputs = load_encoded_inputs(source, &expected, self.encoding.as_ref());
+        let mut inputs = inputs.map_err(Failure::request)?;
+        inputs.notes.extend(self.extrapolation(&inputs.values));
+        Ok(inputs)
+    }
+
     /// Refuses a description that contradicts itself.
     ///
     /// # Errors
@@ -109,6 +132,10 @@ impl DataDescription {
             && columns > 0
             && outputs > 0
             && (self.column_names.is_empty() || self.column_names.len() == columns)
+            && (self.input_ranges.is_empty() || self.input_ranges.len() == columns)
+            && self.encoding.as_ref().is_none_or(|encoding| {
+                encoding.is_sound() && encoding.input_names() == self.column_names
+            })
             && standardisation.targets.len() == outputs
             && standardisation
                 .constant_columns
@@ -140,7 +167,16 @@ impl DataDescription {
             (false, names) => format!("{} targets", names.len()),
         };
         let inputs = match self.kind {
-            InputKind::Table => format!("{} columns", self.columns),
+            InputKind::Table => match &self.encoding {
+                Some(encoding) if encoding.used().count() != self.columns => {
+                    format!(
+                        "{} columns as {} inputs",
+                        encoding.used().count(),
+                        self.columns
+                    )
+                }
+                _ => format!("{} columns", self.columns),
+            },
             InputKind::Image {
                 height,
                 width,
@@ -153,13 +189,14 @@ impl DataDescription {
         )
     }
 
-    /// Says no more which columns do not vary.
+    /// Says no more what there is to know of the data.
     pub fn leave_notes_out(&mut self) {
+        self.notes.clear();
         self.standardisation.constant_columns.clear();
         self.standardisation.constant_targets.clear();
     }
 
-    /// What a user should know about columns that do not vary.
+    /// What a user should know: of the table, and of columns that do not vary.
     pub fn notes(&self) -> Vec<String> {
         let names = |columns: &[usize], all: &[String]| {
             let known = columns.iter().filter_map(|&column| all.get(column));
@@ -169,7 +206,7 @@ impl DataDescription {
                 .join(", ")
         };
         let standardisation = &self.standardisation;
-        let mut notes = Vec::new();
+        let mut notes = self.notes.clone();
         if !standardisation.constant_columns.is_empty() {
             let list = names(&standardisation.constant_columns, &self.column_names);
             notes.push(format!(

@@ -3,6 +3,7 @@
 mod description;
 mod evidence;
 mod precision;
+mod table;
 mod weights;
 
 use std::path::Path;
@@ -15,13 +16,15 @@ use reprior::model::dataset::{Dataset, InputKind, InputValues, Split, Targets};
 use reprior::model::likelihood::Likelihood;
 use reprior::model::standardisation::{Affine, PixelScaling, Standardisation};
 use reprior::network::Composition;
-use reprior_io::data::{BUILT_INS, load, target_columns};
+use reprior_io::data::{BUILT_INS, Loaded, STDIN, load_with_notes, look};
 use reprior_io::run::{DrawStore, Files, Values};
 
 pub(crate) use description::DATA;
 pub use description::DataDescription;
 use description::fingerprint;
 use evidence::Evidence;
+pub(crate) use table::STDIN_TABLE;
+use table::{content, ranges};
 pub(crate) use weights::GivenWeights;
 
 use crate::failure::Failure;
@@ -52,23 +55,38 @@ pub struct Problem {
     pub(crate) weights: Option<GivenWeights>,
     /// The run that the settings were read from, if they were.
     pub(crate) run: Option<Files>,
+    /// The table that standard input gave, if it did: it cannot be read again.
+    pub(crate) stdin: Option<Arc<Vec<u8>>>,
 }
 
 impl Problem {
-    /// Loads and standardises; `auto` noise and scales become numbers.
+    /// Loads and standardises; `auto` noise and scales become numbers. A `run` that the settings were read from has what standard
+    /// input gave.
     ///
     /// # Errors
     /// A wrong request: data that cannot be used.
-    pub(crate) fn load(mut settings: Settings) -> Result<Self, Failure> {
+    pub(crate) fn load(mut settings: Settings, run: Option<&Files>) -> Result<Self, Failure> {
         if !BUILT_INS.contains(&settings.data.source.as_str())
+            && settings.data.source != STDIN
             && let Ok(path) = Path::new(&settings.data.source).canonicalize()
         {
             // a run can be resumed from another folder
             settings.data.source = path.to_string_lossy().into_owned();
         }
-        let request = settings.data.request();
-        let target_columns = target_columns(&request).map_err(Failure::request)?;
-        let Split { train, mut test } = load(&request).map_err(Failure::request)?;
+        let order_note = settings.data.resolve(settings.run.seed)?;
+        let mut request = settings.data.request();
+        let stdin = content(&request.source, run)?;
+        request.content.clone_from(&stdin);
+        let Loaded {
+            split,
+            target_columns,
+            encoding,
+            mut notes,
+        } = load_with_notes(&request).map_err(Failure::request)?;
+        notes.extend(order_note);
+        notes.extend(look(&split, settings.model.likelihood.has_scale()));
+        let ranges = ranges(&split.train);
+        let Split { train, mut test } = split;
         check_targets(&settings.data.source, [&train.targets, &test.targets])?;
         if settings.data.test.is_none() && matches!(test.kind, InputKind::Image { .. }) {
             test = test.slice(0..test.rows.min(DEFAULT_TEST_IMAGES));
@@ -134,10 +152,14 @@ impl Problem {
                 test_rows: test.rows,
                 fingerprint: fingerprint(&[&train, &test]),
                 standardisation,
+                encoding,
+                input_ranges: ranges,
+                notes,
             },
             targets,
             weights: None,
-            run: None,
+            run: run.cloned(),
+            stdin,
             choices,
             train,
             test,
@@ -190,6 +212,7 @@ impl Problem {
             targets: Vec::new(),
             weights: None,
             run: None,
+            stdin: None,
         })
     }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::fit::{TestRows, TestRowsCheck};
 use super::recorded::{Recorded, first};
+use crate::by_target::{ByTarget, TargetMetrics};
 use crate::failure::Failure;
 use crate::predictive::{Gatherer, Metrics};
 use crate::record::{TRACES, Traces};
@@ -127,6 +128,8 @@ fn diagnose(
 pub struct PredictionDiagnostics {
     pub ess: Option<Ess>,
     pub metrics: Option<Metrics>,
+    /// Of every target, where there are several.
+    pub metrics_by_target: Vec<TargetMetrics>,
     pub fit: Option<TestRowsCheck>,
 }
 
@@ -175,6 +178,7 @@ impl Recorded {
             false => Vec::new(),
         };
         let mut gatherer = Gatherer::default();
+        let mut by_target = ByTarget::default();
         self.for_each_block(|start, block, noise| {
             let width = block.rows * outputs;
             let own = start * outputs..start * outputs + width;
@@ -183,6 +187,7 @@ impl Recorded {
                 traces.push(trace.map(|&x| block.kind.shown(x)).collect());
             }
             gatherer.add(block, &truth, start)?;
+            by_target.add(block, &truth, start)?;
             fit.add(block, noise, &truth, start)
         })?;
         let (chains, draws) = (self.chains(), self.draws as usize);
@@ -192,6 +197,7 @@ impl Recorded {
         Ok(PredictionDiagnostics {
             ess,
             metrics: gatherer.finish()?,
+            metrics_by_target: by_target.finish(),
             fit: fit.finish(),
         })
     }

@@ -83,6 +83,7 @@ impl Settings {
         if is_given("network") {
             model.layers = None;
         }
+        self.data.forget(&is_given);
         if is_given("likelihood") {
             if !asked.model.likelihood.has_scale() {
                 model.noise = None;
@@ -170,6 +171,21 @@ impl Settings {
                 ..common
             },
         };
+    }
+}
+
+impl DataSettings {
+    /// Forgets what a file says of other data, or of the other order of rows.
+    fn forget(&mut self, is_given: impl Fn(&str) -> bool) {
+        if is_given("data") {
+            self.missing = None;
+        }
+        if is_given("shuffle") {
+            self.no_shuffle = None;
+        }
+        if is_given("no_shuffle") {
+            self.shuffle = None;
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 pub use minibatch::{LaplaceFitSummary, LeftOutSummary, MinibatchSummary};
 pub use verdict::{Check, Level, Verdict};
 
+use crate::by_target::TargetMetrics;
 use crate::predictive::Metrics;
 use crate::read::{EnergyErrors, EssSummary, NoiseScale, Stationarity, TestRowsCheck};
 use crate::settings::Settings;
@@ -74,6 +75,9 @@ pub struct Summary {
     pub ess: EssSummary,
     /// Of the predictions for the test rows.
     pub metrics: Option<Metrics>,
+    /// The same of every target by itself, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics_by_target: Vec<TargetMetrics>,
     /// Draws of each chain that the metrics are of: those whose predictions were recorded.
     pub metrics_draws: u64,
     /// Of minibatch methods.

@@ -46,8 +46,12 @@ pub(super) fn cause(settings: &Settings, is_classes: bool, is_too_sure: bool) ->
             "a likely cause is the noise, fixed{noise} of the target's spread, which is {size}; try --noise {way}"
         );
     }
+    let shuffle = match settings.data.shuffle {
+        Some(_) => "",
+        None => " (try --shuffle 1)",
+    };
     match is_too_sure {
-        true => "likely causes: test rows that differ from the training rows (try --shuffle 1), chains that do not agree yet, or a network that cannot fit".to_owned(),
+        true => format!("likely causes: test rows that differ from the training rows{shuffle}, chains that do not agree yet, or a network that cannot fit"),
         false => "a likely cause is a prior that is too wide, or test rows that are easier than the training rows".to_owned(),
     }
 }

@@ -43,6 +43,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     let PredictionDiagnostics {
         ess: prediction,
         metrics,
+        metrics_by_target,
         fit,
     } = run.predictions(&rates)?;
     let rhats = [&weights, &prediction]
@@ -74,6 +75,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
             weights,
         },
         metrics,
+        metrics_by_target,
         metrics_draws: run.spacing().draws,
         fit,
         ..Summary::new(settings, draws)

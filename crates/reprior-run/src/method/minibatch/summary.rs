@@ -54,6 +54,7 @@ pub fn summarise(
         rhat_max,
         ess,
         metrics: found.metrics,
+        metrics_by_target: found.metrics_by_target,
         metrics_draws: run.spacing().draws,
         fit: found.fit,
         ..Summary::new(settings, draws)

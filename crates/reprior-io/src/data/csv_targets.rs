@@ -1,0 +1,106 @@
+//! The targets of a table: classes or real values.
+
+use std::path::Path;
+
+use reprior::model::dataset::Targets;
+
+use super::csv_table::TextTable;
+use super::numbers::{self, NumberForm, missing, number};
+use super::targets::{self, is_missing};
+use super::{DataError, Task};
+
+/// Target columns of some rows of a table.
+pub(super) struct TargetColumns<'a> {
+    /// Of messages.
+    pub path: &'a Path,
+    /// The table.
+    pub table: &'a TextTable,
+    /// Its rows that are read.
+    pub rows: &'a [usize],
+    /// The targets' positions in the header.
+    pub columns: &'a [usize],
+}
+
+impl TargetColumns<'_> {
+    /// The targets as classes or real values: those of a single column of texts are classes unless something else is asked for.
+    ///
+    /// # Errors
+    /// A cell that is missing or not what it has to be.
+    pub(super) fn read(&self, task: Task) -> Result<Targets, DataError> {
+        let is_class = match (task, self.columns) {
+            (Task::Classification, _) => true,
+            (Task::Regression, _) => false,
+            (Task::Auto, &[column]) => {
+                let form = NumberForm::of(self.table, self.rows, column);
+                let mut values = self.table.values(self.rows, column);
+                values.all(|(_, cell)| numbers::parse(cell, form).is_none())
+            }
+            (Task::Auto, _) => false,
+        };
+        if is_class {
+            self.classes()
+        } else {
+            self.real()
+        }
+    }
+
+    /// Real targets.
+    ///
+    /// # Errors
+    /// A cell that is missing or no finite number.
+    pub(super) fn real(&self) -> Result<Targets, DataError> {
+        let names: Vec<String> = self.names();
+        let advice = "this target has to be a number: correct the cell, or ask for classification";
+        let form = |&column: &usize| NumberForm::of(self.table, self.rows, column);
+        let forms: Vec<NumberForm> = self.columns.iter().map(form).collect();
+        let mut values = Vec::with_capacity(self.rows.len() * names.len());
+        for &row in self.rows {
+            for ((&column, name), &form) in self.columns.iter().zip(&names).zip(&forms) {
+                let (line, cell) = (self.table.lines[row], self.table.cell(row, column));
+                values.push(number(self.path, line, name, cell, form, advice)?);
+            }
+        }
+        Ok(Targets::Real { values, names })
+    }
+
+    /// The classes of the first target column.
+    ///
+    /// # Errors
+    /// A cell that is missing; too many classes.
+    pub(super) fn classes(&self) -> Result<Targets, DataError> {
+        let (column, name) = (self.columns[0], &self.table.header[self.columns[0]]);
+        let cell = |&row: &usize| self.table.cell(row, column);
+        if let Some(row) = self.rows.iter().find(|row| is_missing(cell(row))) {
+            return Err(missing(self.path, self.table.lines[*row], name, cell(row)));
+        }
+        let form = NumberForm::of(self.table, self.rows, column);
+        let cells: Vec<String> = self.rows.iter().map(|row| cell(row).to_owned()).collect();
+        let numbers: Option<Vec<f64>> = cells
+            .iter()
+            .map(|cell| numbers::parse(cell, form).filter(|number| number.is_finite()))
+            .collect();
+        let classes = match numbers {
+            Some(numbers) => targets::classes_of_numbers(&numbers, &cells),
+            None => targets::classes_of_texts(&cells),
+        };
+        let (labels, names) =
+            classes.map_err(|classes| DataError::too_many_classes(self.path, name, classes))?;
+        Ok(Targets::Classes { labels, names })
+    }
+
+    /// Names of the targets.
+    pub(super) fn names(&self) -> Vec<String> {
+        let name = |&column: &usize| self.table.header[column].clone();
+        self.columns.iter().map(name).collect()
+    }
+
+    /// Rows among those read that lack a target.
+    pub(super) fn without(&self) -> impl Iterator<Item = usize> {
+        let lacks = |row: usize| {
+            self.columns
+                .iter()
+                .any(|&column| is_missing(self.table.cell(row, column)))
+        };
+        self.rows.iter().copied().filter(move |&row| lacks(row))
+    }
+}

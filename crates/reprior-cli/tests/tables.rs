@@ -162,7 +162,7 @@ fn runs_that_took_numbers_only_are_read_as_before() {
         .collect();
     place.write("run/config.toml", config.join("\n"));
     assert_eq!(place.succeed("predict run --data t.csv").table().1, rows);
-    place.write("hole.csv", "a,b,c\n1,,2\n");
+    place.write("hole.csv", "a,b,c,z\n1,,2,3\n");
     place
         .run("predict run --data hole.csv")
         .assert_error(2, &["line 2, column `b`", "empty"]);
@@ -240,7 +240,7 @@ fn wrong_requests_name_flag_column_and_way_out() {
         ),
         (
             "--missing error",
-            &["line 7, column `y`", "the cell is empty"],
+            &["line 5, column `length`", "`NA` is a missing value"],
         ),
         ("--categorical shape", &["no column `shape`"]),
     ] {

@@ -82,7 +82,7 @@ fn missing_inputs_are_filled_and_marked() {
     assert!(has_note(&drop, &["2 of 4 rows", "drop"]));
     message(
         whole(HOLES, |r| r.missing = Missing::Error),
-        &["`stdin`, line 4, column `a`", "`NA` is a missing value"],
+        &["`stdin`, line 3, column `b`", "the cell is empty"],
     );
     // what stands for a value is that of the training rows, and so is the indicator
     let split = whole("a,y\n1,1\n2,2\n3,3\n,4\n", |r| {

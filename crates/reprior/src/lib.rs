@@ -29,6 +29,7 @@
 //! - [`posterior`]: the same posterior in different coordinates; [`posterior::Target`] is the contract with samplers.
 //! - [`model`]: data, prior and likelihood.
 //! - [`gaussian_process`]: regression with given kernels.
+//! - `optimise`: minima of functions with gradients.
 //! - [`network`]: layers, their derivatives, kernels of infinite width.
 //! - [`compute`]: dense kernels and random streams.
 //! - [`metrics`]: how good predictions are.

@@ -173,8 +173,11 @@ pub fn load_with_notes(request: &Request) -> Result<Loaded, DataError> {
 }
 
 /// Whether a source is a table in a CSV file or from standard input.
-pub fn is_csv(source: &str) -> bool {
-    matches!(format_of(source), Ok(Format::Csv))
+///
+/// # Errors
+/// A path where nothing is, or nothing that is understood.
+pub fn is_csv(source: &str) -> Result<bool, DataError> {
+    Ok(matches!(format_of(source)?, Format::Csv))
 }
 
 /// Recognises a source by its name and, if it is a path, by what is there.

@@ -100,7 +100,7 @@ impl DataSettings {
                 "--shuffle and --no-shuffle contradict each other: give one",
             ));
         }
-        if !is_csv(&self.source) {
+        if !is_csv(&self.source).map_err(Failure::request)? {
             return match self.missing {
                 Some(_) => Err(Failure::request(
                     "--missing is for tables in .csv files: leave it out",

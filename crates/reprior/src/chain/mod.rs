@@ -11,11 +11,13 @@ mod schedule;
 mod single;
 mod statistics;
 
-// What the program's runs need beyond chains of one's own: minibatch chains, how any chain is driven, checkpoints, running moments. It changes without notice.
+// What the program's runs need beyond chains of one's own: minibatch chains, how any chain is driven, checkpoints, modes, running moments. It changes without notice.
 #[doc(hidden)]
 pub mod driver;
 #[doc(hidden)]
 pub mod minibatch;
+#[doc(hidden)]
+pub mod mode;
 #[doc(hidden)]
 pub mod moments;
 #[doc(hidden)]

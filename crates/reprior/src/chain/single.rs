@@ -1,9 +1,9 @@
 //! One chain: a target, a sampler, and where they are.
 
+use super::mode::find_mode;
 use super::snapshot::Snapshot;
 use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
-use crate::optimise::mode::find_mode;
 use crate::posterior::{EvaluationError, Target};
 use crate::sampler::{Fatal, FoundStepSize, Sampler, SamplerSettings, Start};
 

@@ -1,4 +1,3 @@
 //! Minima of functions with gradients.
 
 pub mod lbfgs;
-pub mod mode;

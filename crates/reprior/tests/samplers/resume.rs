@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use reprior::chain::mode::find_mode;
 use reprior::chain::{Chain, Collect, Schedule, StartError};
 use reprior::network::Activation;
-use reprior::optimise::mode::find_mode;
 use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings, Start};
 

@@ -1,7 +1,7 @@
 //! The mode of a target, max ℓ(z) − ½‖z‖², near where a chain starts.
 
-use super::lbfgs::{LbfgsSettings, minimise};
 use crate::compute::{Real, norm_squared};
+use crate::optimise::lbfgs::{LbfgsSettings, minimise};
 use crate::posterior::{EvaluationError, Target};
 
 /// Where a search for a mode ended.

@@ -76,7 +76,6 @@ impl MethodFamily for Chains {
         sampler.damping = in_use.damping_in_use();
         sampler.trajectory = in_use.trajectory_in_use();
         sampler.arrival = Some(in_use.arrival_transitions(schedule.warmup));
-        sampler.start.get_or_insert(StartName::Prior);
         if self.0.may_skip_metropolis() {
             sampler.metropolis.get_or_insert(true);
         }

@@ -1,7 +1,7 @@
 //! Limited-memory BFGS with a line search for the strong Wolfe conditions (Nocedal & Wright 2006, algorithms 7.4, 7.5, 3.5 and 3.6).
 //!
 //! A value that is not a number counts as infinite: the line search goes back from it. One evaluation is most often enough for a step;
-//! memory: 2·[`MEMORY`] + 6 vectors.
+//! memory: 30 vectors.
 
 use std::collections::VecDeque;
 

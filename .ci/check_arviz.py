@@ -5,6 +5,7 @@ usage: check_arviz.py RUN...
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import arviz as az
@@ -78,6 +79,35 @@ def check_summary(summary: dict, tree: xr.DataTree) -> None:
     assert summary["rhat_max"] == max(parts), f"rhat_max is {summary['rhat_max']}, of {parts}"
 
 
+def check_leave_one_out(summary: dict, tree: xr.DataTree, data) -> None:
+    """Leave-one-out cross-validation of the recorded log-likelihoods is that of `az.loo`, with its own effective share of draws."""
+    ours = summary["loo"]
+    if "log_likelihood" not in tree.children:
+        assert ours is None, "leave-one-out cross-validation of nothing"
+        return
+    values = tree["log_likelihood"]["y"]
+    assert values.dims[:2] == ("chain", "draw"), f"log_likelihood has dims {values.dims}"
+    if ours is None:
+        assert summary["method"] in NO_SAMPLERS, f"{summary['method']} has no leave-one-out cross-validation"
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about Pareto k
+        theirs = az.loo(data, pointwise=True)
+    find = lambda *names: next(getattr(theirs, name) for name in names if hasattr(theirs, name))
+    # the variance over rows is by n - 1 since 1.0, by n before
+    rows = ours["rows"]
+    se = theirs.se * (np.sqrt(rows / (rows - 1)) if az.__version__.startswith("0.") else 1)
+    for key, value in {"elpd_loo": find("elpd", "elpd_loo"), "se": se, "p_loo": find("p", "p_loo")}.items():
+        # where nothing but the readout varies there are no parameters, to rounding
+        difference = abs(ours[key] - value) / max(abs(value), 1e-3 * ours["rows"])
+        assert difference < TOLERANCE, f"{key} is {ours[key]}, ArviZ's {value}"
+    above = int((np.asarray(theirs.pareto_k) > 0.7).sum())
+    # ratios that are all the same have no shape: ArviZ calls it infinite
+    if float(values.std(("chain", "draw")).min()) > 0:
+        assert ours["rows_above_07"] == above, f"{ours['rows_above_07']} rows with k > 0.7, by ArviZ {above}"
+    print(f"leave-one-out, {ours['rows']} rows, as ArviZ: elpd_loo {ours['elpd_loo']:.6g}, p_loo {ours['p_loo']:.6g}, {above} with k > 0.7")
+
+
 def main(run: Path) -> None:
     print(run)
     tree = xr.open_datatree(run / "draws.zarr", engine="zarr")
@@ -91,7 +121,8 @@ def main(run: Path) -> None:
         return
     # as the README has it: ArviZ takes trees since 1.0
     is_old = az.__version__.startswith("0.")
-    table = az.summary(az.InferenceData.from_datatree(tree) if is_old else tree, group="posterior", round_to="none")
+    data = az.InferenceData.from_datatree(tree) if is_old else tree
+    table = az.summary(data, group="posterior", round_to="none")
     chains, draws = (tree["posterior"].sizes[dim] for dim in ("chain", "draw"))
     columns = ["mean", "sd", "ess_bulk", "ess_tail"] + (["r_hat"] if chains > 1 else [])
     assert np.isfinite(table[columns].to_numpy(float)).all(), f"not finite:\n{table[columns]}"
@@ -100,7 +131,9 @@ def main(run: Path) -> None:
 
     path = run / "summary.json"
     if path.exists():
-        check_summary(json.loads(path.read_text()), tree)
+        summary = json.loads(path.read_text())
+        check_summary(summary, tree)
+        check_leave_one_out(summary, tree, data)
 
 
 if __name__ == "__main__":

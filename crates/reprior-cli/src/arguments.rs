@@ -181,6 +181,9 @@ pub struct ReportArguments {
     /// (may be repeated)
     #[arg(long, value_name = "FILE")]
     pub ood: Vec<PathBuf>,
+    /// Print the page's numbers as JSON, the page's path among them
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -206,3 +206,37 @@ fn in_words(progress: &Progress) -> String {
         }
     }
 }
+
+/// Shows how far work over rows is that may take some seconds: a bar where stderr is a terminal, a line now and then elsewhere.
+pub struct RowsDisplay {
+    what: &'static str,
+    bar: Option<ProgressBar>,
+    last_line: Instant,
+}
+
+impl RowsDisplay {
+    /// Of rows that this is done with.
+    pub fn new(what: &'static str) -> Self {
+        Self {
+            what,
+            bar: None,
+            last_line: Instant::now(),
+        }
+    }
+
+    /// So many rows of all.
+    pub fn update(&mut self, done: u64, total: u64) {
+        if std::io::stderr().is_terminal() {
+            let bar = self.bar.get_or_insert_with(|| ProgressBar::new(total));
+            bar.set_length(total);
+            bar.set_position(done);
+            if done >= total {
+                bar.finish_and_clear();
+                self.bar = None;
+            }
+        } else if self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            to_stderr(&format!("{done} of {total} {}", self.what));
+        }
+    }
+}

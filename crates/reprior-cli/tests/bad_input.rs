@@ -178,15 +178,18 @@ fn larger_than_the_machine() {
     let fits: &[&str] = &["memory", "free", "it would fit with"];
     refused(
         &place,
-        "--data strokes --train 2000 --network fcn:1000000",
+        "--data strokes --train 2000 --method hmc-infinite --network fcn:1000000",
         fits,
     );
-    let plan = place.succeed("plan --data strokes --train 2000 --network fcn:1000000");
+    let plan = place
+        .succeed("plan --data strokes --train 2000 --method hmc-infinite --network fcn:1000000");
     assert!(
         plan.stdout.contains("It does not fit; it would fit with"),
         "{plan:?}"
     );
-    let plan = place.succeed("plan --data strokes --train 2000 --network fcn:1000000 --json");
+    let plan = place.succeed(
+        "plan --data strokes --train 2000 --method hmc-infinite --network fcn:1000000 --json",
+    );
     assert_eq!(plan.json()["fits"], false);
     for network in [
         "fcn:99999999999999999",

@@ -146,7 +146,7 @@ fn predictions_have_exponents_where_there_would_be_many_zeros() {
     }
     place.write("table.csv", table);
     place.succeed(
-        "sample --data table.csv --network fcn:8 --warmup 10 --draws 10 --chains 1 --noise 0.15 --out run",
+        "sample --data table.csv --network fcn:8 --warmup 10 --draws 10 --chains 1 --likelihood gaussian --noise 0.15 --out run",
     );
     let (_, rows) = place.succeed("predict run --data table.csv").table();
     let cells: Vec<&String> = rows.iter().flatten().collect();

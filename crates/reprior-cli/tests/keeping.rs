@@ -108,8 +108,7 @@ fn explicit_numbers_win_and_diagnostics_stay_those_of_all_draws() {
 #[test]
 fn methods_by_minibatches_keep_to_it_too() {
     let place = Place::new();
-    let flags =
-        "--data strokes --train 30 --test 300 --network fcn:64 --draws 40 --chains 2 --keep-mb 2";
+    let flags = "--data strokes --train 30 --test 300 --network fcn:64 --likelihood gaussian --draws 40 --chains 2 --keep-mb 2";
     for method in ["sgld --epochs 100", "laplace --epochs 20"] {
         place.succeed(&format!(
             "sample {flags} --method {method} --out run --overwrite"

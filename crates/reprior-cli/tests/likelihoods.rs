@@ -47,7 +47,7 @@ fn probabilities_that_underflow_have_a_finite_nll() {
     for flags in [
         "--likelihood bernoulli --method map --epochs 300",
         "--likelihood categorical --method map --epochs 300",
-        "--likelihood categorical --warmup 20 --draws 10 --chains 2",
+        "--likelihood categorical --bias-variance 0.01 --readout-weight-variance 1 --warmup 20 --draws 10 --chains 2",
     ] {
         place.succeed(&format!(
             "sample --data far.csv --train 40 --test 2 --network fcn:12 --activation relu {flags} --quiet --overwrite --out run"
@@ -163,7 +163,7 @@ fn classes() {
 fn heavy_tails_and_learned_noise() {
     let place = Place::new();
     for flags in [
-        "--likelihood student-t --degrees-of-freedom 3",
+        "--likelihood student-t --degrees-of-freedom 3 --noise 0.3",
         "--likelihood student-t --noise learn",
         "--noise learn",
         "--noise learn-each --noise-median 0.5 --noise-spread 0.7",
@@ -226,7 +226,9 @@ fn the_regulariser_changes_coordinates_only() {
         "--coordinates repriorised --space data-symmetric",
     ] {
         let flags = format!("{flags} --train 20 --test 10 --seed 3");
-        let flags = format!("{flags} --network fcn:12 --warmup 60 --draws 200 --chains 4 --quiet");
+        let flags = format!(
+            "{flags} --network fcn:12 --noise 0.1 --warmup 60 --draws 200 --chains 4 --quiet"
+        );
         place.succeed(&format!(
             "sample --data friedman {flags} --overwrite --out run"
         ));
@@ -288,7 +290,11 @@ fn wrong_requests_are_refused_with_a_way_out() {
             "--likelihood categorical --noise 0.1",
             &["no noise scale", "--noise"],
         ),
-        ("strokes", "--noise learn-each", &["share one noise"]),
+        (
+            "strokes",
+            "--likelihood gaussian --noise learn-each",
+            &["share one noise"],
+        ),
         (
             "strokes",
             "--likelihood categorical --coordinates marginal",
@@ -301,7 +307,11 @@ fn wrong_requests_are_refused_with_a_way_out() {
             &["2 noise scales", "1 outputs"],
         ),
         ("friedman", "--noise -1", &["-1", "positive"]),
-        ("friedman", "--noise-median 0.2", &["--noise learn"]),
+        (
+            "friedman",
+            "--noise 0.1 --noise-median 0.2",
+            &["--noise learn"],
+        ),
         (
             "friedman",
             "--noise learn --noise-spread 0",

@@ -160,7 +160,7 @@ fn predictions_are_those_that_were_recorded() {
         ),
         (
             "codes",
-            "--data strokes --network fcn:16 --noise 0.4 --pixels unit",
+            "--data strokes --network fcn:16 --likelihood gaussian --noise 0.4 --pixels unit",
         ),
         (
             "two",

@@ -44,7 +44,7 @@ fn page(place: &Place, name: &str) -> String {
         }
     }
     assert_eq!(open, [""; 0]);
-    for chart in html.split("<figure class=\"chart\">").skip(1) {
+    for chart in html.split("<figure class=\"chart\"").skip(1) {
         let chart = chart.split("</figure>").next().unwrap();
         for part in ["<figcaption>", "<svg", "<tbody><tr>"] {
             assert!(chart.contains(part), "{part} in {chart}");
@@ -75,7 +75,7 @@ fn a_regression_by_chains() {
         &[
             "2 chains of hmc-infinite in marginal coordinates",
             "Can it be believed?",
-            "Predictions of y and the truth",
+            "y: predicted against observed",
             "Trace of the log-density",
             "Trace of the learned noise",
             "Ranks of the first principal component",
@@ -103,6 +103,86 @@ fn a_regression_by_chains() {
             .tree("run")
             .keys()
             .any(|name| name.to_string_lossy().contains("tmp"))
+    );
+}
+
+/// Of a table in which one column is everything, one is noise and one is text that shifts the target.
+#[test]
+fn the_inputs_of_a_table() {
+    let place = Place::new();
+    let mut table = "size,noise,colour,price\n".to_owned();
+    for row in 0..120_u32 {
+        let size = f64::from(row * 37 % 120) / 30.0;
+        let noise = f64::from(row * 53 % 120) / 30.0;
+        let (colour, more) = [("red", 0.0), ("blue", 1.5)][row as usize * 7 % 11 % 2];
+        let price = 3.0 * size + more + 0.1 * f64::from(row * 29 % 7);
+        table += &format!("{size},{noise},{colour},{price}\n");
+    }
+    place.write("houses.csv", table.as_bytes());
+    place.succeed(
+        "sample --data houses.csv --train 80 --test 40 --network fcn:8 --noise 0.1 --chains 2 --warmup 60 --draws 40 --out run",
+    );
+    let finished = place.succeed("report run --json");
+    let found = finished.json();
+    let inputs = &found["runs"][0]["inputs"];
+    let names: Vec<&str> = inputs["importance"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|own| own["column"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["size", "colour", "noise"], "{inputs}");
+    let rise =
+        |column: usize, what: &str| inputs["importance"][column]["nll"][what].as_f64().unwrap();
+    // what matters is beyond its error, and what does not is not
+    for column in [0, 1] {
+        assert!(
+            rise(column, "value") > 4.0 * rise(column, "standard_error"),
+            "{inputs}"
+        );
+    }
+    assert!(rise(2, "value") < 0.05 * rise(1, "value"), "{inputs}");
+    // the price rises by 3 with the size, and blue costs 1.5 more
+    let of = |column: &str| {
+        let mut all = inputs["dependence"].as_array().unwrap().iter();
+        all.find(|own| own["column"] == column).unwrap()
+    };
+    let last_minus_first = |own: &serde_json::Value, key: &str| {
+        let all = own[key].as_array().unwrap();
+        all[all.len() - 1].as_f64().unwrap() - all[0].as_f64().unwrap()
+    };
+    let size = of("size");
+    let slope = last_minus_first(size, "mean") / last_minus_first(size, "places");
+    assert!((2.7..3.3).contains(&slope), "{slope}");
+    let colour = of("colour");
+    let sign = if colour["levels"][0] == "red" {
+        1.0
+    } else {
+        -1.0
+    };
+    let shift = sign * last_minus_first(colour, "mean");
+    assert!((1.0..2.0).contains(&shift), "{shift}");
+    assert_eq!(found["runs"][0]["pit"][0]["rows"], 40);
+    let html = page(&place, "run/report.html");
+    has(
+        &html,
+        &[
+            "Which columns matter",
+            "price by size",
+            "price by colour",
+            "price: calibration",
+        ],
+    );
+    // without the data the rest of the page is there
+    std::fs::remove_file(place.path("houses.csv")).unwrap();
+    place.succeed("report run");
+    let html = page(&place, "run/report.html");
+    has(
+        &html,
+        &[
+            "price: predicted against observed",
+            "how predictions depend on them</strong>: left out",
+        ],
     );
 }
 
@@ -176,7 +256,7 @@ fn minibatch_methods_and_laplace() {
         &[
             "log marginal likelihood",
             "is a closed form and draws nothing",
-            "Predictions of y",
+            "y: predicted against observed",
         ],
     );
     place.succeed("report sgld map laplace nngp --out all.html");

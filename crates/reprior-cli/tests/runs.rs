@@ -59,7 +59,11 @@ fn mean(values: &[f64]) -> f64 {
 fn regression() {
     let place = Place::new();
     let run = place.succeed(
-        &format!("sample {SMALL} --draws 60 --keep 60 --out run").replacen("--draws 30 ", "", 1),
+        &format!("sample {SMALL} --noise 0.1 --draws 60 --keep 60 --out run").replacen(
+            "--draws 30 ",
+            "",
+            1,
+        ),
     );
     for part in [
         "rmse",
@@ -426,7 +430,7 @@ fn networks_by_name_and_to_composition() {
         ("network.toml", "not understood"),
         ("nowhere.toml", "cannot be read"),
         ("resnet:9,width=2", "6·blocks + 2"),
-        ("cnn", "use fcn:"),
+        ("cnn", "use auto, fcn:"),
         ("lenet --weight-variance 1,2", "one --weight-variance"),
         ("lenet --input-reduction on", "--input-reduction"),
     ] {

@@ -289,7 +289,7 @@ fn what_looks_wrong_is_noted() {
         "input `a` has 1 value(s)",
         "1e300",
         "target `label` has 2 values",
-        "--likelihood bernoulli",
+        "--task classification",
     ] {
         assert!(numbers.contains(part), "{part}: {numbers}");
     }

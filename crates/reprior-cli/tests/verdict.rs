@@ -109,8 +109,7 @@ fn noise_that_is_right_too_small_and_too_large() {
 fn labels_of_noise_are_not_believed() {
     let place = Place::new();
     place.write("label.csv", table(true));
-    let flags =
-        "--data label.csv --train 200 --network fcn:8 --method map --epochs 100 --noise 0.1";
+    let flags = "--data label.csv --train 200 --network fcn:8 --method map --epochs 100 --likelihood gaussian --noise 0.1";
     let codes = judged(&place, flags);
     assert_eq!(codes.level(), "bad", "{}", codes.stdout);
     assert!(
@@ -118,7 +117,7 @@ fn labels_of_noise_are_not_believed() {
         "{}",
         codes.stdout
     );
-    let flags = "--data label.csv --train 200 --network fcn:8 --method map --epochs 100 --likelihood categorical";
+    let flags = "--data label.csv --train 200 --network fcn:8 --method map --epochs 100 --bias-variance 0.01 --readout-weight-variance 1 --readout-bias-variance 0.01 --likelihood categorical";
     let classes = judged(&place, flags);
     assert!(
         !classes.has_warning(&["calibration: "]),

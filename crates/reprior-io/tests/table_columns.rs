@@ -70,7 +70,7 @@ fn missing_inputs_are_filled_and_marked() {
     );
     assert!(has_note(
         &median,
-        &["2 missing cells", "median", "`a` 1, `b` 1"]
+        &["missing cells", "median", "`a` 1, `b` 1"]
     ));
     let mean = whole(HOLES, |r| r.missing = Missing::Mean).unwrap();
     assert_eq!(inputs(&mean)[8..10], [4.0, 1.0]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reprior::model::dataset::{InputKind, Targets};
 use reprior_io::data::load;
 use reprior_io::regular;
-use reprior_run::{DataDescription, Failure, Recorded, Settings};
+use reprior_run::{DataDescription, Failure, InputEffects, Predictor, Recorded, Settings};
 
 use crate::{Images, Others, Predictions, RunPage};
 
@@ -13,11 +13,16 @@ use crate::{Images, Others, Predictions, RunPage};
 const MOST_ROWS: usize = 500;
 
 impl RunPage {
-    /// The run in a folder, with the confidences of other inputs that `predict --out` wrote.
+    /// The run in a folder, with the confidences of other inputs that `predict --out` wrote. `progress` is told of rows that were predicted out of how many
+    /// to see what the columns of a table do, and may stop it.
     ///
     /// # Errors
-    /// A wrong request: not a run; other predictions that cannot be compared.
-    pub fn of(folder: &Path, others: &[PathBuf]) -> Result<Self, Failure> {
+    /// A wrong request: not a run; other predictions that cannot be compared. What `progress` says.
+    pub fn of(
+        folder: &Path,
+        others: &[PathBuf],
+        progress: &mut dyn FnMut(u64, u64) -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
         let recorded = Recorded::of(folder)?;
         let summary = recorded.summarise()?;
         let (settings, description) = (&recorded.settings, &recorded.description);
@@ -29,13 +34,17 @@ impl RunPage {
         Ok(Self {
             others: others.collect::<Result<_, _>>()?,
             images: images(settings, description),
+            pit: recorded.pit()?,
+            effects: effects(&recorded, progress)?,
             folder: folder.to_path_buf(),
-            nature: settings.sampler.method.nature(),
+            nature: settings.sampler.method().nature(),
             data: description.in_words(),
             notes: description.notes(),
             configuration,
             outputs: description.output_names.clone(),
             predictions: predictions(&recorded)?,
+            left_out: recorded.leave_one_out()?,
+            training_targets: recorded.training_targets()?,
             summary,
         })
     }
@@ -83,6 +92,24 @@ fn predictions(run: &Recorded) -> Result<Option<Predictions>, Failure> {
             truth: shown,
         },
     }))
+}
+
+/// What the columns of a table do; nothing of images.
+fn effects(
+    run: &Recorded,
+    progress: &mut dyn FnMut(u64, u64) -> Result<(), Failure>,
+) -> Result<Option<Result<InputEffects, String>>, Failure> {
+    if run.description.kind != InputKind::Table {
+        return Ok(None);
+    }
+    let found = Predictor::of(run.files.clone());
+    let found = found.and_then(|predictor| predictor.input_effects(progress));
+    match found {
+        Ok(effects) => Ok(Some(Ok(effects))),
+        Err(Failure::Stopped) => Err(Failure::Stopped),
+        // the rest of the page needs neither the data nor kept positions
+        Err(failure) => Ok(Some(Err(failure.to_string()))),
+    }
 }
 
 /// The test images, if they are still where they were and the same.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use reprior::model::dataset::InputValues;
-use reprior_run::{Nature, Summary};
+use reprior_run::{InputEffects, LeftOutRows, Nature, PitHistogram, Summary};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -24,10 +24,18 @@ pub struct RunPage {
     pub outputs: Vec<String>,
     /// For the test rows; `None` without test rows or draws.
     pub predictions: Option<Predictions>,
+    /// Of the test rows, one histogram a target; empty of classes, and with too few test rows.
+    pub pit: Vec<PitHistogram>,
+    /// What the columns of a table do to the predictions, or why that is not known; nothing of images.
+    pub effects: Option<Result<InputEffects, String>>,
     /// The test images; or why there are none.
     pub images: Result<Images, String>,
     /// Predictions for other inputs than the test rows, to compare with.
     pub others: Vec<Others>,
+    /// Leave-one-out cross-validation row by row; or why there is none.
+    pub left_out: Result<LeftOutRows, String>,
+    /// The training targets, one after another.
+    pub training_targets: Vec<f64>,
 }
 
 /// Predictions for the test rows, all draws together, noise included.

@@ -9,7 +9,10 @@ use std::path::Path;
 use reprior::model::dataset::InputValues;
 use reprior_io::run::{DataType, DrawStore, Draws, Group, RunFolder, Schema, Values, Variable};
 use reprior_report::{Images, Others, Predictions, RunPage, page};
-use reprior_run::{Check, Ess, EssSummary, Level, Metrics, Nature, Summary, Verdict};
+use reprior_run::{
+    Check, ColumnImportance, Dependence, Ess, EssSummary, InputEffects, Level, Metrics, Nature,
+    PitHistogram, Rise, Summary, Verdict,
+};
 use serde_json::Map;
 
 /// Chains of so many draws whose log-density and projections `value(chain, draw)` gives.
@@ -100,6 +103,43 @@ fn summary(chains: usize, draws: u64) -> Summary {
     }
 }
 
+fn effects() -> InputEffects {
+    let rise = |value| Rise {
+        value,
+        standard_error: 0.25,
+    };
+    let importance = |name: &str, value| ColumnImportance {
+        column: name.to_owned(),
+        nll: rise(value),
+        rmse: Some(rise(value / 2.0)),
+        accuracy: None,
+    };
+    let dependence = |name: &str, levels: Option<Vec<String>>| Dependence {
+        column: name.to_owned(),
+        output: "y".to_owned(),
+        levels,
+        places: vec![0.0, 1.0],
+        mean: vec![2.0, 3.0],
+        quantiles: vec![[0.0, 1.0, 3.0, 4.0]; 2],
+        training_values: vec![-3.0, 0.5],
+    };
+    InputEffects {
+        columns: 2,
+        draws: 60,
+        test_rows: 40,
+        shifts: 4,
+        train_rows: 30,
+        importance: vec![
+            importance("<b>age</b>", 1.5),
+            importance("$colour$", -0.125),
+        ],
+        dependence: vec![
+            dependence("<b>age</b>", None),
+            dependence("$colour$", Some(["red", "blue"].map(str::to_owned).into())),
+        ],
+    }
+}
+
 fn run(path: &Path, summary: Summary) -> RunPage {
     RunPage {
         folder: path.to_path_buf(),
@@ -116,8 +156,17 @@ fn run(path: &Path, summary: Summary) -> RunPage {
             upper: vec![1.0, 3.0, 2.0],
             truth: vec![0.5, 9.0, 1.0],
         }),
+        pit: vec![PitHistogram {
+            output: "y".to_owned(),
+            rows: 40,
+            counts: vec![8.0, 8.0, 20.0, 2.0, 2.0],
+            band: [2.0, 17.0],
+        }],
+        effects: Some(Ok(effects())),
         images: Err("the inputs are no images".to_owned()),
         others: Vec::new(),
+        left_out: Err("there are no log-likelihoods".to_owned()),
+        training_targets: vec![0.0; 40],
     }
 }
 
@@ -140,7 +189,7 @@ fn check(html: &str) {
         }
     }
     assert_eq!(open, [""; 0]);
-    for chart in html.split("<figure class=\"chart\">").skip(1) {
+    for chart in html.split("<figure class=\"chart\"").skip(1) {
         let chart = chart.split("</figure>").next().unwrap();
         for part in ["<h3>", "<figcaption>", "<svg", "<details>", "<table>"] {
             assert!(chart.contains(part), "{part} in {chart}");
@@ -169,8 +218,15 @@ fn a_healthy_run_has_every_part() {
         "Autocorrelation of the first principal component",
         "Effective draws as the run grew",
         "Step size during warm-up",
-        "Predictions of y and the truth",
-        "66.7 % of these true values lie in their intervals",
+        "y: predicted against observed",
+        "66.7 ± 27.2 % of these intervals hold what was observed",
+        "y: calibration",
+        "here 1 bar is outside",
+        "Which columns matter",
+        "-0.1250 ± 0.2500",
+        "y by &lt;b&gt;age&lt;/b&gt;",
+        "Mean prediction for 30 training rows",
+        "60 draws, evenly chosen",
         "negative log-likelihood</td><td>1.2500",
         "network = &quot;fcn:16&quot;",
         "61 s",
@@ -208,6 +264,58 @@ fn what_a_run_lacks_is_said() {
         check(&html);
         assert!(html.contains("Principal components</strong>: left out"));
     }
+}
+
+#[test]
+fn a_table_without_test_rows_or_positions_says_what_is_missing() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    folder(&path, 2, 30, noise);
+    let mut run = run(&path, summary(2, 30));
+    run.pit.clear();
+    run.effects = Some(Ok(InputEffects {
+        importance: Vec::new(),
+        ..effects()
+    }));
+    let html = page(std::slice::from_ref(&run)).unwrap();
+    check(&html);
+    assert!(
+        html.contains("Which columns matter</strong>: left out, because it needs at least ten")
+    );
+    assert!(html.contains("The calibration histogram</strong>: left out"));
+    run.effects = Some(Err("none of the kept positions".to_owned()));
+    let html = page(std::slice::from_ref(&run)).unwrap();
+    check(&html);
+    assert!(html.contains("none of the kept positions") && html.contains("sample --keep N"));
+    assert!(!html.contains("y by "));
+    // of images there is nothing to say
+    run.effects = None;
+    assert!(!page(&[run]).unwrap().contains("What the inputs do"));
+}
+
+/// Charts side by side fill the page, and what is drawn wide is drawn for narrow pages as well.
+#[test]
+fn charts_share_the_width_of_the_page() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    folder(&path, 2, 30, noise);
+    let html = page(&[run(&path, summary(2, 30))]).unwrap();
+    let charts: Vec<&str> = html.split("<figure class=\"chart\"").skip(1).collect();
+    for chart in &charts {
+        let (row, chart) = chart.split_once('>').unwrap();
+        let chart = chart.split("</figure>").next().unwrap();
+        let drawings: Vec<&str> = chart.split("viewBox=\"0 0 ").skip(1).collect();
+        let widths = drawings.iter().map(|one| one.split(' ').next().unwrap());
+        let widths: Vec<&str> = widths.collect();
+        let expected: &[&str] = match row {
+            " data-row=\"1\"" => &["1200", "400"],
+            " data-row=\"2\"" => &["600", "400"],
+            " data-row=\"3\"" => &["400"],
+            other => panic!("{other}"),
+        };
+        assert_eq!(widths, expected);
+    }
+    assert!(charts.len() > 8);
 }
 
 #[test]
@@ -265,8 +373,12 @@ fn classes_have_reliability_confusion_and_images() {
     }
     assert!(!html.contains("<b>") && !html.contains("<i>"));
     run.images = Err("the data cannot be read any more: gone".to_owned());
-    let html = page(&[run]).unwrap();
+    run.effects = None;
+    let html = page(std::slice::from_ref(&run)).unwrap();
     assert!(html.contains("left out, because the data cannot be read any more: gone."));
+    // of a table nobody misses them
+    run.effects = Some(Ok(effects()));
+    assert!(!page(&[run]).unwrap().contains("uncertain test images"));
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! the program, the report, other languages - decide nothing of it.
 //!
 //! Inside, from bottom to top: `settings`; `predictive`, draws of predictions; `problem`, data and network; `record`, what is written;
-//! `read`, what is read back; `summary`, with the verdict; `method`, one family of methods each; `run`, all of it in order.
+//! `read`, what is read back; `effects`, what the inputs of a table do; `summary`, with the verdict; `method`, one family of methods each; `run`, all of it in order.
 
 mod by_target;
+mod effects;
 mod failure;
 mod method;
 mod predict;
@@ -22,6 +23,7 @@ mod summary;
 pub mod words;
 
 pub use by_target::{TargetMetrics, target_rows};
+pub use effects::{ColumnImportance, Dependence, InputEffects, Rise};
 pub use failure::Failure;
 pub use method::{Benchmark, Options, Plan, TimedPart, Watcher};
 pub use predict::{
@@ -29,7 +31,10 @@ pub use predict::{
 };
 pub use predictive::Metrics;
 pub use problem::{DataDescription, Problem};
-pub use read::{EnergyErrors, Ess, EssSummary, NoiseScale, Recorded, Stationarity, TestRowsCheck};
+pub use read::{
+    EnergyErrors, Ess, EssSummary, LeaveOneOutSummary, LeftOutRows, NoiseScale, PitHistogram,
+    Recorded, StackingSummary, Stationarity, TestRowsCheck,
+};
 pub use record::kept_in_words;
 pub use run::{benchmark, plan, prepare, resume, resume_in, sample, sample_in_memory, summarise};
 pub use settings::*;

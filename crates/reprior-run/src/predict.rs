@@ -12,12 +12,12 @@ use crate::predictive::{Gatherer, Metrics, PredictionKind, PredictiveDraws};
 use crate::problem::{DataDescription, Problem};
 use crate::read::{Detector, Recorded};
 use crate::record::POSITIONS;
-use crate::run::prepare_run;
+use crate::run::prepare_from;
 
 /// A run that predicts.
 pub struct Predictor {
-    run: Recorded,
-    problem: Problem,
+    pub(crate) run: Recorded,
+    pub(crate) problem: Problem,
 }
 
 /// What is asked of predictions besides themselves.
@@ -74,7 +74,7 @@ impl Recorded {
         &self,
         mut each: impl FnMut(usize, &PredictedRows) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.for_each_block(|start, block, _| each(start, &PredictedRows(block.clone())))
+        self.for_each_predicting(|start, block, _| each(start, &PredictedRows(block.clone())))
     }
 }
 
@@ -93,6 +93,11 @@ impl PredictedRows {
     /// How many.
     pub fn len(&self) -> usize {
         self.0.rows
+    }
+
+    /// Draws that each is predicted by.
+    pub fn draws(&self) -> usize {
+        self.0.draws()
     }
 
     /// Whether there are none.
@@ -130,7 +135,7 @@ impl Predictor {
         if let Some(lacking) = run.lacks_positions() {
             return Err(Failure::Request(lacking));
         }
-        let problem = prepare_run(&run.files, run.settings.clone())?;
+        let problem = prepare_from(run.settings.clone(), Some(&run.files))?;
         if problem.description.fingerprint != run.description.fingerprint {
             return Err(Failure::request(format!(
                 "the data at `{}` are not those that `{}` was made with; predictions need them",
@@ -168,7 +173,7 @@ impl Predictor {
         if request.without_noise && problem.kind() == PredictionKind::Probabilities {
             return Err(Failure::request(format!(
                 "--no-noise has no meaning for class probabilities under the {} likelihood: leave it out",
-                problem.settings.model.likelihood
+                problem.settings.model.likelihood()
             )));
         }
         let mut gatherer = Gatherer::default();
@@ -176,7 +181,7 @@ impl Predictor {
         let detector = request.detect;
         let detector = detector.map(|score| Detector::new(score, &self.run));
         let mut detector = detector.transpose()?;
-        let family = family(problem.settings.sampler.method);
+        let family = family(problem.settings.sampler.method());
         let mut predictor = family.predictor(problem, &self.run)?;
         let mut clamped = 0;
         let values = problem.arranged(inputs);

@@ -32,7 +32,7 @@ pub enum PredictionKind {
 impl PredictionKind {
     /// Of a run's draws.
     pub fn new(settings: &ModelSettings, is_classification: bool) -> Self {
-        match settings.likelihood.family(settings.degrees_of_freedom()) {
+        match settings.likelihood().family(settings.degrees_of_freedom()) {
             Some(_) if is_classification => Self::Codes,
             Some(family) => Self::Real(family),
             None => Self::Probabilities,

@@ -5,8 +5,8 @@ use std::path::Path;
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
-use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, family};
-use crate::problem::{DataDescription, GivenWeights, Problem, STDIN_TABLE};
+use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, defaults, family};
+use crate::problem::{DataDescription, GivenWeights, Problem, Records, STDIN_TABLE};
 use crate::read::Recorded;
 use crate::record::Destination;
 use crate::settings::{CONFIG, Settings};
@@ -16,27 +16,35 @@ use crate::summary::Summary;
 ///
 /// # Errors
 /// A wrong request, refused before any work where that can be told without the data.
-pub fn prepare(mut settings: Settings) -> Result<Problem, Failure> {
+pub fn prepare(settings: Settings) -> Result<Problem, Failure> {
+    prepare_from(settings, None)
+}
+
+/// The same of settings that a run was made with, if there is one.
+pub(crate) fn prepare_from(
+    mut settings: Settings,
+    run: Option<&Files>,
+) -> Result<Problem, Failure> {
+    settings.check_source()?;
+    check(&settings)?;
+    let records = Records::load(&mut settings, run)?;
+    let choices = defaults::choose(&mut settings, &records)?;
     let family = checked(&mut settings)?;
-    let mut problem = Problem::load(settings, None)?;
+    let mut problem = Problem::new(settings, records, choices)?;
     family.complete(&mut problem)?;
     Ok(problem)
 }
 
-/// The same of settings that a run was made with.
-pub(crate) fn prepare_run(files: &Files, mut settings: Settings) -> Result<Problem, Failure> {
-    let family = checked(&mut settings)?;
-    let mut problem = Problem::load(settings, Some(files))?;
-    family.complete(&mut problem)?;
-    Ok(problem)
+fn check(settings: &Settings) -> Result<Box<dyn MethodFamily>, Failure> {
+    let family = family(settings.sampler.method());
+    family.check(settings)?;
+    settings.model.check()?;
+    Ok(family)
 }
 
 /// The family of settings that have been checked, with the defaults that need no data.
 fn checked(settings: &mut Settings) -> Result<Box<dyn MethodFamily>, Failure> {
-    let family = family(settings.sampler.method);
-    settings.check_source()?;
-    family.check(settings)?;
-    settings.model.check()?;
+    let family = check(settings)?;
     family.write_defaults(settings);
     Ok(family)
 }
@@ -46,7 +54,7 @@ fn checked(settings: &mut Settings) -> Result<Box<dyn MethodFamily>, Failure> {
 /// # Errors
 /// A wrong request: a run so large that its size cannot be counted.
 pub fn plan(problem: &Problem) -> Result<Plan, Failure> {
-    family(problem.settings.sampler.method).plan(problem)
+    family(problem.settings.sampler.method()).plan(problem)
 }
 
 /// Measures where the time of a chain's step goes on this machine, for `seconds` a part.
@@ -143,7 +151,7 @@ pub fn resume(run: &Path, options: &Options<'_>) -> Result<Summary, Failure> {
 /// As [`resume`].
 pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, Failure> {
     let files = folder.files();
-    let problem = prepare_run(files, Settings::of_run(files)?)?;
+    let problem = prepare_from(Settings::of_run(files)?, Some(files))?;
     let before = DataDescription::read(files)?;
     if before.is_some_and(|before| before.fingerprint != problem.description.fingerprint) {
         return Err(Failure::request(format!(
@@ -168,7 +176,7 @@ fn drive(
     options: &Options<'_>,
 ) -> Result<Summary, Failure> {
     let place = RunContext { folder, options };
-    family(problem.settings.sampler.method).sample(problem, plan, &place)?;
+    family(problem.settings.sampler.method()).sample(problem, plan, &place)?;
     for chain in 0..plan.schema.chains {
         checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;
     }
@@ -215,8 +223,10 @@ impl Recorded {
     /// # Errors
     /// A run that cannot be read.
     pub fn summarise(&self) -> Result<Summary, Failure> {
-        let family = family(self.settings.sampler.method);
+        let family = family(self.settings.sampler.method());
         let (mut summary, warnings) = family.summarise(self)?;
+        let left_out = self.leave_one_out()?;
+        summary.loo = left_out.ok().map(|found| found.summary);
         summary.conclude(&self.settings, warnings);
         summary.warnings.extend(self.lacks_positions());
         Ok(summary)

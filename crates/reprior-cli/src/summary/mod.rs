@@ -7,9 +7,12 @@ use std::path::Path;
 use reprior_io::run::atomic;
 use reprior_report::{RunPage, page};
 use reprior_run::words::{align, duration, number};
-use reprior_run::{DataDescription, Failure, Summary, kept_in_words, summarise, target_rows};
+use reprior_run::{
+    DataDescription, Failure, LeaveOneOutSummary, Summary, kept_in_words, summarise, target_rows,
+};
 
 use crate::arguments::{ReportArguments, SummaryArguments};
+use crate::progress::RowsDisplay;
 use crate::table::to_stdout;
 
 /// Metrics that a newcomer needs.
@@ -68,13 +71,42 @@ pub fn report(arguments: &ReportArguments) -> Result<(), Failure> {
         ));
     }
     let runs = arguments.runs.iter();
+    let mut shown = RowsDisplay::new("rows predicted to see what the inputs do");
     let runs: Vec<RunPage> = runs
-        .map(|run| RunPage::of(run, &arguments.ood))
+        .map(|run| {
+            RunPage::of(run, &arguments.ood, &mut |done, total| {
+                shown.update(done, total);
+                Ok(())
+            })
+        })
         .collect::<Result<_, _>>()?;
     let text = page(&runs).map_err(Failure::run)?;
     atomic::write(&path, text.as_bytes()).map_err(Failure::run)?;
-    to_stdout(&format!("Report: {}", path.display()));
+    match arguments.json {
+        true => to_stdout(&in_json(&path, &runs).to_string()),
+        false => to_stdout(&format!("Report: {}", path.display())),
+    }
     Ok(())
+}
+
+/// What the page shows beyond the summary, with the summary.
+fn in_json(path: &Path, runs: &[RunPage]) -> serde_json::Value {
+    let of_run = |run: &RunPage| {
+        let (inputs, without_inputs) = match &run.effects {
+            Some(Ok(effects)) => (Some(effects), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        serde_json::json!({
+            "run": run.folder,
+            "summary": run.summary,
+            "pit": run.pit,
+            "inputs": inputs,
+            "without_inputs": without_inputs,
+        })
+    };
+    let runs: Vec<_> = runs.iter().map(of_run).collect();
+    serde_json::json!({ "report": path, "runs": runs })
 }
 
 /// How a summary is printed.
@@ -127,6 +159,12 @@ fn in_words(
         true => at_length(summary),
         false => in_short(summary),
     };
+    if let Some(loo) = &summary.loo {
+        text += &match verbose {
+            true => leave_one_out_at_length(loo),
+            false => format!("{}\n\n", loo.in_short()),
+        };
+    }
     for warning in &summary.warnings {
         text += &format!("warning: {warning}\n");
     }
@@ -321,6 +359,13 @@ fn transitions_in_words(summary: &Summary) -> String {
     text
 }
 
+/// How well left-out training rows are predicted, and whether that can be trusted.
+fn leave_one_out_at_length(loo: &LeaveOneOutSummary) -> String {
+    let rows = loo.named().into_iter();
+    let rows: Vec<_> = rows.map(|(name, value)| vec![name, value]).collect();
+    format!("{}\n{}\n{}\n\n", loo.title(), align(&rows), loo.trust())
+}
+
 /// Those of these names; all, if none is named.
 fn metrics_in_words(summary: &Summary, names: &[&str]) -> String {
     let Some(metrics) = &summary.metrics else {
@@ -339,7 +384,15 @@ fn metrics_in_words(summary: &Summary, names: &[&str]) -> String {
     } else {
         String::new()
     };
-    let mut text = format!("predictions on the test rows{of}\n{}\n\n", align(&rows));
+    let loo = summary.loo.as_ref();
+    let weighted = match loo.and_then(|loo| loo.stacking.as_ref()) {
+        Some(stacking) if stacking.is_used => ", chains weighted by stacking as they disagree",
+        _ => "",
+    };
+    let mut text = format!(
+        "predictions on the test rows{weighted}{of}\n{}\n\n",
+        align(&rows)
+    );
     if !summary.metrics_by_target.is_empty() {
         let rows = target_rows(&summary.metrics_by_target, number);
         text += &format!("the same, each target by itself\n{}\n\n", align(&rows));

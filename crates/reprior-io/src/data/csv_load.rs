@@ -209,7 +209,6 @@ fn decimal_commas(
 
 /// What to know of missing cells that were filled.
 fn filled(filled: &[(String, usize)], missing: Missing) -> Option<String> {
-    let cells: usize = filled.iter().map(|(_, count)| count).sum();
     let counts = filled.iter().take(12);
     let counts: Vec<String> = counts
         .map(|(column, count)| format!("`{}` {count}", excerpt(column)))
@@ -218,9 +217,9 @@ fn filled(filled: &[(String, usize)], missing: Missing) -> Option<String> {
         true => format!(" and {} more columns", filled.len() - 12),
         false => String::new(),
     };
-    (cells > 0).then(|| {
+    (!filled.is_empty()).then(|| {
         format!(
-            "{cells} missing cells are filled with the {} of the training rows: {}{more}",
+            "missing cells are filled with the {} of the training rows: {}{more}",
             missing.name(),
             counts.join(", ")
         )

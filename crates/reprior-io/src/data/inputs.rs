@@ -4,17 +4,13 @@ use std::path::Path;
 
 use reprior::model::dataset::{InputKind, InputValues, Targets};
 
-use super::csv_source;
-use super::csv_table::TextTable;
-use super::csv_targets::TargetColumns;
-use super::encoding::{self, Missing, TableEncoding};
+use super::encoding::TableEncoding;
 use super::error::excerpt;
 use super::folder::Folder;
 use super::npz_archive::Archive;
 use super::part::Part;
-use super::targets::is_missing;
 use super::{DataError, Format, Request, Task};
-use super::{builtin, format_of, npz};
+use super::{builtin, csv_inputs, format_of, npz};
 
 /// The inputs that a model takes, and what it predicts.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,7 +80,7 @@ pub fn load_encoded_inputs(
 ) -> Result<Inputs, DataError> {
     let path = Path::new(source);
     let inputs = match format_of(source)? {
-        Format::Csv => from_csv(source, expected, encoding)?,
+        Format::Csv => csv_inputs::from_csv(source, expected, encoding)?,
         Format::Npz => from_npz(path, expected)?,
         Format::Folder => from_folder(path, expected)?,
         Format::BuiltIn => {
@@ -106,92 +102,6 @@ pub fn load_encoded_inputs(
         return Err(DataError::empty(path, "records to predict for"));
     }
     Ok(inputs)
-}
-
-fn from_csv(
-    source: &str,
-    expected: &ExpectedInputs,
-    encoding: Option<&TableEncoding>,
-) -> Result<Inputs, DataError> {
-    let path = csv_source::shown(source);
-    if expected.column_names.is_empty() {
-        let problem = "the model takes images, which a .csv file does not hold; give an .npz file or a folder";
-        return Err(DataError::malformed(path, problem));
-    }
-    let table = TextTable::read(path, &csv_source::bytes_of(source)?)?;
-    let rows: Vec<usize> = (0..table.rows()).collect();
-    let numbers = TableEncoding::of_numbers(&expected.column_names);
-    let encoding = encoding.unwrap_or(&numbers);
-    let encoded = encoding::encode(path, &table, &rows, encoding)?;
-    let mut notes = Vec::new();
-    for (column, count) in &encoded.filled {
-        notes.push(format!(
-            "`{}`: {count} missing cell(s) filled as in the training rows",
-            excerpt(column)
-        ));
-    }
-    for (column, count, example) in &encoded.unknown {
-        notes.push(format!(
-            "`{}`: {count} row(s) have a level that has no input of its own, such as `{example}`",
-            excerpt(column)
-        ));
-    }
-    let truth = match &expected.targets {
-        Some(expected) => {
-            let skips_incomplete = encoding.missing != Missing::Error;
-            truth_of(path, &table, &rows, expected, skips_incomplete, &mut notes)?
-        }
-        None => None,
-    };
-    Ok(Inputs {
-        values: encoded.values.into(),
-        rows: rows.len(),
-        truth,
-        notes,
-    })
-}
-
-/// The true targets, if every target column is there and has values.
-fn truth_of(
-    path: &Path,
-    table: &TextTable,
-    rows: &[usize],
-    expected: &ExpectedTargets,
-    skips_incomplete: bool,
-    notes: &mut Vec<String>,
-) -> Result<Option<Targets>, DataError> {
-    let wanted: Vec<&String> = match expected {
-        ExpectedTargets::Real { names } => names.iter().collect(),
-        ExpectedTargets::Classes { column, .. } => column.iter().collect(),
-    };
-    let columns = wanted.into_iter().map(|name| table.find(name));
-    let Some(columns) = columns.collect::<Option<Vec<usize>>>() else {
-        return Ok(None);
-    };
-    let is_empty = |&column: &usize| rows.iter().all(|&row| is_missing(table.cell(row, column)));
-    if columns.iter().all(is_empty) {
-        return Ok(None);
-    }
-    let targets = TargetColumns {
-        path,
-        table,
-        rows,
-        columns: &columns,
-    };
-    let without = targets.without().count();
-    if skips_incomplete && without > 0 {
-        notes.push(format!(
-            "{without} of {} rows have no target, so that predictions are not compared with the others either",
-            rows.len()
-        ));
-        return Ok(None);
-    }
-    let truth = match expected {
-        ExpectedTargets::Real { .. } => targets.real()?,
-        ExpectedTargets::Classes { .. } => targets.classes()?,
-    };
-    let truth = rename(truth, expected).map_err(|name| unknown_class(path, &name))?;
-    Ok(Some(truth))
 }
 
 fn from_npz(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataError> {
@@ -282,7 +192,7 @@ fn check(
 }
 
 /// The truth with the names that are expected, or the first name that is not among them.
-fn rename(truth: Targets, expected: &ExpectedTargets) -> Result<Targets, String> {
+pub(super) fn rename(truth: Targets, expected: &ExpectedTargets) -> Result<Targets, String> {
     match (truth, expected) {
         (
             Targets::Real {
@@ -328,7 +238,8 @@ fn same_number(a: &str, b: &str) -> bool {
     matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
-fn unknown_class(path: &Path, name: &str) -> DataError {
+/// The error for a class that the model does not know.
+pub(super) fn unknown_class(path: &Path, name: &str) -> DataError {
     let problem = format!(
         "the true targets have `{}`, which the model does not predict; correct them or leave them out",
         excerpt(name)

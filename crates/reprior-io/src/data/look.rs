@@ -12,8 +12,10 @@ const FAR: f64 = 1e6;
 /// Distinct whole numbers of a target that may be classes, at most, and the rows that it takes to say so.
 const FEW_VALUES: usize = 5;
 const ENOUGH_ROWS: usize = 20;
+/// Counts of a larger mean are as good as real numbers.
+const LARGEST_MEAN: f64 = 50.0;
 
-/// Lines on a table: cells far out, classes that no training row has, equal rows of different classes, and a target that may be classes
+/// Lines on a table: cells far out, classes that no training row has, equal rows of different classes, and a target that may be classes or counts
 /// where it is to be treated as numbers of any size. Nothing of images. Cost: some passes over the records.
 pub fn look(split: &Split, is_real: bool) -> Vec<String> {
     let train = &split.train;
@@ -28,7 +30,7 @@ pub fn look(split: &Split, is_real: bool) -> Vec<String> {
         }
         Targets::Real { values, names } => {
             if let ([name], true) = (names.as_slice(), is_real) {
-                notes.extend(few_values(values, name));
+                notes.extend(whole_numbers(values, name));
             }
         }
     }
@@ -112,23 +114,25 @@ fn conflicting(train: &Dataset, labels: &[u32]) -> Option<String> {
     })
 }
 
-/// A target of few whole numbers.
-fn few_values(values: &[f64], name: &str) -> Option<String> {
+/// A target of few whole numbers, or of whole numbers from near 0 on.
+fn whole_numbers(values: &[f64], name: &str) -> Option<String> {
     let mut distinct: Vec<f64> = values.to_vec();
     distinct.sort_unstable_by(f64::total_cmp);
     distinct.dedup();
-    let is_few = (2..=FEW_VALUES).contains(&distinct.len()) && values.len() >= ENOUGH_ROWS;
     let are_whole = distinct.iter().all(|value| value.fract() == 0.0);
-    (is_few && are_whole).then(|| {
-        let likelihood = match distinct.as_slice() {
-            [_, _] => "bernoulli",
-            _ => "categorical",
-        };
-        format!(
-            "target `{}` has {} values and is treated as a number: for classes say --task classification --likelihood {likelihood}",
-            excerpt(name),
-            distinct.len()
-        )
+    if values.len() < ENOUGH_ROWS || !are_whole {
+        return None;
+    }
+    let (name, count) = (excerpt(name), distinct.len());
+    if (2..=FEW_VALUES).contains(&count) {
+        return Some(format!(
+            "target `{name}` has {count} values and is treated as a number: for classes say --task classification"
+        ));
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let is_count = count > FEW_VALUES && distinct[0] >= 0.0 && distinct[0] <= 1.0;
+    (is_count && mean <= LARGEST_MEAN).then(|| {
+        format!("target `{name}` is whole numbers from {} on: if they are counts, --likelihood poisson is for them", distinct[0])
     })
 }
 
@@ -168,7 +172,16 @@ mod tests {
             notes.len() == 1 && notes[0].contains("`y` has 2 values"),
             "{notes:?}"
         );
-        assert!(notes[0].contains("bernoulli"), "{notes:?}");
+        assert!(notes[0].contains("--task classification"), "{notes:?}");
+        let counts = (0..30).map(|row| f64::from(row % 9)).collect();
+        let notes = look(&split(inputs.clone(), real(counts)), true);
+        assert!(
+            notes.len() == 1 && notes[0].contains("poisson"),
+            "{notes:?}"
+        );
+        // years are no counts
+        let years = (0..30).map(|row| 1990.0 + f64::from(row % 9)).collect();
+        assert!(look(&split(inputs.clone(), real(years)), true).is_empty());
         inputs[3] = -1e300;
         let halves = y.iter().map(|y| y + 0.5).collect();
         let notes = look(&split(inputs, real(halves)), true);

@@ -23,6 +23,7 @@
 mod builtin;
 mod cifar;
 mod csv_cells;
+mod csv_inputs;
 mod csv_load;
 mod csv_source;
 mod csv_table;

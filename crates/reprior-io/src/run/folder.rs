@@ -8,7 +8,7 @@
 //! RUN/laplace/       Laplace approximations of the chains (laplace)
 //! RUN/weights.safetensors   weights that chains began at, where they were given
 //! RUN/data.json      what the data were, how they were standardised
-//! RUN/summary.json, RUN/laplace.json, RUN/report.html
+//! RUN/summary.json, RUN/laplace.json, RUN/leave-one-out.json, RUN/report.html
 //! ```
 //!
 //! A process that is killed before `config.toml` is there leaves a folder in which nothing can go on, but which the next run
@@ -29,10 +29,11 @@ const CONFIG: &str = "config.toml";
 pub const WEIGHTS: &str = "weights.safetensors";
 /// What a run writes, and overwriting removes. What tells a run folder comes last, so that a removal that was
 /// interrupted can be repeated.
-pub(crate) const CONTENTS: [&str; 9] = [
+pub(crate) const CONTENTS: [&str; 10] = [
     "report.html",
     "summary.json",
     "laplace.json",
+    "leave-one-out.json",
     CHECKPOINT,
     LAPLACE,
     DRAWS,

@@ -80,7 +80,12 @@ impl Sheet {
         let has_bars = (chart.marks.iter()).any(|mark| matches!(mark, Mark::Bars { .. }));
         let range = |axis: &Axis, at: usize| range(axis, &categories[at], seen[at], has_bars);
         let (x, y) = (range(&chart.x, 0), range(&chart.y, 1));
-        let height = (width * 0.55).clamp(220.0, 420.0);
+        // the same range on both axes is the same scale on both
+        let is_square = chart.x.range.is_some() && chart.x.range == chart.y.range;
+        let height = match is_square {
+            true => (width * 0.9).clamp(220.0, 560.0),
+            false => (width * 0.55).clamp(220.0, 420.0),
+        };
         let [has_x_numbers, has_y_numbers] = [0, 1].map(|at| categories[at].is_empty());
         let mut layout = Layout::new(x, y)
             .with_theme(colours.theme())

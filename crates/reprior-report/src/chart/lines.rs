@@ -1,11 +1,11 @@
-//! Lines and points.
+//! Lines, points, intervals and ticks.
 
 use kuva::plot::LinePlot;
 use kuva::plot::legend::LegendShape;
 use kuva::render::plots::Plot;
 
 use super::drawing::{DASHES, Drawing, style};
-use super::thin;
+use super::{scale, thin};
 
 /// Lines of more points are not dashed (dashes would be lost in their zigzag) but get a few markers.
 const LONG: usize = 60;
@@ -106,5 +106,44 @@ impl Drawing<'_> {
         let shape = LegendShape::Marker(self.marker());
         self.enter(name, &colour, shape, "");
         self.index += 1;
+    }
+
+    /// In the colour of the next series, as bands are.
+    pub(super) fn intervals(&mut self, name: &str, intervals: &[(f64, f64, f64)], is_thick: bool) {
+        let colour = self.colours.series(self.index);
+        for index in thin::even(intervals.len()) {
+            let (x, low, high) = intervals[index];
+            let ends = (self.placed((x, low)), self.placed((x, high)));
+            if let (Some(low), Some(high)) = ends {
+                self.see(&[low, high]);
+                self.stroke([low, high], &colour, if is_thick { 4.0 } else { 1.0 });
+            }
+        }
+        self.enter(name, &colour, LegendShape::Line, "");
+    }
+
+    pub(super) fn rug(&mut self, name: &str, x: &[f64]) {
+        let colour = self.colours.quiet();
+        let Some((low, high)) = scale::range(self.y.iter().copied()) else {
+            return;
+        };
+        let height = (high - low).max(f64::MIN_POSITIVE);
+        let [from, to] = [low - 0.07 * height, low - 0.02 * height];
+        for index in thin::even(x.len()) {
+            let ends = [from, to].map(|y| self.placed((x[index], y)));
+            if let [Some(from), Some(to)] = ends {
+                self.see(&[from, to]);
+                self.stroke([from, to], colour, 1.0);
+            }
+        }
+        self.enter(name, colour, LegendShape::Line, "");
+    }
+
+    fn stroke(&mut self, ends: [(f64, f64); 2], colour: &str, width: f64) {
+        let plot = LinePlot::new()
+            .with_data(ends)
+            .with_color(colour)
+            .with_stroke_width(width);
+        self.plots.push(Plot::Line(plot));
     }
 }

@@ -7,7 +7,12 @@ use super::{Chart, Colours, Mark};
 /// The drawing as the library makes it, and how much of its bottom is empty.
 pub(super) fn draw(chart: &Chart, width: f64, colours: Colours) -> (String, f64) {
     let mut drawing = Drawing::new(chart, colours);
-    for mark in &chart.marks {
+    // ticks are at the bottom of everything else
+    let is_rug = |mark: &&Mark| matches!(mark, Mark::Rug { .. });
+    for mark in chart.marks.iter().filter(|mark| !is_rug(mark)) {
+        drawing.add(mark);
+    }
+    for mark in chart.marks.iter().filter(is_rug) {
         drawing.add(mark);
     }
     let seen = [drawing.x.as_slice(), &drawing.y];
@@ -33,6 +38,12 @@ impl Drawing<'_> {
                 lower,
                 upper,
             } => self.band(name, x, lower, upper),
+            Mark::Intervals {
+                name,
+                intervals,
+                is_thick,
+            } => self.intervals(name, intervals, *is_thick),
+            Mark::Rug { name, x } => self.rug(name, x),
             Mark::Bars {
                 name,
                 edges,

@@ -109,6 +109,22 @@ pub enum Mark {
         /// As many numbers as `x`.
         upper: Vec<f64>,
     },
+    /// Bars from low to high, such as intervals of single points.
+    Intervals {
+        /// In the legend.
+        name: String,
+        /// x, low and high.
+        intervals: Vec<(f64, f64, f64)>,
+        /// Whether they are thick: an inner interval.
+        is_thick: bool,
+    },
+    /// Ticks at the bottom: where there are data.
+    Rug {
+        /// In the legend.
+        name: String,
+        /// Where.
+        x: Vec<f64>,
+    },
     /// A histogram: bars side by side.
     Bars {
         /// In the legend.
@@ -224,6 +240,8 @@ impl Mark {
             Self::Line { name, .. }
             | Self::Points { name, .. }
             | Self::Band { name, .. }
+            | Self::Intervals { name, .. }
+            | Self::Rug { name, .. }
             | Self::Bars { name, .. } => name,
             Self::Heatmap { .. } => "",
         }
@@ -233,7 +251,8 @@ impl Mark {
     fn len(&self) -> usize {
         match self {
             Self::Line { points, .. } | Self::Points { points, .. } => points.len(),
-            Self::Band { x, .. } => x.len(),
+            Self::Band { x, .. } | Self::Rug { x, .. } => x.len(),
+            Self::Intervals { intervals, .. } => intervals.len(),
             Self::Bars { heights, .. } => heights.len(),
             Self::Heatmap { values, .. } => values.iter().map(Vec::len).sum(),
         }

@@ -149,6 +149,29 @@ impl SeriesColumn {
                         .collect(),
                 }
             }
+            Mark::Intervals { intervals, .. } => {
+                let kept = thin::even(intervals.len());
+                let ends = |&index: &usize| vec![intervals[index].1, intervals[index].2];
+                let row = |ends: Vec<f64>| ends.into_iter().map(figure).collect();
+                Self {
+                    name,
+                    columns: vec!["from", "to"],
+                    x: kept
+                        .iter()
+                        .map(|&index| place(x, intervals[index].0))
+                        .collect(),
+                    rows: kept.iter().map(ends).map(row).collect(),
+                }
+            }
+            Mark::Rug { x: at, .. } => {
+                let kept = thin::even(at.len());
+                Self {
+                    name,
+                    columns: vec![""],
+                    x: kept.iter().map(|&index| place(x, at[index])).collect(),
+                    rows: kept.iter().map(|_| vec![String::new()]).collect(),
+                }
+            }
             Mark::Bars { edges, heights, .. } => Self {
                 name,
                 columns: vec![""],

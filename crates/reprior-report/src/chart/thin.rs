@@ -73,6 +73,11 @@ pub(super) fn hidden(chart: &Chart) -> usize {
             .zip(upper)
             .filter(|((at, low), high)| !x.places(**at) || !y.places(**low) || !y.places(**high))
             .count(),
+        Mark::Intervals { intervals, .. } => intervals
+            .iter()
+            .filter(|(at, low, high)| !x.places(*at) || !y.places(*low) || !y.places(*high))
+            .count(),
+        Mark::Rug { x: at, .. } => at.iter().filter(|at| !x.places(**at)).count(),
         Mark::Bars { heights, .. } => heights.iter().filter(|height| !height.is_finite()).count(),
         Mark::Heatmap { values, .. } => values
             .iter()

@@ -5,12 +5,55 @@ use maud::{Markup, PreEscaped, html};
 use crate::chart::{Chart, Colours};
 use crate::sections::Item;
 
-/// Width of charts in the units of their drawing; the page scales them.
-const WIDTH: f64 = 400.0;
+/// Widths of charts in the units of their drawing, alone in a row, two and three side by side; the page scales them a little.
+const WIDTHS: [f64; 3] = [1200.0, 600.0, 400.0];
+/// On narrow pages every chart is alone and as narrow as three side by side.
+const NARROW: f64 = 400.0;
 
-pub(super) fn item(item: &Item) -> Markup {
+/// The items of a section. Charts that follow one another share the width of the page evenly, up to three in a row.
+pub(super) fn items(all: &[Item]) -> Markup {
+    let is_chart = |item: &Item| matches!(item, Item::Chart(_));
+    let mut markup = Vec::new();
+    let mut rest = all;
+    while let Some(first) = rest.first() {
+        let charts = rest.iter().take_while(|item| is_chart(item)).count();
+        if charts == 0 {
+            markup.push(item(first, 1));
+            rest = &rest[1..];
+            continue;
+        }
+        let rows = in_rows(charts);
+        for (one, in_row) in rest.iter().zip(rows) {
+            markup.push(item(one, in_row));
+        }
+        rest = &rest[charts..];
+    }
+    html! { div.items { @for one in &markup { (one) } } }
+}
+
+/// For each of so many charts, how many are in its row.
+fn in_rows(charts: usize) -> Vec<usize> {
+    let most = match charts {
+        1 => 1,
+        2 | 4 => 2,
+        _ => 3,
+    };
+    let mut all = Vec::new();
+    while all.len() < charts {
+        let left = charts - all.len();
+        // no chart alone below three
+        let row = match left {
+            4 if most == 3 => 2,
+            _ => left.min(most),
+        };
+        all.extend(std::iter::repeat_n(row, row));
+    }
+    all
+}
+
+fn item(item: &Item, in_row: usize) -> Markup {
     match item {
-        Item::Chart(chart) => of_chart(chart),
+        Item::Chart(chart) => of_chart(chart, in_row),
         Item::Table {
             title,
             columns,
@@ -53,14 +96,21 @@ pub(super) fn item(item: &Item) -> Markup {
     }
 }
 
-fn of_chart(chart: &Chart) -> Markup {
+fn of_chart(chart: &Chart, in_row: usize) -> Markup {
     let (columns, rows) = chart.table();
+    let width = WIDTHS[in_row.clamp(1, WIDTHS.len()) - 1];
     html! {
-        figure.chart {
+        figure class="chart" data-row=(in_row) {
             h3 { (chart.title) }
             // a number and its unit stay on one line
             figcaption { (chart.reading().replace(" %", "\u{a0}%")) }
-            (PreEscaped(chart.svg(WIDTH, Colours::Page)))
+            // letters keep their size: what is drawn wide is drawn narrow once more
+            @if width > NARROW {
+                div.broad { (PreEscaped(chart.svg(width, Colours::Page))) }
+                div.narrow { (PreEscaped(chart.svg(NARROW, Colours::Page))) }
+            } @else {
+                (PreEscaped(chart.svg(width, Colours::Page)))
+            }
             details {
                 summary { "The numbers" }
                 (table(&columns, &rows))
@@ -84,6 +134,25 @@ pub(super) fn table(columns: &[String], rows: &[Vec<String>]) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_full_and_no_chart_is_left_over() {
+        assert_eq!(in_rows(1), [1]);
+        assert_eq!(in_rows(2), [2, 2]);
+        assert_eq!(in_rows(4), [2; 4]);
+        assert_eq!(in_rows(5), [3, 3, 3, 2, 2]);
+        assert_eq!(in_rows(7), [3, 3, 3, 2, 2, 2, 2]);
+        for count in 2..40 {
+            let rows = in_rows(count);
+            assert_eq!(rows.len(), count);
+            assert!(!rows.contains(&1), "{rows:?}");
         }
     }
 }

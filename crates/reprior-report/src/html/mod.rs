@@ -1,5 +1,6 @@
 //! The page: one HTML file without scripts, with its style sheet in it, that loads nothing.
 
+mod comparison;
 mod item;
 mod overview;
 mod style;
@@ -43,7 +44,7 @@ pub fn page(runs: &[RunPage]) -> Result<String, ReportError> {
                 main {
                     @if is_comparison {
                         h1 { (runs.len()) " runs" }
-                        (overview::comparison(runs, &verdicts))
+                        (overview::compared(runs, &verdicts))
                     }
                     @for (index, run, verdict, sections) in &bodies {
                         (of_run(*index, run, verdict, sections, is_comparison))
@@ -96,11 +97,7 @@ fn of_run(
                     @if !part.introduction.is_empty() {
                         p { (part.introduction) }
                     }
-                    div.items {
-                        @for one in &part.items {
-                            (item::item(one))
-                        }
-                    }
+                    (item::items(&part.items))
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{item, name};
+use super::{comparison, item, name};
 use reprior_run::Nature;
 use reprior_run::words::{duration, number};
 use reprior_run::{Level, Metrics, Verdict, target_rows};
@@ -28,6 +28,9 @@ pub(super) fn first_screen(run: &RunPage, verdict: &Verdict) -> Markup {
         }
         div class=(format!("verdict {}", verdict.level.class())) {
             h2 { (sign(verdict.level)) (capital(&verdict.sentence)) "." }
+            @for check in verdict.checks.iter().filter(|check| check.name == "calibration") {
+                p { (capital(&check.value)) ": " (check.meaning) "." }
+            }
             @if !summary.warnings.is_empty() {
                 ul { @for warning in &summary.warnings { li { (capital(warning)) "." } } }
             }
@@ -45,6 +48,7 @@ pub(super) fn first_screen(run: &RunPage, verdict: &Verdict) -> Markup {
             div {
                 h3 { "What it predicts" }
                 (metrics(run))
+                (left_out(run))
             }
         }
     }
@@ -136,6 +140,23 @@ fn metrics(run: &RunPage) -> Markup {
     }
 }
 
+/// Leave-one-out cross-validation, or why there is none.
+fn left_out(run: &RunPage) -> Markup {
+    let found = match &run.left_out {
+        Ok(found) => &found.summary,
+        Err(why) => {
+            return html! { p.missing { "There is no leave-one-out cross-validation: " (why) "." } };
+        }
+    };
+    let rows = found.named().into_iter();
+    let rows: Vec<_> = rows.map(|(name, value)| vec![name, value]).collect();
+    let columns = ["left-out training rows", "nats"].map(str::to_owned);
+    html! {
+        (item::table(&columns, &rows))
+        p.quiet { (capital(&found.title())) ". " (capital(&found.trust())) "." }
+    }
+}
+
 fn capital(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters
@@ -215,7 +236,7 @@ fn metric(metrics: Option<&Metrics>, name: &str) -> f64 {
 }
 
 /// One row per run.
-pub(super) fn comparison(runs: &[RunPage], verdicts: &[&Verdict]) -> Markup {
+pub(super) fn compared(runs: &[RunPage], verdicts: &[&Verdict]) -> Markup {
     let columns = [
         "run",
         "verdict",
@@ -254,5 +275,6 @@ pub(super) fn comparison(runs: &[RunPage], verdicts: &[&Verdict]) -> Markup {
                 }
             }
         }
+        (comparison::left_out(runs))
     }
 }

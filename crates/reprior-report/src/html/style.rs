@@ -32,7 +32,11 @@ pre{margin:8px 0;overflow-wrap:normal}
 .unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .pair,.items{display:grid;gap:20px;margin:16px 0}
 .pair{grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:40px}
-.items{grid-template-columns:repeat(auto-fill,minmax(min(100%,385px),1fr))}
+.items{grid-template-columns:repeat(6,1fr)}
+.chart[data-row='1']{grid-column:span 6}
+.chart[data-row='2']{grid-column:span 3}
+.chart[data-row='3']{grid-column:span 2}
+.narrow{display:none}
 .pair>*,.items>*{min-width:0}
 .items>.wide{grid-column:1/-1;margin:0;max-width:none}
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 20px;padding:0;margin:24px 0 0}
@@ -62,6 +66,8 @@ td{white-space:nowrap}
 .pictures img{width:96px;height:96px;object-fit:contain;image-rendering:pixelated;display:block;margin-bottom:4px;background:var(--box)}
 .pictures span{display:block;font-size:13px;line-height:1.35;overflow-wrap:anywhere}
 :focus-visible{outline:2px solid var(--series-0);outline-offset:2px}
+@media (max-width:1000px){.chart[data-row='2']{grid-column:span 6}.chart[data-row='3']{grid-column:span 3}}
+@media (max-width:700px){.items>.chart[data-row]{grid-column:span 6}.narrow{display:block}.broad{display:none}}
 @media (max-width:600px){main,footer{padding:0 12px}figure{padding:10px 8px}h1{font-size:24px}.sentence{font-size:17px}}
 @media print{
 h2,h3,figcaption{break-after:avoid}
@@ -69,7 +75,8 @@ h2,h3,figcaption{break-after:avoid}
 --series-0:#0072b2;--series-1:#d55e00;--series-2:#009e73;--series-3:#b85c92;--series-4:#e69f00;--series-5:#56b4e9;--series-6:#000}
 nav,.chart details{display:none}
 .scroll{max-height:none;overflow:visible}
-.items,.pair{grid-template-columns:1fr 1fr}
+.pair{grid-template-columns:1fr 1fr}
+.chart[data-row='2'],.chart[data-row='3']{grid-column:span 3}
 body{font-size:11pt}
 }
 ";

@@ -30,7 +30,10 @@ pub(super) fn items(run: &RunPage, probabilities: &[f64], labels: &[u32]) -> (St
     } else {
         items.push(confusion(run, probabilities, labels));
     }
-    items.push(images::most_uncertain(run, probabilities, labels));
+    // of a table nobody misses them
+    if run.images.is_ok() || run.effects.is_none() {
+        items.push(images::most_uncertain(run, probabilities, labels));
+    }
     let introduction =
         "The predictive probabilities of every test row, the mean over draws, beside its class.";
     (introduction.to_owned(), items)
@@ -90,7 +93,7 @@ fn confusion(run: &RunPage, probabilities: &[f64], labels: &[u32]) -> Item {
     Item::Chart(Chart {
         title: "Confusion".to_owned(),
         guide: "Rows are true classes, columns what was predicted; each number is a share of its row. Off the diagonal are the mistakes. A \
-                row without a test image is empty."
+                row without a test row of that class is empty."
             .to_owned(),
         x: Axis::new("predicted class"),
         y: Axis::new("true class"),

@@ -4,6 +4,7 @@ mod adaptation;
 mod classes;
 mod effort;
 mod images;
+mod inputs;
 mod mixing;
 mod others;
 mod regression;
@@ -83,6 +84,7 @@ pub(crate) fn of(run: &RunPage) -> Result<Vec<Section>, ReportError> {
     let reader = DrawReader::open(&run.folder)?;
     let drawn = Drawn::read(run, &reader)?;
     let mut sections = vec![predictions(run)];
+    sections.extend(inputs::section(run));
     sections.extend(others::section(run));
     if run.nature.has_chains() {
         sections.push(traces::section(run, &drawn));

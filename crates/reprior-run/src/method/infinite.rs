@@ -9,6 +9,7 @@ use reprior::gaussian_process::evidence::Covariance;
 use reprior::model::Noise;
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::infinite::{InfiniteNetwork, Kernels, Kinds};
+use reprior::posterior::gaussian_leave_one_out;
 use reprior_io::run::{Draws, Schema, Values, checkpoint};
 use serde_json::json;
 
@@ -16,8 +17,8 @@ use super::{MethodFamily, Plan, Predict, Predictions, RunContext};
 use crate::failure::{Failure, name_of};
 use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
-use crate::read::{Rates, Recorded};
-use crate::record::{self, PREDICTIONS, group, predictions, targets, with_names};
+use crate::read::{ExactLeaveOneOut, LEAVE_ONE_OUT, Rates, Recorded};
+use crate::record::{self, PREDICTIONS, group, log_unit, predictions, targets, with_names};
 use crate::settings::{Precision, Settings, given};
 use crate::summary::Summary;
 use crate::words::number;
@@ -72,8 +73,8 @@ fn bytes_needed(covariance: Covariance, rows: usize) -> f64 {
         Covariance::Nngp => 1.0,
         Covariance::Ntk => 2.0,
     };
-    // and the matrix to be factorised with its factor, and a block of test rows
-    8.0 * rows as f64 * ((kernels + 2.0) * rows as f64 + 3.0 * BLOCK_ROWS as f64)
+    // and the matrix to be factorised with its factor, twice, with its inverse, and a block of test rows
+    8.0 * rows as f64 * ((kernels + 5.0) * rows as f64 + 3.0 * BLOCK_ROWS as f64)
 }
 
 fn schema(problem: &Problem) -> Schema {
@@ -100,6 +101,14 @@ impl<'a> InfinitePosterior<'a> {
     /// # Errors
     /// A wrong request: a network without an infinitely wide limit.
     fn new(problem: &'a Problem, covariance: Covariance) -> Result<Self, Failure> {
+        Ok(Self::with_kernel(problem, covariance)?.0)
+    }
+
+    /// The same with the training rows' kernel.
+    fn with_kernel(
+        problem: &'a Problem,
+        covariance: Covariance,
+    ) -> Result<(Self, Vec<f64>), Failure> {
         let rows = problem.description.train_rows;
         let network = network(problem)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -111,13 +120,28 @@ impl<'a> InfinitePosterior<'a> {
         let kernel = of(kernels, covariance);
         let process =
             GaussianProcess::new(&kernel, rows, &problem.targets, noise).map_err(Failure::run)?;
-        Ok(Self {
+        let posterior = Self {
             problem,
             network,
             covariance,
             process,
             inputs,
             threads,
+        };
+        Ok((posterior, kernel))
+    }
+
+    /// Leave-one-out cross-validation in closed form; one more factorisation.
+    fn leave_one_out(&self, kernel: &[f64]) -> Result<ExactLeaveOneOut, Failure> {
+        let (rows, targets) = (self.process.size(), &self.problem.targets);
+        let found = gaussian_leave_one_out(kernel, rows, targets, self.process.noise());
+        let unit = log_unit(&self.problem.output_maps());
+        let [log_densities, in_sample] = found
+            .map_err(Failure::run)?
+            .map(|all| all.into_iter().map(|density| density - unit).collect());
+        Ok(ExactLeaveOneOut {
+            log_densities,
+            in_sample,
         })
     }
 }
@@ -127,7 +151,7 @@ impl<'a> InfinitePosterior<'a> {
 /// # Errors
 /// A wrong request: a network without one.
 fn network(problem: &Problem) -> Result<InfiniteNetwork, Failure> {
-    let method = problem.settings.sampler.method;
+    let method = problem.settings.sampler.method();
     InfiniteNetwork::new(&problem.architecture)
         .map_err(|error| Failure::request(format!("--method {method}: {error}")))
 }
@@ -192,7 +216,7 @@ impl Problem {
 
 impl MethodFamily for Infinite {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
-        let (method, likelihood) = (settings.sampler.method, settings.model.likelihood);
+        let (method, likelihood) = (settings.sampler.method(), settings.model.likelihood());
         let refuse = |text: String| Err(Failure::Request(text));
         if likelihood != LikelihoodName::Gaussian {
             return refuse(format!(
@@ -265,7 +289,14 @@ impl MethodFamily for Infinite {
     ) -> Result<(), Failure> {
         let start = Instant::now();
         let store = place.open(problem, &plan.schema)?;
-        let mut posterior = InfinitePosterior::new(problem, self.0)?;
+        let (mut posterior, kernel) = InfinitePosterior::with_kernel(problem, self.0)?;
+        let left_out = posterior.leave_one_out(&kernel)?;
+        drop(kernel);
+        let text = serde_json::to_string(&left_out).map_err(Failure::run)?;
+        place
+            .folder
+            .write_text(LEAVE_ONE_OUT, &text)
+            .map_err(Failure::run)?;
         let mut writer = store.writer(0).map_err(Failure::run)?;
         let mut statistics = ClosedFormStatistics {
             log_marginal_likelihood: posterior.process.log_marginal_likelihood(),

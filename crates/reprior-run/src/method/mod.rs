@@ -3,6 +3,7 @@
 //! Whatever differs between families is behind [`MethodFamily`]; nothing else asks which one it is.
 
 mod chains;
+pub(crate) mod defaults;
 mod drive;
 mod infinite;
 mod laplace;
@@ -84,6 +85,21 @@ pub(crate) trait Predict {
     fn by_draws(&mut self, _: &[f64]) -> Result<Option<Predictions>, Failure> {
         Ok(None)
     }
+
+    /// The function of every draw at these inputs, whatever is left open of it drawn: the same function for all rows that are given together.
+    /// Only a closed form has variances: the function's own.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn functions(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
+        match self.by_draws(inputs)? {
+            Some(draws) => Ok(draws),
+            None => self.predict(inputs),
+        }
+    }
+
+    /// Uses one of so many kept positions of each chain from now on, the first among them; of a closed form there is nothing to leave out.
+    fn use_every(&mut self, _: u64) {}
 
     /// Rows that are to be predicted together.
     fn rows_together(&self) -> usize {

@@ -198,8 +198,8 @@ fn take(settings: &mut ModelSettings, found: &FittedScales) -> String {
     settings.scales = Some(ScalesSetting::None);
     settings.input_scales = Some(found.scales.inputs.clone());
     if let [hidden @ .., readout] = found.scales.layers.as_slice() {
-        settings.readout_weight_variance = readout.weight.powi(2);
-        settings.readout_bias_variance = readout.bias.powi(2);
+        settings.readout_weight_variance = Some(readout.weight.powi(2));
+        settings.readout_bias_variance = Some(readout.bias.powi(2));
         if !hidden.is_empty() {
             settings.weight_variance = hidden.iter().map(|scale| scale.weight.powi(2)).collect();
             settings.bias_variance = hidden.iter().map(|scale| scale.bias.powi(2)).collect();
@@ -222,8 +222,12 @@ fn multiply_scales(settings: &mut ModelSettings, architecture: &Composition, fac
     variances.for_each(|variance| *variance *= weight);
     let variances = settings.bias_variance.iter_mut();
     variances.for_each(|variance| *variance *= bias);
-    settings.readout_weight_variance *= weight;
-    settings.readout_bias_variance *= bias;
+    for (variance, factor) in [
+        (&mut settings.readout_weight_variance, weight),
+        (&mut settings.readout_bias_variance, bias),
+    ] {
+        *variance = variance.map(|variance| variance * factor);
+    }
     if settings.layers.is_some() || architecture.as_fully_connected().is_none() {
         // a name stands for scales of its own
         let mut network = architecture.clone();

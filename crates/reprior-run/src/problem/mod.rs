@@ -3,10 +3,10 @@
 mod description;
 mod evidence;
 mod precision;
+mod records;
 mod table;
 mod weights;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use reprior::compute::Real;
@@ -16,26 +16,22 @@ use reprior::model::dataset::{Dataset, InputKind, InputValues, Split, Targets};
 use reprior::model::likelihood::Likelihood;
 use reprior::model::standardisation::{Affine, PixelScaling, Standardisation};
 use reprior::network::Composition;
-use reprior_io::data::{BUILT_INS, Loaded, STDIN, load_with_notes, look};
+use reprior_io::data::look;
 use reprior_io::run::{DrawStore, Files, Values};
 
 pub(crate) use description::DATA;
 pub use description::DataDescription;
 use description::fingerprint;
 use evidence::Evidence;
+pub(crate) use records::Records;
 pub(crate) use table::STDIN_TABLE;
-use table::{content, ranges};
+use table::ranges;
 pub(crate) use weights::GivenWeights;
 
 use crate::failure::Failure;
 use crate::predictive::PredictionKind;
 use crate::settings::{MethodName, ModelSettings, Settings, arrange};
 use crate::stored::Stored;
-
-/// Test images recorded unless told otherwise.
-const DEFAULT_TEST_IMAGES: usize = 1000;
-/// The largest target: squares of larger ones overflow.
-const MOST_TARGET: f64 = 1e150;
 
 /// Data and network of a run.
 pub struct Problem {
@@ -60,45 +56,29 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Loads and standardises; `auto` noise and scales become numbers. A `run` that the settings were read from has what standard
-    /// input gave.
+    /// Standardises records; `auto` noise and scales become numbers. `choices` are what else was chosen for them, in words.
     ///
     /// # Errors
-    /// A wrong request: data that cannot be used.
-    pub(crate) fn load(mut settings: Settings, run: Option<&Files>) -> Result<Self, Failure> {
-        if !BUILT_INS.contains(&settings.data.source.as_str())
-            && settings.data.source != STDIN
-            && let Ok(path) = Path::new(&settings.data.source).canonicalize()
-        {
-            // a run can be resumed from another folder
-            settings.data.source = path.to_string_lossy().into_owned();
-        }
-        let order_note = settings.data.resolve(settings.run.seed)?;
-        let mut request = settings.data.request();
-        let stdin = content(&request.source, run)?;
-        request.content.clone_from(&stdin);
-        let Loaded {
+    /// A wrong request: data that do not go with the settings.
+    pub(crate) fn new(
+        mut settings: Settings,
+        records: Records,
+        mut choices: Vec<String>,
+    ) -> Result<Self, Failure> {
+        let Records {
             split,
             target_columns,
             encoding,
             mut notes,
-        } = load_with_notes(&request).map_err(Failure::request)?;
-        notes.extend(order_note);
-        notes.extend(look(&split, settings.model.likelihood.has_scale()));
-        let ranges = ranges(&split.train);
-        let Split { train, mut test } = split;
-        check_targets(&settings.data.source, [&train.targets, &test.targets])?;
-        if settings.data.test.is_none() && matches!(test.kind, InputKind::Image { .. }) {
-            test = test.slice(0..test.rows.min(DEFAULT_TEST_IMAGES));
-        }
-        settings.data.train = Some(train.rows);
-        settings.data.test = Some(test.rows);
-        if !target_columns.is_empty() {
-            settings.data.target = Some(target_columns.clone());
-        }
+            run,
+            stdin,
+        } = records;
+        notes.extend(look(&split, settings.model.likelihood().has_scale()));
+        let Split { train, test } = split;
+        let ranges = ranges(&train);
         settings.model.resolve();
         settings.model.check_targets(&train.targets)?;
-        let outputs = settings.model.likelihood.outputs(&train.targets);
+        let outputs = settings.model.likelihood().outputs(&train.targets);
         let reduction = settings.sampler.input_reduction;
         let architecture = |model: &ModelSettings| {
             model.architecture(train.kind, train.columns, outputs, reduction)
@@ -116,13 +96,12 @@ impl Problem {
         }
         let targets = settings
             .model
-            .likelihood
+            .likelihood()
             .code(&train.targets, &standardisation);
-        let mut choices = Vec::new();
         if settings.model.is_automatic() {
             let inputs = standardisation.standardise_inputs(&train.inputs);
             let inputs = arrange(&network, train.kind, inputs);
-            let covariance = match settings.sampler.method {
+            let covariance = match settings.sampler.method() {
                 MethodName::Infinite(covariance) => covariance,
                 _ => Covariance::Nngp,
             };
@@ -158,7 +137,7 @@ impl Problem {
             },
             targets,
             weights: None,
-            run: run.cloned(),
+            run,
             stdin,
             choices,
             train,
@@ -199,7 +178,7 @@ impl Problem {
         let architecture = settings.model.architecture(
             description.kind,
             description.columns,
-            settings.model.likelihood.outputs(&none.targets),
+            settings.model.likelihood().outputs(&none.targets),
             settings.sampler.input_reduction,
         )?;
         Ok(Self {
@@ -276,7 +255,7 @@ impl Problem {
     pub(crate) fn likelihood(&self) -> Result<Arc<dyn Likelihood>, Failure> {
         let settings = &self.settings.model;
         settings
-            .likelihood
+            .likelihood()
             .of_targets(&self.train.targets, settings.degrees_of_freedom())
             .map_err(Failure::request)
     }
@@ -315,34 +294,9 @@ impl Problem {
 
     /// The map of every output of the network back to the target's own units; the identity where it has none.
     pub(crate) fn output_maps(&self) -> Vec<Affine> {
-        match self.settings.model.likelihood.has_scale() {
+        match self.settings.model.likelihood().has_scale() {
             true => self.description.standardisation.targets.clone(),
             false => vec![Affine::IDENTITY; self.architecture.outputs],
         }
     }
-}
-
-/// Refuses targets that nothing can be learned from, or that are too large to be computed with.
-fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
-    if let Targets::Classes { names, .. } = sets[0]
-        && let [only] = names.as_slice()
-    {
-        return Err(Failure::request(format!(
-            "the target of `{source}` has a single class, `{only}`: there is nothing to tell apart; choose another --target, or give records of the other classes as well"
-        )));
-    }
-    for targets in sets {
-        let Targets::Real { values, names } = targets else {
-            continue;
-        };
-        let too_large = values.iter().position(|value| value.abs() > MOST_TARGET);
-        if let Some(at) = too_large {
-            return Err(Failure::request(format!(
-                "target `{}` of `{source}` has the value {:e}, and targets beyond {MOST_TARGET:e} cannot be computed with: give the column in a larger unit, or correct the value",
-                names[at % names.len()],
-                values[at]
-            )));
-        }
-    }
-    Ok(())
 }

@@ -20,8 +20,8 @@ pub(super) fn choose(settings: &mut Settings, network: &Composition) -> Option<S
         return None;
     }
     settings.sampler.precision = Precision::F32;
-    let is_chain = matches!(settings.sampler.method, MethodName::Chain(_));
-    if !is_chain || !settings.model.likelihood.has_scale() {
+    let is_chain = matches!(settings.sampler.method(), MethodName::Chain(_));
+    if !is_chain || !settings.model.likelihood().has_scale() {
         return None;
     }
     let scales = settings.model.noise().typical(network.outputs);

@@ -53,7 +53,7 @@ impl Detector {
     /// A run folder that cannot be read.
     pub fn finish(&self, run: &Recorded) -> Result<(Detection, usize), Failure> {
         let mut like = Vec::new();
-        run.for_each_block(|_, block, _| {
+        run.for_each_predicting(|_, block, _| {
             like.extend(scores(self.score, block)?);
             Ok(())
         })?;

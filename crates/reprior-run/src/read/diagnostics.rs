@@ -179,6 +179,7 @@ impl Recorded {
         };
         let mut gatherer = Gatherer::default();
         let mut by_target = ByTarget::default();
+        let predicting = self.predicting(self.spacing().draws as usize)?;
         self.for_each_block(|start, block, noise| {
             let width = block.rows * outputs;
             let own = start * outputs..start * outputs + width;
@@ -186,6 +187,13 @@ impl Recorded {
                 let trace = block.mean.iter().skip(at - own.start).step_by(width);
                 traces.push(trace.map(|&x| block.kind.shown(x)).collect());
             }
+            let weighted = predicting
+                .as_ref()
+                .map(|draws| block.of_draws(draws, noise));
+            let (block, noise) = match &weighted {
+                Some((block, noise)) => (block, noise.as_slice()),
+                None => (block, noise),
+            };
             gatherer.add(block, &truth, start)?;
             by_target.add(block, &truth, start)?;
             fit.add(block, noise, &truth, start)

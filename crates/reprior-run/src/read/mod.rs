@@ -3,12 +3,19 @@
 mod detection;
 mod diagnostics;
 mod fit;
+mod leave_one_out;
+mod pit;
 mod recorded;
+mod stacking;
 mod transitions;
 
 pub use detection::Detector;
 pub use diagnostics::{Ess, EssSummary};
 pub(crate) use diagnostics::{PredictionDiagnostics, Rates};
 pub use fit::TestRowsCheck;
+pub(crate) use leave_one_out::{ExactLeaveOneOut, LEAVE_ONE_OUT};
+pub use leave_one_out::{LeaveOneOutSummary, LeftOutRows};
+pub use pit::PitHistogram;
 pub use recorded::Recorded;
+pub use stacking::StackingSummary;
 pub use transitions::{EnergyErrors, NoiseScale, Stationarity};

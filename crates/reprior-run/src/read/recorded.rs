@@ -6,10 +6,11 @@
 use reprior::model::dataset::Targets;
 use reprior_io::run::{DrawReader, Files, Schema, Selection};
 
+use super::stacking::ChainWeights;
 use crate::failure::{Failure, name_of};
 use crate::predictive::{PredictionKind, PredictiveDraws};
 use crate::problem::DataDescription;
-use crate::record::{NOISE, POSITIONS, PREDICTIONS, TRACES};
+use crate::record::{LOG_LIKELIHOOD, NOISE, POSITIONS, PREDICTIONS, TRACES};
 use crate::settings::Settings;
 
 /// Numbers of a block of predictions that is read at a time.
@@ -28,6 +29,7 @@ pub struct Recorded {
     pub(crate) kind: PredictionKind,
     /// Complete draws of each chain that can be read.
     pub(crate) draws: u64,
+    pub(super) weights: ChainWeights,
 }
 
 /// The first draws of every chain.
@@ -40,7 +42,13 @@ pub(crate) fn first(draws: u64) -> Selection {
 
 /// Draws that every group has: after a kill, one group may be some draws ahead of another.
 fn complete_draws(reader: &DrawReader) -> u64 {
-    let every_draw = ["posterior", "sample_stats", PREDICTIONS, TRACES];
+    let every_draw = [
+        "posterior",
+        "sample_stats",
+        PREDICTIONS,
+        TRACES,
+        LOG_LIKELIHOOD,
+    ];
     let planned = reader.groups().find(|group| group.name == "sample_stats");
     let planned = planned.and_then(|group| group.planned);
     // predictions may be of fewer draws
@@ -70,6 +78,7 @@ impl Recorded {
             settings,
             description,
             reader,
+            weights: ChainWeights::default(),
         })
     }
 
@@ -106,6 +115,13 @@ impl Recorded {
     ) -> Result<Vec<f64>, Failure> {
         let read = self.reader.read::<f64>(group, name, selection);
         read.map(|all| all.values).map_err(Failure::request)
+    }
+
+    /// Positions of each chain that are kept.
+    pub(crate) fn kept_positions(&self) -> u64 {
+        let mut groups = self.reader.groups();
+        let found = groups.find(|group| group.name == POSITIONS);
+        found.and_then(|group| group.draws).unwrap_or(0)
     }
 
     /// What there is to say of draws without any of the positions that predictions for new inputs are made from.
@@ -180,6 +196,24 @@ impl Recorded {
         Ok(())
     }
 
+    /// As [`for_each_block`](Self::for_each_block), of the draws that predict.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn for_each_predicting(
+        &self,
+        mut each: impl FnMut(usize, &PredictiveDraws, &[f64]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let predicting = self.predicting(self.spacing().draws as usize)?;
+        self.for_each_block(|start, block, noise| match &predicting {
+            None => each(start, block, noise),
+            Some(draws) => {
+                let (block, noise) = block.of_draws(draws, noise);
+                each(start, &block, &noise)
+            }
+        })
+    }
+
     /// Squared noise scales of the first draws in the units that predictions are stored in (draws of all chains × one for classes,
     /// one per output for real targets); empty where there are none.
     ///
@@ -189,7 +223,7 @@ impl Recorded {
         let total = self.chains() * draws as usize;
         let maps = &self.description.standardisation.targets;
         let spread = self.kind.spread(maps.len());
-        if spread == 0 || !self.settings.model.likelihood.has_scale() {
+        if spread == 0 || !self.settings.model.likelihood().has_scale() {
             return Ok(vec![0.0; total * spread]);
         }
         let squares = |scales: &[f64]| scales.iter().map(|s| s * s).collect::<Vec<f64>>();

@@ -16,3 +16,7 @@ pub const TRACES: &str = "prediction_traces";
 pub const BATCH_NORM: &str = "batch_norm";
 /// The variable of kept positions, in the group [`POSITIONS`].
 pub const POSITION: &str = "position";
+/// Log-likelihoods of training rows.
+pub const LOG_LIKELIHOOD: &str = "log_likelihood";
+/// The variable of the targets, and of their log-likelihoods.
+pub const TARGET: &str = "y";

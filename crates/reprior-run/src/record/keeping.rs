@@ -3,17 +3,19 @@
 //! Unless the user says how many, positions and predictions are thinned evenly so that the run folder stays within a budget
 //! ([`DEFAULT_MEGABYTES`], or `--keep-mb`). What every run needs comes first: targets, statistics, projections, moments.
 //! Where predictions are thinned, some of them ([`Traces`]) are recorded at every draw, for R-hat and effective sample
-//! sizes; metrics are then of the recorded draws, all test rows of each.
+//! sizes; metrics are then of the recorded draws, all test rows of each. Log-likelihoods of training rows are recorded at every draw, for as many rows
+//! as half of the budget has room for.
 
 use std::fs;
 use std::path::Path;
 
 use reprior_io::run::DrawReader;
 
-use super::groups::{POSITIONS, PREDICTIONS, TRACES as TRACED};
+use super::groups::{LOG_LIKELIHOOD, POSITIONS, PREDICTIONS, TRACES as TRACED};
+use super::scored;
 use crate::failure::Failure;
 use crate::problem::Problem;
-use crate::settings::Settings;
+use crate::settings::{MethodName, Settings};
 use crate::words::bytes;
 
 /// Megabytes (of 10⁶ bytes) of a run folder unless told otherwise.
@@ -28,6 +30,8 @@ const FEWEST_POSITIONS: u64 = 32;
 const FEWEST_PREDICTIONS: u64 = 100;
 /// Bytes that those fewest positions or predictions may take, if the default budget is too small for them.
 const MOST_BYTES: u64 = 256_000_000;
+/// Training rows whose log-likelihoods should be recorded.
+const FEWEST_SCORED: u64 = 100;
 /// Predictions that are recorded at every draw where not all are: at most, and at least.
 const TRACES: [u64; 2] = [500, 100];
 
@@ -129,6 +133,8 @@ pub struct Load {
     pub is_marginal: bool,
     pub test_rows: usize,
     pub outputs: usize,
+    /// Training rows whose log-likelihoods can be recorded.
+    pub scored_rows: u64,
 }
 
 /// Bytes of a run folder's metadata and settings, roughly.
@@ -163,7 +169,37 @@ impl Load {
             is_marginal: false,
             test_rows: rows,
             outputs,
+            scored_rows: {
+                let available = scored::available(settings, description);
+                match settings.sampler.method() {
+                    MethodName::Minibatch(_) => available.min(scored::MOST_EVALUATED) as u64,
+                    _ => available as u64,
+                }
+            },
         }
+    }
+
+    /// Writes the number of rows whose log-likelihoods are recorded into the settings, where the user has not given it, and gives their bytes.
+    fn resolve_scored(self, settings: &mut Settings) -> u64 {
+        let schedule = settings.schedule();
+        let of_row = 8_u64
+            .saturating_mul(schedule.draws)
+            .saturating_mul(schedule.chains as u64);
+        let record = &settings.record;
+        // a run of a version that knew none of it goes on without
+        let is_earlier =
+            record.keep_mb.is_some() && record.keep.is_some() && record.keep_predictions.is_some();
+        if record.keep_log_likelihood.is_none() && !is_earlier {
+            let budget = megabytes(settings).saturating_mul(1_000_000) / 2;
+            let least = match record.keep_mb {
+                Some(_) => 1,
+                None => FEWEST_SCORED,
+            };
+            let count = (budget / of_row.max(1)).max(least).min(self.scored_rows);
+            settings.record.keep_log_likelihood = Some(count);
+        }
+        let count = settings.record.keep_log_likelihood.unwrap_or(0);
+        count.min(self.scored_rows).saturating_mul(of_row)
     }
 
     /// Writes the numbers of draws that are kept into the settings, where the user has not given them.
@@ -171,6 +207,7 @@ impl Load {
         let schedule = settings.schedule();
         let (chains, draws) = (schedule.chains.max(1) as u64, schedule.draws.max(1));
         let is_given = settings.record.keep_mb.is_some();
+        let scored = self.resolve_scored(settings);
         settings.record.keep_mb = Some(megabytes(settings));
         let position = self.position.saturating_mul(chains).max(1);
         let prediction = self.prediction.saturating_mul(chains).max(1);
@@ -190,7 +227,7 @@ impl Load {
         let all_positions = most_positions.saturating_mul(position);
         let all_predictions = most_predictions.saturating_mul(prediction);
         let budget = megabytes(settings).saturating_mul(1_000_000);
-        let free = budget.saturating_sub(self.rest);
+        let free = budget.saturating_sub(self.rest.saturating_add(scored));
         let (mut positions, mut predictions) = (most_positions, most_predictions);
         if all_positions.saturating_add(all_predictions) > free {
             // each has half, or what the other one leaves
@@ -262,6 +299,12 @@ pub fn kept_in_words(run: &Path) -> Result<String, Failure> {
             bytes(of(PREDICTIONS) + of(TRACED))
         ));
     }
+    if draws(LOG_LIKELIHOOD) > 0 {
+        parts.push(format!(
+            "log-likelihoods of training rows {}",
+            bytes(of(LOG_LIKELIHOOD))
+        ));
+    }
     let mut text = format!("It takes {}", bytes(size(run) as f64));
     if !parts.is_empty() {
         text += &format!(": {}; --keep-mb says how much", parts.join(", "));
@@ -282,6 +325,7 @@ mod tests {
         is_marginal: true,
         test_rows: 1000,
         outputs: 10,
+        scored_rows: 0,
     };
 
     /// Positions and recorded predictions of each of four chains of 250 draws, and the bytes of both.
@@ -355,6 +399,34 @@ mod tests {
             ..STROKES
         };
         assert_eq!(resolved(wide, |_| ()).0[0], 8);
+    }
+
+    #[test]
+    fn log_likelihoods_take_half_at_most() {
+        let rows = |scored_rows, settings: &dyn Fn(&mut Settings)| {
+            let mut all = Settings::default();
+            settings(&mut all);
+            let load = Load {
+                scored_rows,
+                ..STROKES
+            };
+            load.resolve(&mut all);
+            all.record.keep_log_likelihood
+        };
+        // 8 kB a row of 4 x 250 draws
+        assert_eq!(rows(200, &|_| ()), Some(200));
+        assert_eq!(rows(100_000, &|_| ()), Some(1250));
+        let megabytes = |count| move |all: &mut Settings| all.record.keep_mb = Some(count);
+        assert_eq!(rows(100_000, &megabytes(100)), Some(6250));
+        assert_eq!(rows(100_000, &megabytes(1)), Some(62));
+        let none = |all: &mut Settings| all.record.keep_log_likelihood = Some(0);
+        assert_eq!(rows(200, &none), Some(0));
+        // as the configurations of version 0.1 are
+        let earlier = |all: &mut Settings| {
+            let record = &mut all.record;
+            (record.keep_mb, record.keep, record.keep_predictions) = (Some(20), Some(9), Some(9));
+        };
+        assert_eq!(rows(200, &earlier), None);
     }
 
     #[test]

@@ -5,15 +5,20 @@ mod groups;
 mod keeping;
 mod predictions;
 mod schema;
+mod scored;
 mod statistics;
 
 pub use disk::Destination;
-pub use groups::{BATCH_NORM, MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGHTS};
+pub use groups::{
+    BATCH_NORM, LOG_LIKELIHOOD, MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES,
+    WEIGHTS,
+};
 pub use keeping::{Keeping, Load, Traces, kept_in_words};
 pub use predictions::{PredictionRecord, split_layer};
 pub use schema::{
     LayerTensors, SchemaContents, group, outputs, predictions, schema, targets, tensors, traces_of,
     variable, with_names,
 };
+pub use scored::{log_unit, scored_rows};
 pub(crate) use statistics::statistics;
 pub use statistics::{Scalar, count, scalar};

@@ -4,8 +4,9 @@ use reprior::network::parameters::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
-use super::groups::{MOMENTS, POSITION, POSITIONS, PREDICTIONS, TRACES, WEIGHTS};
+use super::groups::{MOMENTS, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES, WEIGHTS};
 use super::keeping::{Keeping, Traces};
+use super::scored::{self, CHOSEN};
 use crate::problem::Problem;
 use crate::settings::Settings;
 
@@ -63,6 +64,8 @@ pub struct SchemaContents<'a> {
     pub texts: [&'a str; 5],
     /// Descriptions of predictions, and of their standard deviations.
     pub predictions: [&'a str; 2],
+    /// Description of log-likelihoods of training rows.
+    pub log_likelihood: &'a str,
     /// Variables of a draw besides mean squares and projections.
     pub posterior: Vec<Variable>,
     pub statistics: Vec<Variable>,
@@ -107,6 +110,7 @@ pub fn schema(problem: &Problem, contents: SchemaContents<'_>) -> Schema {
     );
     groups.extend(predictions(problem, recorded, contents.predictions));
     groups.extend(traces(problem, schedule.draws));
+    groups.extend(scored::log_likelihoods(problem, contents.log_likelihood));
     if contents.position > 0 {
         let dims = [("coordinate", contents.position)];
         let kept = spaced(keeping.positions(schedule.draws), keeping.positions_every);
@@ -177,6 +181,9 @@ pub fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema 
     {
         let positions = traces.positions().map(|position| position as i64);
         coordinates.insert(TRACED.to_owned(), Labels::Integers(positions.collect()));
+    }
+    if let Some(rows) = scored::labels(problem) {
+        coordinates.insert(CHOSEN.to_owned(), rows);
     }
     let names = Labels::Text(problem.description.output_names.clone());
     coordinates.insert(outputs(problem).0.to_owned(), names);
@@ -255,10 +262,10 @@ pub fn targets(problem: &Problem) -> Vec<Group> {
     let target = |name: &str, rows: usize, dim: &str| {
         let row = (dim, rows as u64);
         let variable = if description.is_classification {
-            variable("y", DataType::I64, &[row], "index of the class")
+            variable(TARGET, DataType::I64, &[row], "index of the class")
         } else {
             let dims = [row, outputs(problem)];
-            variable("y", DataType::F64, &dims, "target in its own units")
+            variable(TARGET, DataType::F64, &dims, "target in its own units")
         };
         group(&problem.settings, name, None, vec![variable])
     };

@@ -79,24 +79,24 @@ impl Flags {
 impl Settings {
     /// Forgets what a `file` says that hangs on a value which flags have changed: in `asked`, the flags are laid over the file.
     fn forget(&mut self, file: &Self, asked: &Self, is_given: impl Fn(&str) -> bool) {
-        let (model, method) = (&mut self.model, asked.sampler.method);
+        let (model, method) = (&mut self.model, asked.sampler.method());
         if is_given("network") {
             model.layers = None;
         }
         self.data.forget(&is_given);
         if is_given("likelihood") {
-            if !asked.model.likelihood.has_scale() {
+            if !asked.model.likelihood().has_scale() {
                 model.noise = None;
             }
-            if asked.model.likelihood != LikelihoodName::StudentT {
+            if asked.model.likelihood() != LikelihoodName::StudentT {
                 model.degrees_of_freedom = None;
             }
         }
         if !asked.model.learns_noise() {
             (model.noise_median, model.noise_spread) = (None, None);
         }
-        if method != file.sampler.method {
-            self.forget_method(file.sampler.method, method);
+        if method != file.sampler.method() {
+            self.forget_method(file.sampler.method(), method);
         }
         if asked.sampler.coordinates != Some(Coordinates::Tangent) {
             self.sampler.determinant = None;
@@ -141,7 +141,7 @@ impl Settings {
         }
         if is_given("keep_mb") {
             // numbers in a file are those of its budget
-            (self.record.keep, self.record.keep_predictions) = (None, None);
+            self.record.forget_numbers();
         }
     }
 
@@ -153,7 +153,7 @@ impl Settings {
                 seed: self.run.seed,
                 ..RunSettings::default()
             };
-            (self.record.keep, self.record.keep_predictions) = (None, None);
+            self.record.forget_numbers();
         }
         self.minibatch = MinibatchSettings::default();
         self.laplace = LaplaceSettings::default();

@@ -2,6 +2,7 @@
 //!
 //! A setting is a field of the struct of its section, with its help text, its flag and its key in `config.toml` (see [`flags`]).
 
+mod auto;
 mod data;
 mod expressions;
 mod flags;
@@ -28,6 +29,7 @@ use reprior_io::regular;
 use reprior_io::run::Files;
 use serde::{Deserialize, Serialize};
 
+pub use auto::Auto;
 pub use data::DataSettings;
 pub use expressions::{PriorChoice, StepSizeChoice, WrittenDecay};
 pub use flags::Flags;
@@ -39,7 +41,7 @@ pub use method::{MethodName, MinibatchMethod, Nature};
 pub use minibatch::MinibatchSettings;
 pub use model::ModelSettings;
 pub use names::*;
-pub(crate) use network::arrange;
+pub(crate) use network::{NETWORK_AUTO, arrange};
 pub use noise::{Learn, NoiseSetting};
 pub(crate) use rules::{SettingRule, at_least_one, refuse_others};
 pub use run::{RecordSettings, RunSettings};
@@ -116,7 +118,7 @@ impl Settings {
     }
 
     fn from_toml(text: &str, path: &Path) -> Result<Self, Failure> {
-        toml::from_str(text).map_err(|error| {
+        let read = toml::from_str(text).map_err(|error| {
             let line = error
                 .span()
                 .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
@@ -125,7 +127,10 @@ impl Settings {
                 path.display(),
                 flags::with_section(error.message())
             ))
-        })
+        });
+        let mut settings: Self = read?;
+        settings.sampler.read_start();
+        Ok(settings)
     }
 
     /// Refuses settings that do not say which data.
@@ -143,7 +148,7 @@ impl Settings {
     pub fn coordinates(&self) -> Coordinates {
         self.sampler
             .coordinates
-            .unwrap_or(match self.model.likelihood.is_gaussian() {
+            .unwrap_or(match self.model.likelihood().is_gaussian() {
                 true => Coordinates::Marginal,
                 false => Coordinates::Repriorised,
             })
@@ -169,7 +174,7 @@ impl Settings {
     /// Numbers of chains, transitions and draws; the method's defaults where nothing was said. Minibatch methods write theirs out
     /// once they know the number of rows.
     pub fn schedule(&self) -> Schedule {
-        let (chains, warmup, draws, thin) = match self.sampler.method {
+        let (chains, warmup, draws, thin) = match self.sampler.method() {
             MethodName::Chain(method) => {
                 let [warmup, draws, thin] = method.default_lengths();
                 (4, warmup, draws, thin)

@@ -11,6 +11,8 @@ use reprior::network::layer::Layer;
 use reprior::network::named::NamedNetwork;
 use serde::{Deserialize, Serialize};
 
+use super::auto::Auto;
+use super::network::NETWORK_AUTO;
 use super::noise::{Learn, NoiseSetting};
 use super::scales::ScalesSetting;
 use crate::failure::Failure;
@@ -28,7 +30,7 @@ const NOISE: RangeInclusive<f64> = 1e-12..=1e12;
 #[command(next_help_heading = "Model")]
 pub struct ModelSettings {
     /// The network: fcn:WIDTH[,WIDTH...], linear, lenet, resnet:DEPTH,width=WIDTH[,scaling=NAME], resnet-small, or a TOML
-    /// file that describes its layers [default: fcn:512]
+    /// file that describes its layers [default: auto: fcn:32,32,32,32 for tables of 100 rows or more, fcn:512 for others]
     #[arg(long, value_name = "NET")]
     pub network: String,
     /// Of a network that was described layer by layer.
@@ -41,19 +43,23 @@ pub struct ModelSettings {
     /// Prior variance of hidden weights times fan-in, one for all hidden layers or one each [default: 2]
     #[arg(long, value_name = "V", value_delimiter = ',')]
     pub weight_variance: Vec<f64>,
-    /// Prior variance of hidden biases, one for all hidden layers or one each [default: 0.01]
+    /// Prior variance of hidden biases, one for all hidden layers or one each [default: 1 for tables, 0.01 for images]
     #[arg(long, value_name = "V", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bias_variance: Vec<f64>,
     /// Prior variance of readout weights times fan-in [default: 1]
     #[arg(long, value_name = "V")]
-    pub readout_weight_variance: f64,
-    /// Prior variance of readout biases [default: 0.01]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readout_weight_variance: Option<f64>,
+    /// Prior variance of readout biases [default: 0.01; 4 where outputs are logits or logarithms]
     #[arg(long, value_name = "V")]
-    pub readout_bias_variance: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readout_bias_variance: Option<f64>,
     /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C), student-t (real targets with outliers),
-    /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: gaussian]
+    /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: auto: gaussian for real targets,
+    /// bernoulli for two classes, categorical for more]
     #[arg(long, value_name = "NAME")]
-    pub likelihood: LikelihoodName,
+    pub likelihood: Auto<LikelihoodName>,
     /// Where the prior's scales come from: evidence (what makes the targets most likely under the infinitely wide network: of a table
     /// one scale per input, those of the layers and of the noise) or none (the variances above) [default: none]
     #[arg(long, value_name = "NAME")]
@@ -65,7 +71,7 @@ pub struct ModelSettings {
     pub input_scales: Option<Vec<f64>>,
     /// Scale of the observation noise, in units of the standardised target: a number, one per output with commas, `auto` (that
     /// with the largest marginal likelihood of the infinitely wide network), `learn` (it gets a log-normal prior and is sampled
-    /// along), or `learn-each` (one per output) [default: 0.1]
+    /// along), or `learn-each` (one per output) [default: learn; auto in closed form; 0.1 with minibatches and in tangent coordinates]
     #[arg(long, value_name = "SIGMA", allow_hyphen_values = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSetting>,
@@ -86,14 +92,14 @@ pub struct ModelSettings {
 impl Default for ModelSettings {
     fn default() -> Self {
         Self {
-            network: "fcn:512".to_owned(),
+            network: NETWORK_AUTO.to_owned(),
             layers: None,
             activation: Activation::Gelu,
             weight_variance: vec![2.0],
-            bias_variance: vec![0.01],
-            readout_weight_variance: 1.0,
-            readout_bias_variance: 0.01,
-            likelihood: LikelihoodName::Gaussian,
+            bias_variance: Vec::new(),
+            readout_weight_variance: None,
+            readout_bias_variance: None,
+            likelihood: Auto::Open,
             scales: None,
             input_scales: None,
             noise: None,
@@ -105,6 +111,11 @@ impl Default for ModelSettings {
 }
 
 impl ModelSettings {
+    /// The likelihood; where it is left to the data, and they are not there, the gaussian one.
+    pub fn likelihood(&self) -> LikelihoodName {
+        self.likelihood.get().unwrap_or(LikelihoodName::Gaussian)
+    }
+
     /// Scales of the noise.
     pub fn noise(&self) -> Noise {
         let default = NoisePrior::default();
@@ -127,7 +138,7 @@ impl ModelSettings {
 
     /// Whether σ is learned.
     pub fn learns_noise(&self) -> bool {
-        self.likelihood.has_scale() && matches!(self.noise, Some(NoiseSetting::Learn(_)))
+        self.likelihood().has_scale() && matches!(self.noise, Some(NoiseSetting::Learn(_)))
     }
 
     /// What a user should know of a noise that leaves nothing to learn.
@@ -136,10 +147,10 @@ impl ModelSettings {
             return None;
         };
         let most = scales.iter().copied().fold(0.0, f64::max);
-        (self.likelihood.has_scale() && most > 1.0).then(|| {
+        (self.likelihood().has_scale() && most > 1.0).then(|| {
             format!(
                 "--noise {most} is in units of the standardised targets, whose own standard deviation is 1: all that they vary is taken \
-                 for noise (the default is 0.1; --noise learn finds it out)"
+                 for noise (--noise learn finds it out)"
             )
         })
     }
@@ -154,17 +165,17 @@ impl ModelSettings {
     /// # Errors
     /// A wrong request that names the value and what is allowed.
     pub fn check(&self) -> Result<(), Failure> {
-        let has_scale = self.likelihood.has_scale();
+        let has_scale = self.likelihood().has_scale();
         if self.noise.is_some() && !has_scale {
             return Err(Failure::request(format!(
-                "the {} likelihood has no noise scale: leave --noise out",
-                self.likelihood
+                "the {} likelihood has no noise scale: leave --noise out, or choose another --likelihood (gaussian regresses on class codes)",
+                self.likelihood()
             )));
         }
-        if self.noise == Some(NoiseSetting::Auto) && self.likelihood != LikelihoodName::Gaussian {
+        if self.noise == Some(NoiseSetting::Auto) && self.likelihood() != LikelihoodName::Gaussian {
             return Err(Failure::request(format!(
                 "--noise auto needs the gaussian likelihood, not {}: give a number, or `learn`",
-                self.likelihood
+                self.likelihood()
             )));
         }
         let scales = match &self.noise {
@@ -187,7 +198,8 @@ impl ModelSettings {
             ("--noise-spread", self.noise_spread),
         ] {
             let Some(value) = value else { continue };
-            if !self.learns_noise() {
+            // where nothing is said of the noise it is learned, if it can be
+            if !self.learns_noise() && self.noise.is_some() {
                 return Err(Failure::request(format!(
                     "{name} belongs to a learned noise: give --noise learn as well, or leave it out"
                 )));
@@ -202,7 +214,7 @@ impl ModelSettings {
             }
         }
         if let Some(degrees) = self.degrees_of_freedom {
-            if self.likelihood != LikelihoodName::StudentT {
+            if self.likelihood() != LikelihoodName::StudentT {
                 return Err(Failure::request(
                     "--degrees-of-freedom belongs to the student-t likelihood: give --likelihood student-t as well, or leave it out",
                 ));
@@ -223,10 +235,10 @@ impl ModelSettings {
     /// A wrong request: a likelihood of other targets.
     pub fn check_targets(&self, targets: &Targets) -> Result<(), Failure> {
         let degrees = self.degrees_of_freedom();
-        self.likelihood
+        self.likelihood()
             .of_targets(targets, degrees)
             .map_err(Failure::request)?;
-        let outputs = self.likelihood.outputs(targets);
+        let outputs = self.likelihood().outputs(targets);
         if let Some(NoiseSetting::Each(scales)) = &self.noise
             && scales.len() != outputs
         {
@@ -255,14 +267,11 @@ impl ModelSettings {
         }
         // the evidence says what is left open here
         let is_open = self.scales == Some(ScalesSetting::Evidence);
-        if self.likelihood.has_scale() && self.noise.is_none() && !is_open {
-            self.noise = Some(NoiseSetting::One(0.1));
-        }
         if let (true, Noise::Learned(prior)) = (self.learns_noise() && !is_open, self.noise()) {
             self.noise_median = Some(prior.median);
             self.noise_spread = Some(prior.spread);
         }
-        if self.likelihood == LikelihoodName::StudentT {
+        if self.likelihood() == LikelihoodName::StudentT {
             self.degrees_of_freedom = Some(self.degrees_of_freedom());
         }
     }

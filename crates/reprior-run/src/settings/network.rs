@@ -18,6 +18,12 @@ use crate::words::short;
 /// What `network` is called in the settings once its layers have been read from a file.
 const LAYERS: &str = "layers";
 
+/// Prior variance of biases where nothing else is said.
+const BIAS_VARIANCE: f64 = 0.01;
+
+/// A network that is left to the data.
+pub(crate) const NETWORK_AUTO: &str = "auto";
+
 /// Widest hidden layer, and most weights between hidden layers, whose memory is counted rather than refused outright;
 /// beyond them the count itself would not fit in 64 bits.
 const MOST_WIDTH: usize = 10_000_000;
@@ -67,6 +73,10 @@ impl ModelSettings {
     pub fn check_network(&self) -> Result<(), Failure> {
         if self.layers.is_some() {
             return self.one_scale().map(|_| ());
+        }
+        if self.network == NETWORK_AUTO {
+            // as many variances as there will be hidden layers
+            return Ok(());
         }
         match self.named()? {
             NamedNetwork::FullyConnected(hidden) => {
@@ -153,7 +163,7 @@ impl ModelSettings {
             Err(_) => {}
         }
         Err(Failure::request(format!(
-            "unknown network `{}`: use fcn:1024 (or other widths: fcn:256,256), linear, lenet, resnet:20,width=64, resnet-small, or a TOML file with its layers",
+            "unknown network `{}`: use auto, fcn:1024 (or other widths: fcn:256,256), linear, lenet, resnet:20,width=64, resnet-small, or a TOML file with its layers",
             self.network
         )))
     }
@@ -173,6 +183,7 @@ impl ModelSettings {
             )));
         }
         let per_layer = |variances: &[f64], name: &str| match (variances, hidden.len()) {
+            ([], layers) => Ok(vec![BIAS_VARIANCE; layers]),
             ([one], layers) => Ok(vec![*one; layers]),
             (all, layers) if all.len() == layers => Ok(all.to_vec()),
             (all, layers) => Err(Failure::request(format!(
@@ -192,7 +203,10 @@ impl ModelSettings {
     }
 
     fn readout_scale(&self) -> Result<LayerScale, Failure> {
-        scale(self.readout_weight_variance, self.readout_bias_variance)
+        scale(
+            self.readout_weight_variance.unwrap_or(1.0),
+            self.readout_bias_variance.unwrap_or(BIAS_VARIANCE),
+        )
     }
 
     /// Of all layers alike.
@@ -202,6 +216,7 @@ impl ModelSettings {
             self.weight_variance.as_slice(),
             self.bias_variance.as_slice(),
         ) {
+            ([weight], []) => scale(*weight, BIAS_VARIANCE),
             ([weight], [bias]) => scale(*weight, *bias),
             _ => Err(Failure::request(format!(
                 "network `{}` takes one --weight-variance and one --bias-variance for all of its layers",

@@ -56,6 +56,11 @@ pub struct RecordSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_predictions: Option<u64>,
+    /// Training rows whose log-likelihood is recorded at every draw, for leave-one-out cross-validation: all, or a random choice of them; 0
+    /// for none [default: as half of --keep-mb has room, with minibatches at most 1000]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_log_likelihood: Option<u64>,
     /// Whole weight vectors of each chain that are kept, evenly spread over its draws; beyond --keep-mb [default: 0]
     #[arg(long, value_name = "N")]
     pub keep_weights: u64,
@@ -68,7 +73,15 @@ impl Default for RecordSettings {
             keep_mb: None,
             keep: None,
             keep_predictions: None,
+            keep_log_likelihood: None,
             keep_weights: 0,
         }
+    }
+}
+
+impl RecordSettings {
+    /// Leaves open how many of everything are kept.
+    pub(crate) fn forget_numbers(&mut self) {
+        (self.keep, self.keep_predictions, self.keep_log_likelihood) = (None, None, None);
     }
 }

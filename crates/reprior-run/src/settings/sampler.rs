@@ -5,6 +5,7 @@ use reprior::model::InputReduction;
 use reprior::posterior::{Coordinates, Regulariser, TangentDeterminant};
 use serde::{Deserialize, Serialize};
 
+use super::auto::Auto;
 use super::method::MethodName;
 use super::names::{Precision, SpaceChoice, StartName, name};
 
@@ -15,9 +16,10 @@ use super::names::{Precision, SpaceChoice, StartName, name};
 pub struct SamplingSettings {
     /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; with minibatches sgld, sghmc or sgnht,
     /// and to compare with them map, dropout, swag or ensemble; around a trained mode laplace (a Gaussian) or
-    /// laplace-diffusion; or the posterior of infinitely wide layers in closed form: nngp, or ntk [default: hmc-infinite]
+    /// laplace-diffusion; or the posterior of infinitely wide layers in closed form: nngp, or ntk [default: auto: hmc-infinite, or sgld
+    /// where gradients over all rows would take hours]
     #[arg(long, value_name = "NAME")]
-    pub method: MethodName,
+    pub method: Auto<MethodName>,
     /// marginal (readout integrated out; gaussian likelihood only), repriorised, standard, or tangent (all weights repriorised;
     /// gaussian likelihood, known noise) [default: marginal for the gaussian likelihood, repriorised for the others]
     #[arg(long, value_name = "NAME")]
@@ -76,12 +78,32 @@ pub struct SamplingSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrival: Option<u64>,
     /// Where each chain starts: at a draw of the prior, or at the mode that L-BFGS finds from there, in 1000 gradients at most; chains on
-    /// rough posteriors (narrow networks, many rows) need a shorter warm-up so [default: prior]
+    /// rough posteriors (narrow networks, many rows) need a shorter warm-up so [default: auto: mode for tables with more rows than the
+    /// narrowest layer has units, prior for others]
     #[arg(long, value_name = "NAME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start: Option<StartName>,
+    #[serde(skip_serializing_if = "is_not_mode")]
+    pub start: Auto<StartName>,
     /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f64 for chains where the noise is
     /// less than a hundredth of the function's prior standard deviation, f32 elsewhere]
     #[arg(long, value_name = "TYPE")]
     pub precision: Precision,
+}
+
+/// Configurations do not say where chains start, but for modes, which version 0.1 did not have.
+fn is_not_mode(start: &Auto<StartName>) -> bool {
+    *start != Auto::Chosen(StartName::Mode)
+}
+
+impl SamplingSettings {
+    /// Takes what a configuration that is written out leaves unsaid: it has coordinates, which nobody has to give.
+    pub(super) fn read_start(&mut self) {
+        if self.start.is_open() && self.coordinates.is_some() && !self.method.is_open() {
+            self.start = StartName::Prior.into();
+        }
+    }
+
+    /// The method; where it is left to the data, and they are not there, the default one.
+    pub fn method(&self) -> MethodName {
+        self.method.get().unwrap_or_default()
+    }
 }

@@ -204,9 +204,12 @@ impl Summary {
             true => "of the test rows are predicted right",
             false => "of the test values are within their 90 % intervals",
         };
+        let error = (fit.hits * (1.0 - fit.hits) / fit.rows.max(1) as f64).sqrt();
         let value = format!(
-            "{} {what}, {} to {} expected",
-            percent(fit.hits),
+            "{:.0} ± {:.0} % {what}, {} to {} expected",
+            100.0 * fit.hits,
+            // an error is not rounded down to none
+            (100.0 * error).ceil(),
             percent(low),
             percent(high)
         );

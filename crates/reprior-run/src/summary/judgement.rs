@@ -9,7 +9,7 @@ use crate::settings::{Nature, Settings};
 impl Summary {
     /// Judges; `others` are warnings that stand beside the checks.
     pub fn judge(&self, settings: &Settings, others: &[String]) -> Verdict {
-        let nature = settings.sampler.method.nature();
+        let nature = settings.sampler.method().nature();
         let mut checks = Vec::new();
         if self.draws < self.draws_planned {
             checks.push(Check {

@@ -15,7 +15,9 @@ pub use verdict::{Check, Level, Verdict};
 
 use crate::by_target::TargetMetrics;
 use crate::predictive::Metrics;
-use crate::read::{EnergyErrors, EssSummary, NoiseScale, Stationarity, TestRowsCheck};
+use crate::read::{
+    EnergyErrors, EssSummary, LeaveOneOutSummary, NoiseScale, Stationarity, TestRowsCheck,
+};
 use crate::settings::Settings;
 
 /// Diagnostics and metrics of a run. Field names are those of `summary --json`.
@@ -84,6 +86,8 @@ pub struct Summary {
     pub minibatch: Option<MinibatchSummary>,
     /// Whether the test rows are as predicted; null without test rows or draws.
     pub fit: Option<TestRowsCheck>,
+    /// Of training rows, each left out in turn; null for draws that are not the posterior's, or without log-likelihoods.
+    pub loo: Option<LeaveOneOutSummary>,
     /// What a user should know before believing the draws.
     pub warnings: Vec<String>,
     /// Whether the run can be believed, with every finding that says so.
@@ -109,8 +113,8 @@ impl Summary {
                 true => "complete",
                 false => "incomplete",
             },
-            likelihood: settings.model.likelihood.to_string(),
-            method: settings.sampler.method.to_string(),
+            likelihood: settings.model.likelihood().to_string(),
+            method: settings.sampler.method().to_string(),
             chains: schedule.chains,
             draws,
             draws_planned: schedule.draws,

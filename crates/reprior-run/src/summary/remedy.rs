@@ -7,7 +7,7 @@ use reprior::sampler::Method;
 
 /// What to try where chains disagree or are too short, by the family of methods.
 pub(super) fn remedy(settings: &Settings) -> String {
-    let MethodName::Chain(method) = settings.sampler.method else {
+    let MethodName::Chain(method) = settings.sampler.method() else {
         return "raise --epochs and --draws".to_owned();
     };
     let other = if settings.coordinates() == Coordinates::Tangent {
@@ -25,10 +25,10 @@ pub(super) fn remedy(settings: &Settings) -> String {
 /// The likely cause of predictions that are too sure, or not sure enough, and the way out.
 pub(super) fn cause(settings: &Settings, is_classes: bool, is_too_sure: bool) -> String {
     let model = &settings.model;
-    if is_classes && model.likelihood.has_scale() {
+    if is_classes && model.likelihood().has_scale() {
         return "a likely cause is the gaussian likelihood on class codes; try --likelihood categorical".to_owned();
     }
-    if model.likelihood.has_scale() && !model.learns_noise() {
+    if model.likelihood().has_scale() && !model.learns_noise() {
         let size = match is_too_sure {
             true => "too small",
             false => "too large",
@@ -38,7 +38,7 @@ pub(super) fn cause(settings: &Settings, is_classes: bool, is_too_sure: bool) ->
             .first()
             .map_or(String::new(), |&noise| format!(" at {}", number(noise)));
         // methods without a chain for the noise take `auto`
-        let way = match settings.sampler.method.nature() {
+        let way = match settings.sampler.method().nature() {
             Nature::Chains => "learn",
             _ => "auto",
         };

@@ -9,6 +9,8 @@
 //! | do they still move one way? | [`Estimator::drift`] |
 //! | how long does a chain remember? | [`Estimator::autocorrelation`] |
 //! | does the momentum explore the energies? | [`bfmi`] |
+//! | how well are rows predicted that were left out? | [`LeaveOneOut`] |
+//! | which chains predict them best together? | [`stacking_weights`] |
 //! | all of the usual, for many variables | [`Estimator::summarise`] |
 //!
 //! Everything takes [`Draws`], one variable's draws of one or more chains. What needs no workspace is a function;
@@ -34,11 +36,14 @@ mod drift;
 mod energy;
 mod ess;
 mod estimator;
+mod loo;
 mod mcse;
 mod moments;
 pub(crate) mod normal;
+mod pareto;
 mod ranks;
 mod rhat;
+mod stacking;
 mod student;
 mod summary;
 
@@ -47,5 +52,8 @@ pub use draws::{DiagnosticsError, Draws};
 pub use energy::bfmi;
 pub use ess::Truncation;
 pub use estimator::Estimator;
+pub use loo::{LARGEST_PARETO_K, LeaveOneOut, RowSum};
+pub use pareto::GeneralisedPareto;
+pub use stacking::{stacked, stacking_weights};
 pub use student::student_cdf;
 pub use summary::{Spread, VariableSummary};

@@ -7,6 +7,7 @@
 
 mod conditional;
 mod coordinates;
+mod leave_one_out;
 mod network;
 mod output_likelihood;
 mod recorder;
@@ -27,6 +28,8 @@ pub mod tangent;
 pub mod target;
 
 pub use coordinates::{Coordinates, Regulariser, Space};
+#[doc(hidden)]
+pub use leave_one_out::gaussian_leave_one_out;
 pub use network::{Posterior, PosteriorError, PosteriorSettings};
 pub use recorder::{DrawRecord, Recorder};
 pub use tangent::TangentDeterminant;

@@ -4,6 +4,7 @@
 //! first layer in reduced coordinates), then the coordinates of noise scales that are learned, then but for `marginal`
 //! coordinates the readout's p × C matrix.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -282,6 +283,11 @@ impl<R: Real> Target for Posterior<R> {
 
     fn dim(&self) -> usize {
         self.dimension
+    }
+
+    fn held_at_modes(&self) -> Range<usize> {
+        let inner = self.model.inner_parameters();
+        inner..inner + self.model.noise_coordinates()
     }
 
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {

@@ -49,7 +49,7 @@ pub struct Readout<R> {
     pub(super) narrow: Vec<R>,
     /// K_s⁻¹ or M⁻¹ and C⁻¹; empty until gradients are asked for.
     inverse: Vec<f64>,
-    inverse_factor: Vec<f64>,
+    pub(super) inverse_factor: Vec<f64>,
     /// α²(AAᵀ − C·K_s⁻¹), the sum over groups; in data space, once gradients are asked for.
     symmetric: Option<Packed<R>>,
     pub(super) jitter_count: u64,

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::features::FeatureMap;
+use super::leave_one_out::LogLikelihoodRows;
 use super::projection::Projection;
 use super::{Coordinates, EvaluationError, Posterior};
 use crate::compute::{Real, Stream, matrix, matrix_mut, multiply};
@@ -30,6 +31,9 @@ pub struct DrawRecord<R> {
     pub mean_squares: Vec<f64>,
     /// All weights in the chain's coordinates: the inner weights, then the readout's p × C.
     pub weights: Vec<R>,
+    /// log p of the rows of [`Recorder::with_log_likelihood`], in the likelihood's (standardised) units, outputs together: under a Gaussian likelihood
+    /// given the inner weights and the other rows, under others given all weights.
+    pub log_likelihood: Vec<f64>,
     /// How many of the variances came out below zero by rounding and were set to zero.
     pub clamped: u64,
 }
@@ -42,6 +46,7 @@ pub struct Recorder<R> {
     /// n* × C outputs, where there is no closed form.
     outputs: Vec<R>,
     projection: Projection<R>,
+    log_likelihood: LogLikelihoodRows<R>,
     record: DrawRecord<R>,
 }
 
@@ -65,8 +70,10 @@ impl<R: Real> Recorder<R> {
                 projections: Vec::new(),
                 mean_squares: vec![0.0; projection.layers()],
                 weights: vec![R::ZERO; parameters],
+                log_likelihood: Vec::new(),
                 clamped: 0,
             },
+            log_likelihood: LogLikelihoodRows::new(&model, Vec::new()),
             projection,
             model,
         }
@@ -77,6 +84,15 @@ impl<R: Real> Recorder<R> {
     pub fn with_projection(mut self, projection: Projection<R>) -> Self {
         self.record.projections = vec![0.0; projection.count()];
         self.projection = projection;
+        self
+    }
+
+    /// The same with the log-likelihoods of some training rows; a row beyond the last is left out.
+    #[must_use]
+    pub fn with_log_likelihood(mut self, mut rows: Vec<usize>) -> Self {
+        rows.retain(|&row| row < self.model.rows());
+        self.log_likelihood = LogLikelihoodRows::new(&self.model, rows);
+        self.record.log_likelihood = vec![0.0; self.log_likelihood.count()];
         self
     }
 
@@ -129,8 +145,14 @@ impl<R: Real> Recorder<R> {
             let clamped = readout.clamp_count();
             readout.predict(test, features, mean, variance);
             self.record.clamped = readout.clamp_count() - clamped;
+            let to = &mut self.record.log_likelihood;
+            self.log_likelihood.given_others(readout, features, to);
         } else {
             mean.copy_from_slice(&self.record.outputs);
+            let (features, scales) = (posterior.features.features(model), &posterior.scales);
+            let to = &mut self.record.log_likelihood;
+            self.log_likelihood
+                .given_weights(model, features, readout_weights, scales, to);
         }
         let DrawRecord {
             weights,

@@ -1,5 +1,7 @@
 //! The contract between posteriors and samplers.
 
+use std::ops::Range;
+
 use thiserror::Error;
 
 use crate::compute::{NotPositiveDefinite, Real, blend, one_minus_cos};
@@ -78,6 +80,12 @@ pub trait Target: Send {
         false
     }
 
+    /// Coordinates that stay at 0, their prior's median, while a mode of the others is searched for: scales of noise. Along with them a mode is a
+    /// function through all targets and next to no noise, with hardly any of the posterior around it.
+    fn held_at_modes(&self) -> Range<usize> {
+        0..0
+    }
+
     /// How many numerical corrections (jitter on a diagonal) evaluations have needed since the target was made.
     fn corrections(&self) -> u64 {
         0
@@ -108,6 +116,9 @@ impl<T: Target + ?Sized> Target for Box<T> {
     }
     fn arrives_by_gradients(&self) -> bool {
         (**self).arrives_by_gradients()
+    }
+    fn held_at_modes(&self) -> Range<usize> {
+        (**self).held_at_modes()
     }
     fn corrections(&self) -> u64 {
         (**self).corrections()

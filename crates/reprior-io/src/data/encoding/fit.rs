@@ -16,7 +16,7 @@ const MOST_LEVELS: usize = 20;
 /// Training rows of a level that has one, where there are more levels than that.
 const LEAST_ROWS: usize = 3;
 /// Training rows below which no column is an identifier.
-const LEAST_IDENTIFIED: usize = 10;
+const LEAST_IDENTIFIED: usize = 5;
 
 /// What a column becomes. `all` are the rows of the table that are used, `train` those that train.
 ///
@@ -214,6 +214,6 @@ mod tests {
         let cells: Vec<&str> = names.iter().map(String::as_str).collect();
         assert!(matches!(levels(&cells, false), Becomes::LeftOut { .. }));
         assert!(matches!(levels(&cells, true), Becomes::Levels { .. }));
-        assert!(matches!(levels(&cells[..5], false), Becomes::Levels { .. }));
+        assert!(matches!(levels(&cells[..4], false), Becomes::Levels { .. }));
     }
 }

@@ -45,10 +45,10 @@ pub struct Benchmark {
 /// # Errors
 /// A wrong request.
 pub fn check(settings: &Settings, seconds: f64) -> Result<Method, Failure> {
-    let MethodName::Chain(method) = settings.sampler.method else {
+    let MethodName::Chain(method) = settings.sampler.method() else {
         return Err(Failure::request(format!(
             "bench times the steps of chains on all data; {} has none: give another --method",
-            settings.sampler.method
+            settings.sampler.method()
         )));
     };
     if settings.coordinates() == Coordinates::Tangent {

@@ -140,7 +140,14 @@ impl ProblemSizes {
             self.architecture.outputs,
         );
         let weights = self.inner_parameters() + self.architecture.readout_rows() * c;
+        // the inverse factor, where no gradient needs it, or outputs at the training rows
+        let scores = match (self.is_gaussian, self.space) {
+            (true, Space::Feature) => self.architecture.readout_rows() * 256 * 8,
+            (true, _) => self.rows * self.rows * 8,
+            (false, _) => self.rows * c * real,
+        };
         self.feature_bytes(t, false)
+            + scores
             + self.residual_columns() * self.first_width() * real
             + weights * (real + 16)
             + t * c * 32

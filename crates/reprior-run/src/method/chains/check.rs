@@ -38,7 +38,7 @@ pub fn check(settings: &Settings, method: Method) -> Result<(), Failure> {
 
 /// Refuses coordinates that the likelihood has not, and settings that have no effect in the ones chosen.
 fn check_coordinates(settings: &Settings) -> Result<(), Failure> {
-    let (coordinates, likelihood) = (settings.coordinates(), settings.model.likelihood);
+    let (coordinates, likelihood) = (settings.coordinates(), settings.model.likelihood());
     if coordinates == Coordinates::Marginal && likelihood != LikelihoodName::Gaussian {
         return Err(Failure::request(format!(
             "the readout cannot be integrated out under the {likelihood} likelihood: use --coordinates repriorised or standard"

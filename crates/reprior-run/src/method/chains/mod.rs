@@ -16,15 +16,17 @@ mod tangent;
 mod warnings;
 
 use reprior::model::likelihood::name::LikelihoodName;
+use reprior::network::Composition;
 use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings, Start};
 
+use self::sizes::ProblemSizes;
 use super::{MethodFamily, Plan, Predict, RunContext};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::Load;
-use crate::settings::{Precision, Settings, StartName};
+use crate::settings::{Auto, Precision, Settings, StartName};
 use crate::summary::Summary;
 
 /// Chains of one method.
@@ -49,10 +51,21 @@ pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings 
             _ => sampler.arrival,
         },
         start: match sampler.start {
-            Some(StartName::Mode) => Start::Mode(MODE_GRADIENTS),
+            Auto::Chosen(StartName::Mode) => Start::Mode(MODE_GRADIENTS),
             _ => Start::Prior,
         },
     }
+}
+
+/// Operations of a gradient of the default method over all of so many rows.
+pub(super) fn gradient_operations(
+    settings: &Settings,
+    architecture: &Composition,
+    rows: usize,
+) -> f64 {
+    let (method, architecture) = (Method::default(), architecture.clone());
+    let sizes = ProblemSizes::new(settings, method, architecture, [rows, 0]);
+    sizes.budget().gradient_operations
 }
 
 impl MethodFamily for Chains {
@@ -90,7 +103,7 @@ impl MethodFamily for Chains {
         }
         let numbers = [sizes.kept_numbers(), sizes.all_parameters()];
         let load = Load {
-            is_marginal: problem.settings.model.likelihood == LikelihoodName::Gaussian,
+            is_marginal: problem.settings.model.likelihood() == LikelihoodName::Gaussian,
             ..Load::of(problem, numbers, 0)
         };
         load.resolve(&mut problem.settings);
@@ -122,6 +135,6 @@ impl MethodFamily for Chains {
         problem: &'a Problem,
         run: &'a Recorded,
     ) -> Result<Box<dyn Predict + 'a>, Failure> {
-        Ok(Box::new(predict::ChainPredictor { problem, run }))
+        Ok(Box::new(predict::ChainPredictor::new(problem, run)))
     }
 }

@@ -19,25 +19,64 @@ use crate::stored::Stored;
 
 /// Predicts from kept positions.
 pub struct ChainPredictor<'a> {
-    pub problem: &'a Problem,
-    pub run: &'a Recorded,
+    problem: &'a Problem,
+    run: &'a Recorded,
+    /// Every how many kept positions of a chain are used.
+    every: u64,
 }
 
-impl Predict for ChainPredictor<'_> {
-    fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
+/// What is made of a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Mean and variance given the inner weights, where the readout is integrated out.
+    Position,
+    /// One function: the readout is drawn.
+    Function,
+}
+
+impl<'a> ChainPredictor<'a> {
+    /// From all kept positions.
+    pub fn new(problem: &'a Problem, run: &'a Recorded) -> Self {
+        Self {
+            problem,
+            run,
+            every: 1,
+        }
+    }
+
+    fn predict_of(&self, inputs: &[f64], what: Of) -> Result<Predictions, Failure> {
         match self.problem.settings.sampler.precision {
-            Precision::Auto | Precision::F32 => predict::<f32>(self.problem, self.run, inputs),
-            Precision::F64 => predict::<f64>(self.problem, self.run, inputs),
+            Precision::Auto | Precision::F32 => predict::<f32>(self, inputs, what),
+            Precision::F64 => predict::<f64>(self, inputs, what),
         }
     }
 }
 
-/// Means and variances (without noise) in the target's own units, and squared noise scales, for every kept position.
+impl Predict for ChainPredictor<'_> {
+    fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
+        self.predict_of(inputs, Of::Position)
+    }
+
+    fn functions(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
+        self.predict_of(inputs, Of::Function)
+    }
+
+    fn use_every(&mut self, every: u64) {
+        self.every = every.max(1);
+    }
+}
+
+/// Means and variances (without noise) in the target's own units, and squared noise scales, for the kept positions.
 fn predict<R: Stored + Number>(
-    problem: &Problem,
-    run: &Recorded,
+    predictor: &ChainPredictor<'_>,
     inputs: &[f64],
+    what: Of,
 ) -> Result<Predictions, Failure> {
+    let ChainPredictor {
+        problem,
+        run,
+        every,
+    } = *predictor;
     let settings = &problem.settings;
     let model = Arc::new(problem.model::<R>(inputs)?);
     // what is kept of a position, see `Recording`
@@ -64,14 +103,18 @@ fn predict<R: Stored + Number>(
         noise: Vec::new(),
         clamped: 0,
     };
-    let has_scale = settings.model.likelihood.has_scale();
+    let has_scale = settings.model.likelihood().has_scale();
     let mut failure = None;
+    let predicting = run.predicting_positions(every)?;
     let mut add = |chain: u64, draw: u64, z: &[R]| {
+        if !predicting.has(chain, draw) {
+            return;
+        }
         let mut stream = Stream::new(settings.run.seed, chain, Purpose::Prediction, draw);
         match recorder.record(&mut posterior, z, &mut stream) {
             Ok(record) => push(
                 &mut predictions,
-                record,
+                (record, what),
                 &*model.likelihood,
                 &maps,
                 has_scale,
@@ -103,7 +146,7 @@ fn predict<R: Stored + Number>(
 /// Appends what one position predicts.
 fn push<R>(
     predictions: &mut Predictions,
-    record: &DrawRecord<R>,
+    (record, what): (&DrawRecord<R>, Of),
     likelihood: &dyn Likelihood,
     maps: &[Affine],
     has_scale: bool,
@@ -111,12 +154,16 @@ fn push<R>(
     let block = &mut predictions.block;
     let (kind, rows) = (block.kind, block.rows);
     let spread = kind.spread(maps.len());
+    let (mean, factor) = match what {
+        Of::Position => (&record.mean, 1.0),
+        Of::Function => (&record.outputs, 0.0),
+    };
     for row in 0..rows {
-        let of_row = (0..maps.len()).map(|output| record.mean[output * rows + row]);
+        let of_row = (0..maps.len()).map(|output| mean[output * rows + row]);
         kind.push_mean(likelihood, maps, of_row, &mut block.mean);
         for (output, map) in maps.iter().enumerate().take(spread) {
             let variance = record.variance[output * rows + row];
-            block.variance.push(map.scale.powi(2) * variance);
+            block.variance.push(factor * map.scale.powi(2) * variance);
         }
     }
     for (scale, map) in record.noise.iter().zip(maps).take(spread) {

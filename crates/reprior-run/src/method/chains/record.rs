@@ -20,7 +20,7 @@ use thiserror::Error;
 use super::checkpoint::save;
 use super::schema::{OfDraw, Transitions, WARMUP, tensors};
 use crate::predictive::PredictionKind;
-use crate::record::{POSITIONS, PredictionRecord, WEIGHTS, count, split_layer};
+use crate::record::{LOG_LIKELIHOOD, POSITIONS, PredictionRecord, WEIGHTS, count, split_layer};
 use crate::stored::Stored;
 
 /// Why a draw could not be recorded.
@@ -42,6 +42,8 @@ pub struct Common<R> {
     pub architecture: Composition,
     /// Maps of the outputs back to their own units; for classes, identities.
     pub outputs: Vec<Affine>,
+    /// What log-likelihoods are lowered by, to be those of targets in their own units.
+    pub log_unit: f64,
     pub likelihood: Arc<dyn Likelihood>,
     pub learns_noise: bool,
     pub noise_coordinates: usize,
@@ -61,6 +63,7 @@ pub struct ChainRecorder<R> {
     mean: Vec<f64>,
     sd: Vec<f64>,
     noise: Vec<f64>,
+    log_likelihood: Vec<f64>,
     position: Vec<R>,
 }
 
@@ -82,6 +85,7 @@ impl<R: Stored> ChainRecorder<R> {
             mean: Vec::new(),
             sd: Vec::new(),
             noise: Vec::new(),
+            log_likelihood: Vec::new(),
             position: Vec::new(),
         }
     }
@@ -184,6 +188,14 @@ impl<R: Stored> Observer<Posterior<R>> for ChainRecorder<R> {
         };
         let values = [transitions.values(), of_draw.values()].concat();
         self.writer.push("sample_stats", &values)?;
+        if !record.log_likelihood.is_empty() {
+            let own = record.log_likelihood.iter();
+            self.log_likelihood.clear();
+            self.log_likelihood
+                .extend(own.map(|density| density - self.common.log_unit));
+            let values = [Values::F64(&self.log_likelihood)];
+            self.writer.push(LOG_LIKELIHOOD, &values)?;
+        }
         let outputs = self.common.outputs.len();
         let rows = record.mean.len() / outputs;
         if rows > 0 {

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::method::Plan;
 use crate::method::drive::{RunContext, write_moments};
 use crate::problem::Problem;
-use crate::record::{Keeping, PredictionRecord, traces_of};
+use crate::record::{Keeping, PredictionRecord, log_unit, scored_rows, traces_of};
 use crate::stored::Stored;
 
 /// Runs the chains to their end, or until they are stopped.
@@ -75,6 +75,7 @@ fn make_chains<R: Stored>(
         },
         architecture: model.architecture.clone(),
         outputs: problem.output_maps(),
+        log_unit: log_unit(&problem.output_maps()),
         likelihood: Arc::clone(&model.likelihood),
         learns_noise: settings.model.learns_noise(),
         noise_coordinates: model.noise_coordinates(),
@@ -89,7 +90,9 @@ fn make_chains<R: Stored>(
         let target =
             Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
         let projection = Projection::new(model, settings.record.projections, schedule.seed);
-        let recorder = Recorder::new(Arc::clone(model)).with_projection(projection);
+        let recorder = Recorder::new(Arc::clone(model))
+            .with_projection(projection)
+            .with_log_likelihood(scored_rows(settings, &problem.description));
         let (chain, writer, moments) = match checkpoint {
             None => {
                 let chain =

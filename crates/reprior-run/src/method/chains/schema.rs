@@ -52,7 +52,7 @@ pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
         let variables = Transitions::variables();
         phases.push(group(settings, WARMUP, Some(draws), variables));
     }
-    let prediction = settings.model.likelihood.predicts();
+    let prediction = settings.model.likelihood().predicts();
     let spread = "standard deviation of the function given this draw's inner weights, without observation noise";
     let contents = SchemaContents {
         tensors: &tensors(&problem.architecture),
@@ -67,6 +67,12 @@ pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
             "biases, N(0, 1) a priori",
         ],
         predictions: [prediction, spread],
+        log_likelihood: match sizes.is_gaussian {
+            true => {
+                "log p(y_i | other rows, inner weights, noise), the readout integrated out, outputs together, in the target's own units"
+            }
+            false => "log p(y_i | weights), outputs together, in the target's own units",
+        },
         posterior,
         statistics: [Transitions::variables(), OfDraw::variables()].concat(),
         phases,

@@ -53,12 +53,12 @@ impl ProblemSizes {
         let space = settings.sampler.space.forced();
         let (schedule, sampler) = (settings.schedule(), sampler_settings(settings, method));
         let outputs = architecture.outputs;
-        let is_gaussian = settings.model.likelihood == LikelihoodName::Gaussian;
+        let is_gaussian = settings.model.likelihood() == LikelihoodName::Gaussian;
         let noise = settings.model.noise();
         let mut sizes = Self {
             is_gaussian,
             maps_readout: settings.posterior().maps_readout(is_gaussian),
-            noise_coordinates: if settings.model.likelihood.has_scale() {
+            noise_coordinates: if settings.model.likelihood().has_scale() {
                 noise.coordinates(outputs)
             } else {
                 0

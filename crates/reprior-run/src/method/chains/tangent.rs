@@ -13,7 +13,7 @@ use crate::settings::{Settings, SpaceChoice};
 /// # Errors
 /// A wrong request, with the way out.
 pub fn check(settings: &Settings) -> Result<(), Failure> {
-    let likelihood = settings.model.likelihood;
+    let likelihood = settings.model.likelihood();
     let refuse = |text: String| Err(Failure::Request(text));
     if likelihood != LikelihoodName::Gaussian {
         return refuse(format!(

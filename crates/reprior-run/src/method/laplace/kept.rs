@@ -153,6 +153,10 @@ impl<R: Stored + Number> Predict for ClosedForm<'_, R> {
         self.draws.predict(inputs).map(Some)
     }
 
+    fn use_every(&mut self, every: u64) {
+        self.draws.use_every(every);
+    }
+
     fn rows_together(&self) -> usize {
         rows_together(self.problem.architecture.outputs)
     }

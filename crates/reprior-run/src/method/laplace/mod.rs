@@ -98,6 +98,7 @@ impl Laplace {
             problem,
             run,
             modes,
+            every: 1,
         };
         match self.is_linearised(&problem.settings) {
             true => ClosedForm::of(problem, draws),
@@ -148,7 +149,7 @@ impl MethodFamily for Laplace {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
         minibatch::check(settings, self.0)?;
         let validation = settings.minibatch.validation.unwrap_or(0);
-        let likelihood = settings.model.likelihood;
+        let likelihood = settings.model.likelihood();
         settings.laplace.check(self.0, likelihood, validation)
     }
 
@@ -160,7 +161,7 @@ impl MethodFamily for Laplace {
             }
         })?;
         let settings = &mut problem.settings;
-        let (likelihood, rows) = (settings.model.likelihood, resolved.train);
+        let (likelihood, rows) = (settings.model.likelihood(), resolved.train);
         settings.laplace.write_out(self.0, likelihood, rows);
         // a wrong request is refused before any training
         let layout = ParameterLayout::new(&problem.architecture);

@@ -7,6 +7,7 @@ mod record;
 mod resolve;
 mod run;
 mod schema;
+mod score;
 mod summary;
 
 pub use check::check;
@@ -28,7 +29,7 @@ pub struct Minibatches(pub MinibatchMethod);
 
 impl MethodFamily for Minibatches {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
-        let likelihood = settings.model.likelihood;
+        let likelihood = settings.model.likelihood();
         settings.laplace.check_flags(self.0, likelihood)?;
         check(settings, self.0)
     }
@@ -79,11 +80,13 @@ impl MethodFamily for Minibatches {
                 problem,
                 run,
                 modes: Vec::new(),
+                every: 1,
             }),
             Precision::F64 => Box::new(DrawsPredictor::<f64> {
                 problem,
                 run,
                 modes: Vec::new(),
+                every: 1,
             }),
         })
     }

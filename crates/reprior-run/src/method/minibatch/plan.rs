@@ -14,6 +14,7 @@ use super::schema::schema;
 use crate::failure::Failure;
 use crate::method::Plan;
 use crate::problem::Problem;
+use crate::record::scored_rows;
 use crate::words::{bytes, number};
 
 /// What a method takes beyond its training.
@@ -113,7 +114,8 @@ pub fn plan(
     let chain = parameters * (real * (4 + momenta + swag) + 16)
         + kept * real
         + resolved.batch * activations(&network) * 5 * real
-        + description.test_rows * network.outputs * (real + 16);
+        + description.test_rows * network.outputs * (real + 16)
+        + scored_rows(settings, description).len() * (description.columns + network.outputs) * real;
     let chain = (chain as u64)
         .saturating_add(writers)
         .saturating_add(curvature.bytes);

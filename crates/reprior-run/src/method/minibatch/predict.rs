@@ -19,12 +19,14 @@ pub struct DrawsPredictor<'a, R> {
     pub run: &'a Recorded,
     /// Where the networks of all chains are linearised; empty where they are not.
     pub modes: Vec<R>,
+    /// Every how many kept positions of a chain are used.
+    pub every: u64,
 }
 
 /// Squared noise scales of one draw, in the target's own units.
 pub fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<f64> {
     let maps = problem.output_maps();
-    if !settings.likelihood.has_scale() {
+    if !settings.likelihood().has_scale() {
         return vec![0.0; spread];
     }
     let scales = settings.noise().typical(maps.len());
@@ -70,7 +72,11 @@ impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
         let mut draws = 0;
         let modes = &self.modes;
         let statistics = statistics(self.run)?;
+        let predicting = self.run.predicting_positions(self.every)?;
         let add = |chain: u64, draw: u64, position: &[R]| {
+            if !predicting.has(chain, draw) {
+                return;
+            }
             draws += 1;
             if let Some(own) = statistics.get(&[chain, draw]) {
                 ensemble.set_statistics(own);
@@ -104,5 +110,9 @@ impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
             noise,
             clamped: 0,
         })
+    }
+
+    fn use_every(&mut self, every: u64) {
+        self.every = every;
     }
 }

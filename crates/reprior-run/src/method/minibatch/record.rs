@@ -20,8 +20,10 @@ use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
 use serde::{Deserialize, Serialize};
 
 use super::schema::{Corrections, EPOCHS, OfUpdates, Validation};
+use super::score::TrainingRows;
 use crate::record::{
-    BATCH_NORM, LayerTensors, POSITIONS, PredictionRecord, WEIGHTS, count, split_layer,
+    BATCH_NORM, LOG_LIKELIHOOD, LayerTensors, POSITIONS, PredictionRecord, WEIGHTS, count,
+    split_layer,
 };
 use crate::stored::Stored;
 
@@ -46,6 +48,8 @@ pub struct MinibatchRecorder<R> {
     writer: DrawWriter,
     /// Of the test rows, if there are any.
     test: Option<Ensemble<R>>,
+    /// Training rows whose log-likelihoods are recorded, if there are any.
+    scored: Option<TrainingRows<R>>,
     projection: Projection<R>,
     /// Where the network is linearised, once that is known; none of draws that are predicted with by the network itself.
     linearised_at: Option<Vec<R>>,
@@ -93,9 +97,16 @@ impl<R: Stored> MinibatchRecorder<R> {
             common,
             writer,
             test,
+            scored: None,
             moments,
             mean,
         }
+    }
+
+    /// The same with the log-likelihoods of training rows.
+    pub fn with_scored_rows(mut self, scored: Option<TrainingRows<R>>) -> Self {
+        self.scored = scored;
+        self
     }
 
     /// What the network predicts for the test rows at one position, in the target's own units (of classes
@@ -194,6 +205,11 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
         let (updates, corrections) = of(since);
         let values = [updates.values(), corrections.values()];
         self.writer.push("sample_stats", &values.concat())?;
+        if let Some(scored) = &mut self.scored {
+            let mode = self.linearised_at.as_deref();
+            let values = scored.log_likelihood(position, statistics, mode);
+            self.writer.push(LOG_LIKELIHOOD, &[Values::F64(values)])?;
+        }
         self.push_predictions(position, statistics, draw)?;
         self.moments.add(position);
         self.mean.add(position);

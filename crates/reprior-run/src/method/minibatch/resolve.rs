@@ -278,7 +278,7 @@ impl Settings {
             return if is_standard { 0.001 } else { 0.005 };
         }
         // over the curvature of −log p in the outputs: a quarter for classes, 1/σ²
-        let likelihood = self.model.likelihood;
+        let likelihood = self.model.likelihood();
         let scale = match likelihood.family(self.model.degrees_of_freedom()) {
             Some(_) if likelihood.has_scale() => match self.model.noise() {
                 Noise::Known(scales) => {

@@ -21,11 +21,12 @@ use reprior_io::run::{Checkpoint, DrawStore, DrawWriter, Values};
 use super::record::{MinibatchRecorder, SharedByChains, read_document, restore};
 use super::resolve::Resolved;
 use super::schema::{OF_MEAN, tensors};
+use super::score::TrainingRows;
 use crate::failure::Failure;
 use crate::method::Plan;
 use crate::method::drive::{RunContext, write_moments};
 use crate::problem::Problem;
-use crate::record::{Keeping, PredictionRecord, traces_of};
+use crate::record::{Keeping, PredictionRecord, log_unit, scored_rows, traces_of};
 use crate::settings::Parametrisation;
 use crate::stored::Stored;
 
@@ -237,7 +238,10 @@ fn make_chains<R: Stored>(
             begun.moments,
             begun.mean,
         );
-        chains.push((chain, recorder));
+        let rows = scored_rows(&problem.settings, &problem.description);
+        let unit = log_unit(&problem.output_maps());
+        let scored = TrainingRows::new(&network, &data, rows, unit, threads)?;
+        chains.push((chain, recorder.with_scored_rows(scored)));
     }
     Ok(chains)
 }

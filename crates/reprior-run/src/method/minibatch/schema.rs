@@ -114,6 +114,7 @@ pub fn schema(
             "prediction of this draw (logarithms of class probabilities, or in the target's own units)",
             "zero: a draw determines the function",
         ],
+        log_likelihood: "log p(y_i | weights), outputs together, in the target's own units",
         posterior: Vec::new(),
         statistics: [OfUpdates::variables(), Corrections::variables()].concat(),
         phases,

@@ -1,0 +1,260 @@
+//! What is chosen for the data at hand where nothing was said: likelihood, network with its prior, noise, method, start of chains.
+//!
+//! The measurements are in docs/src/choosing.md, "What is chosen for the data". What is given is never changed, and what is
+//! chosen is written into the settings and said in one line.
+
+use reprior::model::dataset::{InputKind, Targets};
+use reprior::model::likelihood::name::LikelihoodName;
+use reprior::network::Composition;
+use reprior::posterior::Coordinates;
+use reprior::sampler::Method;
+
+use super::chains::gradient_operations;
+use crate::failure::Failure;
+use crate::problem::Records;
+use crate::settings::{
+    Auto, Learn, MethodName, MinibatchMethod, NETWORK_AUTO, NoiseSetting, Settings, StartName,
+    given,
+};
+
+/// Tables of fewer rows have one wide layer, whose posterior is near the infinitely wide network's and quickly sampled.
+const FEW_ROWS: usize = 100;
+const WIDE: &str = "fcn:512";
+/// For other tables four narrow layers.
+const NARROW: &str = "fcn:32,32,32,32";
+/// Prior variance of hidden biases.
+const TABLE_BIAS_VARIANCE: f64 = 1.0;
+const IMAGE_BIAS_VARIANCE: f64 = 0.01;
+/// Prior variances of the readout's weights (times fan-in) and biases: of standardised targets and logarithms of rates, and of logits. These
+/// have to reach rare classes - a base rate of 2 % is a logit of −3.9 - and sure ones.
+const READOUT_VARIANCES: [f64; 2] = [1.0, 0.01];
+const LOGIT_VARIANCES: [f64; 2] = [9.0, 4.0];
+/// Operations of a gradient over all rows beyond which minibatches are taken: four chains would need hours on two cores.
+const MOST_OPERATIONS: f64 = 1e10;
+
+/// Writes what is left open into the settings; returns what was chosen and why, in words.
+///
+/// # Errors
+/// A wrong request: a network that does not fit the data.
+pub(crate) fn choose(settings: &mut Settings, records: &Records) -> Result<Vec<String>, Failure> {
+    let train = &records.split.train;
+    let mut chosen = Vec::new();
+    if settings.model.likelihood.is_open() {
+        let (likelihood, why) = likelihood(settings, &train.targets);
+        settings.model.likelihood = likelihood.into();
+        if !likelihood.is_gaussian() {
+            chosen.push(format!("--likelihood {likelihood} ({why})"));
+        }
+    }
+    let is_table = train.kind == InputKind::Table;
+    if settings.model.network == NETWORK_AUTO && settings.model.layers.is_none() {
+        let (network, why) = network(settings.sampler.method(), is_table, train.rows);
+        network.clone_into(&mut settings.model.network);
+        chosen.push(format!("--network {network} ({why})"));
+    }
+    choose_variances(settings, is_table);
+    let outputs = settings.model.likelihood().outputs(&train.targets);
+    let architecture = settings.model.architecture(
+        train.kind,
+        train.columns,
+        outputs,
+        settings.sampler.input_reduction,
+    )?;
+    if settings.sampler.method.is_open() {
+        let method = method(settings, &architecture, train.rows);
+        settings.sampler.method = method.into();
+        if let MethodName::Minibatch(_) = method {
+            chosen.push(format!(
+                "--method {method} (gradients over all {} rows would take hours; --method hmc-infinite takes them)",
+                train.rows
+            ));
+        }
+    }
+    choose_noise(settings);
+    if let (MethodName::Chain(method), Auto::Open) =
+        (settings.sampler.method(), settings.sampler.start)
+    {
+        let start = match is_table {
+            true => start(method, settings, &architecture, train.rows),
+            false => StartName::Prior,
+        };
+        settings.sampler.start = start.into();
+    }
+    Ok(match chosen.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("chosen for these data: {}", chosen.join(", "))],
+    })
+}
+
+/// Classes are classes, but for methods that have closed forms under the gaussian likelihood only.
+fn likelihood(settings: &Settings, targets: &Targets) -> (LikelihoodName, String) {
+    let Targets::Classes { names, .. } = targets else {
+        return (LikelihoodName::Gaussian, "real targets".to_owned());
+    };
+    let is_gaussian = matches!(settings.sampler.method(), MethodName::Infinite(_))
+        || matches!(
+            settings.sampler.coordinates,
+            Some(Coordinates::Marginal | Coordinates::Tangent)
+        );
+    match (is_gaussian, names.len()) {
+        (true, _) => (LikelihoodName::Gaussian, "class codes".to_owned()),
+        (false, 2) => (LikelihoodName::Bernoulli, "two classes".to_owned()),
+        (false, count) => (LikelihoodName::Categorical, format!("{count} classes")),
+    }
+}
+
+fn network(method: MethodName, is_table: bool, rows: usize) -> (&'static str, String) {
+    match method {
+        MethodName::Infinite(_) => (WIDE, "one hidden layer".to_owned()),
+        _ if !is_table => (WIDE, "images".to_owned()),
+        _ if rows < FEW_ROWS => (WIDE, format!("a table of {rows} rows")),
+        _ => (NARROW, format!("a table of {rows} rows")),
+    }
+}
+
+fn choose_variances(settings: &mut Settings, is_table: bool) {
+    let model = &mut settings.model;
+    if model.bias_variance.is_empty() {
+        model.bias_variance = vec![match is_table {
+            true => TABLE_BIAS_VARIANCE,
+            false => IMAGE_BIAS_VARIANCE,
+        }];
+    }
+    let of_logits = matches!(
+        model.likelihood(),
+        LikelihoodName::Bernoulli | LikelihoodName::Categorical
+    );
+    let [weight, bias] = match of_logits {
+        true => LOGIT_VARIANCES,
+        false => READOUT_VARIANCES,
+    };
+    model.readout_weight_variance.get_or_insert(weight);
+    model.readout_bias_variance.get_or_insert(bias);
+}
+
+/// Chains, unless a gradient over all rows takes too long and nothing was asked of chains.
+fn method(settings: &Settings, architecture: &Composition, rows: usize) -> MethodName {
+    let given = given(&settings.sampler);
+    let of_chains = given.iter().any(|flag| flag != "--precision") || settings.run.warmup.is_some();
+    let takes_long = gradient_operations(settings, architecture, rows) > MOST_OPERATIONS;
+    match takes_long && !of_chains {
+        true => MethodName::Minibatch(MinibatchMethod::Sgld),
+        false => MethodName::default(),
+    }
+}
+
+fn choose_noise(settings: &mut Settings) {
+    let is_tangent = settings.coordinates() == Coordinates::Tangent;
+    let model = &mut settings.model;
+    if !model.likelihood().has_scale() || model.noise.is_some() || model.is_automatic() {
+        return;
+    }
+    model.noise = Some(match settings.sampler.method() {
+        MethodName::Chain(_) if !is_tangent => NoiseSetting::Learn(Learn::Learn),
+        MethodName::Infinite(_) if model.likelihood().is_gaussian() => NoiseSetting::Auto,
+        _ => NoiseSetting::One(0.1),
+    });
+}
+
+/// At modes where the posterior is rough: more rows than units.
+fn start(
+    method: Method,
+    settings: &Settings,
+    architecture: &Composition,
+    rows: usize,
+) -> StartName {
+    let narrowest = architecture.hidden_widths().into_iter().min();
+    let is_rough = narrowest.is_some_and(|width| rows > width);
+    let is_tangent = settings.coordinates() == Coordinates::Tangent;
+    match is_rough && !is_tangent && method.needs_gradients() {
+        true => StartName::Mode,
+        false => StartName::Prior,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reprior_io::data::BUILT_INS;
+
+    /// Settings as chosen for a built-in, with `change` made before.
+    fn chosen(source: &str, change: impl FnOnce(&mut Settings)) -> (Settings, Vec<String>) {
+        assert!(BUILT_INS.contains(&source));
+        let mut settings = Settings::default();
+        settings.data.source = source.to_owned();
+        settings.data.train = Some(120);
+        change(&mut settings);
+        let records = Records::load(&mut settings, None).unwrap();
+        let choices = choose(&mut settings, &records).unwrap();
+        (settings, choices)
+    }
+
+    #[test]
+    fn a_table_of_numbers_has_narrow_layers_and_a_noise_that_is_learned() {
+        let (settings, choices) = chosen("friedman", |_| ());
+        assert_eq!(settings.model.network, NARROW);
+        assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);
+        assert_eq!(settings.model.bias_variance, [1.0]);
+        assert!(settings.model.learns_noise());
+        assert_eq!(settings.sampler.start, StartName::Mode.into());
+        assert_eq!(
+            choices,
+            ["chosen for these data: --network fcn:32,32,32,32 (a table of 120 rows)"]
+        );
+        let (settings, _) = chosen("friedman", |settings| settings.data.train = Some(50));
+        assert_eq!(settings.model.network, WIDE);
+    }
+
+    #[test]
+    fn classes_are_classes_but_in_closed_forms() {
+        let (settings, choices) = chosen("two-moons", |_| ());
+        assert_eq!(settings.model.likelihood(), LikelihoodName::Bernoulli);
+        assert_eq!(settings.model.readout_bias_variance, Some(4.0));
+        assert!(choices[0].contains("--likelihood bernoulli (two classes)"));
+        let (settings, _) = chosen("strokes", |_| ());
+        assert_eq!(settings.model.likelihood(), LikelihoodName::Categorical);
+        assert_eq!(settings.model.network, WIDE);
+        assert_eq!(settings.sampler.start, StartName::Prior.into());
+        let (settings, _) = chosen("strokes", |settings| {
+            settings.sampler.coordinates = Some(Coordinates::Marginal);
+        });
+        assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);
+        let (settings, _) = chosen("two-moons", |settings| {
+            settings.sampler.method = "nngp".parse().unwrap();
+        });
+        assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);
+        assert_eq!(settings.model.noise, Some(NoiseSetting::Auto));
+    }
+
+    #[test]
+    fn minibatches_are_taken_where_gradients_take_long_and_nothing_is_asked_of_chains() {
+        let large = |settings: &mut Settings| {
+            settings.model.network = "fcn:4096,4096".to_owned();
+            settings.data.train = Some(2000);
+        };
+        let (settings, choices) = chosen("strokes", large);
+        assert_eq!(settings.sampler.method().to_string(), "sgld");
+        assert!(choices[0].contains("would take hours"), "{choices:?}");
+        let (settings, _) = chosen("strokes", |settings| {
+            large(settings);
+            settings.sampler.trajectory = Some(1.0);
+        });
+        assert_eq!(settings.sampler.method(), MethodName::default());
+    }
+
+    #[test]
+    fn what_is_given_stays() {
+        let (settings, choices) = chosen("two-moons", |settings| {
+            settings.model.network = "fcn:7".to_owned();
+            settings.model.likelihood = LikelihoodName::Categorical.into();
+            settings.model.bias_variance = vec![0.3];
+            settings.sampler.method = MethodName::default().into();
+            settings.sampler.start = StartName::Prior.into();
+        });
+        assert_eq!(settings.model.network, "fcn:7");
+        assert_eq!(settings.model.likelihood(), LikelihoodName::Categorical);
+        assert_eq!(settings.model.bias_variance, [0.3]);
+        assert_eq!(settings.sampler.start, StartName::Prior.into());
+        assert!(choices.is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! The records that settings name, read and looked over, before anything is decided by them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reprior::model::dataset::{InputKind, Split, Targets};
+use reprior_io::data::{BUILT_INS, Loaded, STDIN, TableEncoding, load_with_notes};
+use reprior_io::run::Files;
+
+use super::table::content;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// Test images recorded unless told otherwise.
+const DEFAULT_TEST_IMAGES: usize = 1000;
+/// The largest target: squares of larger ones overflow.
+const MOST_TARGET: f64 = 1e150;
+
+/// What was read.
+pub(crate) struct Records {
+    /// Training and test rows in their own units.
+    pub split: Split,
+    /// Columns of a CSV file that are predicted.
+    pub(super) target_columns: Vec<String>,
+    /// What the columns of a table became.
+    pub(super) encoding: Option<TableEncoding>,
+    /// What to know of them.
+    pub(super) notes: Vec<String>,
+    /// The run that the settings were read from, if they were.
+    pub(super) run: Option<Files>,
+    /// The table that standard input gave, if it did: it cannot be read again.
+    pub(super) stdin: Option<Arc<Vec<u8>>>,
+}
+
+impl Records {
+    /// Reads them, and writes their source, columns and numbers into the settings. A `run` that the settings were read from has
+    /// what standard input gave.
+    ///
+    /// # Errors
+    /// A wrong request: data that cannot be used.
+    pub(crate) fn load(settings: &mut Settings, run: Option<&Files>) -> Result<Self, Failure> {
+        if !BUILT_INS.contains(&settings.data.source.as_str())
+            && settings.data.source != STDIN
+            && let Ok(path) = Path::new(&settings.data.source).canonicalize()
+        {
+            // a run can be resumed from another folder
+            settings.data.source = path.to_string_lossy().into_owned();
+        }
+        let order_note = settings.data.resolve(settings.run.seed)?;
+        let mut request = settings.data.request();
+        let stdin = content(&request.source, run)?;
+        request.content.clone_from(&stdin);
+        let Loaded {
+            split,
+            target_columns,
+            encoding,
+            mut notes,
+        } = load_with_notes(&request).map_err(Failure::request)?;
+        notes.extend(order_note);
+        let Split { train, mut test } = split;
+        check_targets(&settings.data.source, [&train.targets, &test.targets])?;
+        if settings.data.test.is_none() && matches!(test.kind, InputKind::Image { .. }) {
+            test = test.slice(0..test.rows.min(DEFAULT_TEST_IMAGES));
+        }
+        settings.data.train = Some(train.rows);
+        settings.data.test = Some(test.rows);
+        if !target_columns.is_empty() {
+            settings.data.target = Some(target_columns.clone());
+        }
+        Ok(Self {
+            split: Split { train, test },
+            target_columns,
+            encoding,
+            notes,
+            run: run.cloned(),
+            stdin,
+        })
+    }
+}
+
+/// Refuses targets that nothing can be learned from, or that are too large to be computed with.
+fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
+    if let Targets::Classes { names, .. } = sets[0]
+        && let [only] = names.as_slice()
+    {
+        return Err(Failure::request(format!(
+            "the target of `{source}` has a single class, `{only}`: there is nothing to tell apart; choose another --target, or give records of the other classes as well"
+        )));
+    }
+    for targets in sets {
+        let Targets::Real { values, names } = targets else {
+            continue;
+        };
+        let too_large = values.iter().position(|value| value.abs() > MOST_TARGET);
+        if let Some(at) = too_large {
+            return Err(Failure::request(format!(
+                "target `{}` of `{source}` has the value {:e}, and targets beyond {MOST_TARGET:e} cannot be computed with: give the column in a larger unit, or correct the value",
+                names[at % names.len()],
+                values[at]
+            )));
+        }
+    }
+    Ok(())
+}

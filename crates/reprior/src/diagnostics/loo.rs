@@ -183,8 +183,11 @@ impl OneRow {
         }
         // exactly so many, whether or not some are as large as the largest below
         let below = weights.len().saturating_sub(self.largest_tail + 1);
-        let cutoff = weights[self.tail[below]].max(f64::MIN_POSITIVE.ln());
+        // of which those count that are not 0 in double precision
+        let smallest = f64::MIN_POSITIVE.ln();
+        let cutoff = weights[self.tail[below]].max(smallest);
         self.tail.drain(..=below);
+        self.tail.retain(|&at| weights[at] > smallest);
         let count = self.tail.len();
         if count <= 4 {
             return f64::INFINITY;

@@ -19,7 +19,7 @@ const PRIOR_B: f64 = 3.0;
 const PRIOR_SHAPE: (f64, f64) = (10.0, 0.5);
 
 impl GeneralisedPareto {
-    /// Fitted to positive excesses in ascending order. Not finite where they cannot be fitted.
+    /// Fitted to positive excesses in ascending order. Not finite where they cannot be fitted: where the first quarter of them is the same.
     pub fn fit(excesses: &[f64]) -> Self {
         let undefined = Self {
             shape: f64::NAN,
@@ -31,6 +31,10 @@ impl GeneralisedPareto {
         };
         let n = count as f64;
         let quartile = excesses[((n / 4.0 + 0.5) as usize).max(1) - 1];
+        if quartile <= excesses[0] {
+            // a quarter of them the same: far from any such distribution
+            return undefined;
+        }
         let points = 30 + n.sqrt() as usize;
         let shape_of = |b: f64| excesses.iter().map(|x| (-b * x).ln_1p()).sum::<f64>() / n;
         let (mut at, mut logarithms) = (Vec::with_capacity(points), Vec::with_capacity(points));

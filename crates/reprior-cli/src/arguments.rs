@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use reprior::metrics::detection::UncertaintyScore;
-use reprior_run::Flags;
+use reprior_run::{Flags, Until};
 
 use crate::reproduce::ReproduceArguments;
 
@@ -128,6 +128,13 @@ pub struct DrivingArguments {
 pub struct ResumeArguments {
     /// The run folder
     pub run: PathBuf,
+    /// Minutes more for chains on all data: draws go on beyond the number that the run was made with
+    #[arg(long, value_name = "M", help_heading = "Length")]
+    pub minutes: Option<f64>,
+    /// Go on until the predictions for the test rows are so: rhat<1.01, ess>400 or both, as "rhat<1.01,ess>400"; or until the time of
+    /// --minutes is up [default of --minutes with it: 10]
+    #[arg(long, value_name = "BOUNDS", help_heading = "Length")]
+    pub until: Option<Until>,
     #[command(flatten)]
     pub driving: DrivingArguments,
 }

@@ -72,10 +72,13 @@ impl Watcher for RunDisplay {
         shown.chains[progress.chain] = Some(progress);
         match &shown.kind {
             ProgressKind::Bars(bars) if bars.len() == shown.chains.len() => {
+                // where time decides, the length is an estimate
+                bars[progress.chain].set_length(progress.total);
                 bars[progress.chain].set_position(progress.transition);
                 bars[progress.chain].set_message(in_words(&progress));
             }
             ProgressKind::Bars(bars) => {
+                bars[0].set_length(progress.total * shown.chains.len() as u64);
                 bars[0].set_position(shown.made());
                 bars[0].set_message(in_words(&progress));
             }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reprior_io::data::STDIN;
-use reprior_run::{Failure, Options, Summary};
+use reprior_run::{Failure, More, Options, Summary};
 
 use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
 use crate::progress::RunDisplay;
@@ -21,7 +21,7 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
         .out
         .clone()
         .unwrap_or_else(|| default_folder(&settings.data.source));
-    drive(&out, &arguments.driving, |options| {
+    drive(&out, &arguments.driving, None, |options| {
         reprior_run::sample(settings, &out, arguments.overwrite, options)
     })
 }
@@ -31,7 +31,9 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
 /// # Errors
 /// A wrong request: not a run, or its data have changed. Otherwise as [`sample`].
 pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
-    drive(&arguments.run, &arguments.driving, |options| {
+    let (minutes, until) = (arguments.minutes, arguments.until);
+    let more = (minutes.is_some() || until.is_some()).then_some(More { minutes, until });
+    drive(&arguments.run, &arguments.driving, more, |options| {
         reprior_run::resume(&arguments.run, options)
     })
 }
@@ -39,6 +41,7 @@ pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
 fn drive(
     run: &Path,
     driving: &DrivingArguments,
+    more: Option<More>,
     make: impl FnOnce(&Options<'_>) -> Result<Summary, Failure>,
 ) -> Result<(), Failure> {
     check_driving(driving)?;
@@ -47,6 +50,7 @@ fn drive(
         checkpoint_every: Duration::from_secs_f64(driving.checkpoint_seconds),
         stop: &STOP,
         watcher: &RunDisplay::new(driving.quiet),
+        more,
     };
     let summary = make(&options)?;
     print_after_run(run, &summary, driving.json)

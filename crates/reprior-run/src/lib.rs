@@ -25,7 +25,7 @@ pub mod words;
 pub use by_target::{TargetMetrics, target_rows};
 pub use effects::{ColumnImportance, Dependence, InputEffects, Rise};
 pub use failure::Failure;
-pub use method::{Benchmark, Options, Plan, TimedPart, Watcher};
+pub use method::{Benchmark, More, Options, Plan, TimedPart, Watcher};
 pub use predict::{
     PredictedOutput, PredictedRows, PredictionReport, PredictionRequest, Predictor, Told, rotated,
 };

@@ -5,11 +5,16 @@ use std::path::Path;
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
-use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, defaults, family};
+use crate::method::{
+    Benchmark, MethodFamily, More, Options, Plan, RunContext, bench, defaults, family,
+};
 use crate::problem::{DataDescription, GivenWeights, Problem, Records, STDIN_TABLE};
 use crate::read::Recorded;
 use crate::record::Destination;
-use crate::settings::{CONFIG, Settings};
+use crate::settings::{CONFIG, MethodName, Nature, Settings};
+
+/// Ten years.
+const MOST_MINUTES: f64 = 5_000_000.0;
 use crate::summary::Summary;
 
 /// Checks settings, loads the data and writes every default out.
@@ -29,17 +34,46 @@ pub(crate) fn prepare_from(
     check(&settings)?;
     let records = Records::load(&mut settings, run)?;
     let choices = defaults::choose(&mut settings, &records)?;
+    let asked = settings.record.clone();
     let family = checked(&mut settings)?;
     let mut problem = Problem::new(settings, records, choices)?;
+    problem.asked = Some(asked);
     family.complete(&mut problem)?;
     Ok(problem)
 }
 
 fn check(settings: &Settings) -> Result<Box<dyn MethodFamily>, Failure> {
     let family = family(settings.sampler.method());
+    check_time(settings)?;
     family.check(settings)?;
     settings.model.check()?;
     Ok(family)
+}
+
+/// Refuses a limit of time that is none, or that the method does not keep to.
+fn check_time(settings: &Settings) -> Result<(), Failure> {
+    let run = &settings.run;
+    let minutes = run.minutes.map(|minutes| ("--minutes", minutes));
+    if let Some((_, minutes)) = minutes
+        && !(minutes > 0.0 && minutes <= MOST_MINUTES)
+    {
+        return Err(Failure::request(format!(
+            "--minutes {minutes} is out of range: it must be above 0 and at most {MOST_MINUTES}"
+        )));
+    }
+    let until = run.until.map(|_| "--until");
+    let flag = minutes.map(|(flag, _)| flag).or(until);
+    match (flag, settings.sampler.method().nature()) {
+        (None, _) | (_, Nature::Chains) => Ok(()),
+        (Some(flag), _) => Err(Failure::request(format!(
+            "{flag} belongs to chains on all data, not to {}: leave it out{}",
+            settings.sampler.method(),
+            match settings.sampler.method() {
+                MethodName::Minibatch(_) => ", and give the length by --epochs",
+                _ => "",
+            }
+        ))),
+    }
 }
 
 /// The family of settings that have been checked, with the defaults that need no data.
@@ -152,6 +186,9 @@ pub fn resume(run: &Path, options: &Options<'_>) -> Result<Summary, Failure> {
 pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, Failure> {
     let files = folder.files();
     let problem = prepare_from(Settings::of_run(files)?, Some(files))?;
+    if let Some(more) = options.more {
+        check_more(&problem.settings, more)?;
+    }
     let before = DataDescription::read(files)?;
     if before.is_some_and(|before| before.fingerprint != problem.description.fingerprint) {
         return Err(Failure::request(format!(
@@ -168,7 +205,15 @@ pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, F
     drive(&problem, &plan, folder, options)
 }
 
-/// Runs to the end, and makes everything that is made of the draws: from then on the chains' states are of no use.
+/// Refuses more time for a run that has no use for it.
+fn check_more(settings: &Settings, more: More) -> Result<(), Failure> {
+    let mut asked = settings.clone();
+    asked.run.minutes = Some(more.minutes());
+    asked.run.until = more.until;
+    check_time(&asked)
+}
+
+/// Runs to the end, and makes everything that is made of the draws. Chains' states that are large do not stay.
 fn drive(
     problem: &Problem,
     plan: &Plan,
@@ -177,8 +222,10 @@ fn drive(
 ) -> Result<Summary, Failure> {
     let place = RunContext { folder, options };
     family(problem.settings.sampler.method()).sample(problem, plan, &place)?;
-    for chain in 0..plan.schema.chains {
-        checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;
+    if !plan.keeps_states(&problem.settings) {
+        for chain in 0..plan.schema.chains {
+            checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;
+        }
     }
     let summary = summarise(folder.files())?;
     let text = serde_json::to_string_pretty(&summary).map_err(Failure::run)?;

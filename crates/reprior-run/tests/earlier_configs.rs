@@ -21,6 +21,7 @@ fn the_configuration_of_earlier_runs_is_that_of_a_run_made_from_it() {
         checkpoint_every: Duration::MAX,
         stop: &stop,
         watcher: &Silent,
+        more: None,
     };
     let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/configs");
     let mut count = 0;

@@ -29,6 +29,7 @@ fn run(flags: &str) -> (RunFolder, Summary) {
         checkpoint_every: Duration::MAX,
         stop: &stop,
         watcher: &Silent,
+        more: None,
     };
     sample_in_memory(settings, &options).unwrap()
 }

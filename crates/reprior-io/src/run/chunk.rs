@@ -11,7 +11,7 @@ pub(crate) struct Chunk {
     /// Draws that a chunk holds.
     pub(crate) capacity: u64,
     /// Bytes of one draw.
-    draw_bytes: usize,
+    pub(crate) draw_bytes: usize,
     /// The bytes of the whole chunk.
     pub(crate) bytes: Vec<u8>,
     /// Draws of the chain that are written.
@@ -77,12 +77,21 @@ impl Chunk {
 
     /// Puts the draw number `draws` into its place.
     pub(crate) fn push(&mut self, draws: u64, values: &Values<'_>) {
+        values.encode(self.place_of(draws));
+    }
+
+    /// The same of a draw's bytes.
+    pub(crate) fn push_bytes(&mut self, draws: u64, bytes: &[u8]) {
+        self.place_of(draws).copy_from_slice(bytes);
+    }
+
+    fn place_of(&mut self, draws: u64) -> &mut [u8] {
         let position = (draws % self.capacity) as usize;
         if position == 0 {
             self.data_type.fill(&mut self.bytes);
         }
         let start = position * self.draw_bytes;
-        values.encode(&mut self.bytes[start..start + self.draw_bytes]);
+        &mut self.bytes[start..start + self.draw_bytes]
     }
 }
 

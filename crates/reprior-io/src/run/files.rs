@@ -154,6 +154,26 @@ impl Files {
         }
     }
 
+    /// The files of a folder of these: on disk one that need not exist; in memory files of their own, none at first.
+    pub(crate) fn within(&self, name: &str) -> Self {
+        match &self.0 {
+            FilesPlace::Folder(folder) => Self(FilesPlace::Folder(folder.join(name))),
+            FilesPlace::Memory(_) => Self::in_memory(),
+        }
+    }
+
+    /// Moves the folder `name` of `from`, which is the folder `within` of these files, to the same name here, where there is nothing; what
+    /// is left in `within` is removed.
+    pub(crate) fn take_from(&self, from: &Self, within: &str, name: &str) -> Result<(), RunError> {
+        match (&self.0, &from.0) {
+            (FilesPlace::Folder(folder), FilesPlace::Folder(source)) => {
+                atomic::move_folder(&source.join(name), &folder.join(name))?;
+                self.remove(within)
+            }
+            _ => from.copy_to(self),
+        }
+    }
+
     /// Makes a folder, in which files can then be written.
     pub(crate) fn create_folder(&self, name: &str) -> Result<(), RunError> {
         match &self.0 {

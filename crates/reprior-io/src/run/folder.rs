@@ -4,6 +4,7 @@
 //! RUN/.lock          held by the process that writes; says that the folder is a run's
 //! RUN/config.toml    resolved settings
 //! RUN/draws.zarr/    draws (DrawStore, DrawReader)
+//! RUN/next/          draws that are laid out anew, for a moment (NextLayout)
 //! RUN/checkpoint/    states of the chains (checkpoint)
 //! RUN/laplace/       Laplace approximations of the chains (laplace)
 //! RUN/weights.safetensors   weights that chains began at, where they were given
@@ -18,6 +19,7 @@ use super::checkpoint::CHECKPOINT;
 use super::laplace::LAPLACE;
 use super::layout::DRAWS;
 use super::lock::{LOCK, Lock, is_marked};
+use super::relay::NEXT;
 use super::{Files, RunError, atomic};
 use std::ffi::OsStr;
 use std::fs;
@@ -29,13 +31,14 @@ const CONFIG: &str = "config.toml";
 pub const WEIGHTS: &str = "weights.safetensors";
 /// What a run writes, and overwriting removes. What tells a run folder comes last, so that a removal that was
 /// interrupted can be repeated.
-pub(crate) const CONTENTS: [&str; 10] = [
+pub(crate) const CONTENTS: [&str; 11] = [
     "report.html",
     "summary.json",
     "laplace.json",
     "leave-one-out.json",
     CHECKPOINT,
     LAPLACE,
+    NEXT,
     DRAWS,
     "data.json",
     WEIGHTS,

@@ -4,6 +4,7 @@
 //!   same bytes in the same [`Files`].
 //! * [`DrawStore`] and [`DrawWriter`] write `draws.zarr`, a Zarr v3 hierarchy in ArviZ's groups, which xarray, ArviZ and
 //!   [`DrawReader`] can open at any moment: while the run goes on, after it was killed, when it is finished.
+//! * [`NextLayout`] changes the number of draws that a store is laid out for.
 //! * [`DrawWriter::checkpoint`] and [`checkpoint::load`] keep the state of each chain; [`laplace`] keeps what a Laplace
 //!   approximation predicts with.
 //!
@@ -80,6 +81,7 @@ mod lock;
 mod metadata;
 mod plan;
 mod reader;
+mod relay;
 mod schema;
 mod selection;
 mod shared;
@@ -96,6 +98,7 @@ pub use files::Files;
 pub use folder::{RunFolder, WEIGHTS};
 pub use labels::Labels;
 pub use reader::{DrawReader, GroupInfo, Numbers, VariableInfo};
+pub use relay::{NextLayout, take_over};
 pub use schema::{Draws, Group, Schema, Variable};
 pub use selection::Selection;
 pub use space::{bytes_below, free_bytes, overwritten_bytes};

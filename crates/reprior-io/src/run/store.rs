@@ -28,8 +28,11 @@ impl DrawStore {
     /// [`RunError::Request`] when the schema contradicts itself, [`RunError::Exists`] when the run has a store,
     /// [`RunError::Io`] when the disk refuses.
     pub fn create(folder: &RunFolder, schema: &Schema) -> Result<Self, RunError> {
+        Self::create_in(folder.files(), schema)
+    }
+
+    pub(crate) fn create_in(files: &Files, schema: &Schema) -> Result<Self, RunError> {
         let layout = StoreLayout::from_schema(schema)?;
-        let files = folder.files();
         if files.size(ROOT)?.is_some() {
             return Err(RunError::Exists(files.place(DRAWS)));
         }

@@ -51,9 +51,7 @@ impl DrawWriter {
         let mut groups = Vec::new();
         for (index, group) in layout.groups.iter().enumerate() {
             let Some(planned) = group.draws else { continue };
-            let draws = *cursor.draws.get(&group.name).ok_or_else(|| {
-                RunError::request(format!("the cursor lacks the group {:?}", group.name))
-            })?;
+            let draws = cursor.draws(&group.name);
             if draws > planned {
                 return Err(RunError::request(format!(
                     "the cursor is at draw {draws} of the group {:?}, which has {planned}",
@@ -71,10 +69,17 @@ impl DrawWriter {
                 chunks,
             });
         }
-        if groups.len() != cursor.draws.len() {
-            return Err(RunError::request(
-                "the cursor has groups that the run does not sample",
-            ));
+        // Groups come and go with the number of draws that is planned; draws do not.
+        let is_sampled = |name: &str| {
+            layout
+                .group(name)
+                .is_ok_and(|(_, group)| group.draws.is_some())
+        };
+        let mut with_draws = cursor.draws.iter().filter(|(_, draws)| **draws > 0);
+        if let Some((name, _)) = with_draws.find(|(name, _)| !is_sampled(name)) {
+            return Err(RunError::request(format!(
+                "the cursor has draws of the group {name:?}, which the run does not sample"
+            )));
         }
         // Before anything beyond the cursor is overwritten, it is no longer shown.
         for group in &groups {

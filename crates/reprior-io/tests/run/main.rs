@@ -7,5 +7,6 @@ mod damage;
 mod folder;
 mod killed;
 mod memory;
+mod relay;
 mod resume;
 mod round_trip;

@@ -11,6 +11,7 @@ use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoi
 use crate::failure::{Failure, name_of};
 use crate::problem::{DATA, Problem};
 use crate::record::MOMENTS;
+use crate::settings::{MINUTES_UNTIL, Until};
 
 const COMPLETE: &str = "This run is complete; there is nothing to go on with.";
 
@@ -44,6 +45,24 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Sees how it gets on.
     pub watcher: &'a dyn Watcher,
+    /// What a run that is gone on with is given on top of what its settings say.
+    pub more: Option<More>,
+}
+
+/// More time for a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct More {
+    /// Minutes from now.
+    pub minutes: Option<f64>,
+    /// It ends before, when its draws say so much.
+    pub until: Option<Until>,
+}
+
+impl More {
+    /// Minutes, where only the bounds are given too.
+    pub(crate) fn minutes(self) -> f64 {
+        self.minutes.unwrap_or(MINUTES_UNTIL)
+    }
 }
 
 impl Options<'_> {
@@ -70,6 +89,7 @@ impl RunContext<'_> {
             serde_json::to_string_pretty(&problem.description).map_err(Failure::run)?;
         let written = self.folder.write_text(DATA, &description);
         written.map_err(Failure::run)?;
+        reprior_io::run::take_over(self.folder, schema).map_err(Failure::run)?;
         let store = if self.folder.files().contains("draws.zarr/zarr.json") {
             let store = DrawStore::open(self.folder).map_err(Failure::run)?;
             if !store.matches(schema).map_err(Failure::run)? {
@@ -102,12 +122,22 @@ impl RunContext<'_> {
     }
 
     /// Whether the run had come to its end before; says so.
-    pub fn has_ended(&self, checkpoints: &[Option<Checkpoint>]) -> bool {
+    ///
+    /// # Errors
+    /// A wrong request: to go on with it all the same.
+    pub fn has_ended(&self, checkpoints: &[Option<Checkpoint>]) -> Result<bool, Failure> {
         let has_ended = checkpoints.iter().flatten().any(Checkpoint::is_finished);
+        if has_ended && self.options.more.is_some() {
+            return Err(Failure::request(format!(
+                "`{}` is complete, and the states of its chains were not kept, because they take more than a tenth of --keep-mb: \
+                 make it anew, with --minutes or --keep-mb",
+                name_of(self.folder.files())
+            )));
+        }
         if has_ended {
             self.options.watcher.note(COMPLETE);
         }
-        has_ended
+        Ok(has_ended)
     }
 
     /// Runs chains on so many threads to their end, and then `finish`, or until they are stopped or fail.
@@ -120,24 +150,54 @@ impl RunContext<'_> {
         threads: usize,
         finish: impl FnOnce(Vec<W>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let watcher = self.options.watcher;
-        let progress: Vec<Progress> = chains.iter().map(ChainDriver::progress).collect();
-        if progress.iter().all(Progress::is_done) {
-            watcher.note(COMPLETE);
+        if chains.iter().all(|chain| chain.progress().is_done()) {
+            self.options.watcher.note(COMPLETE);
             return finish(chains);
         }
+        self.begin(&chains)?;
+        let chains = self.advance(chains, threads)?;
+        self.end();
+        finish(chains)
+    }
+
+    /// Shows that chains begin.
+    ///
+    /// # Errors
+    /// The watcher's.
+    pub fn begin<W: ChainDriver>(&self, chains: &[W]) -> Result<(), Failure> {
+        let progress: Vec<Progress> = chains.iter().map(ChainDriver::progress).collect();
+        let made: Vec<u64> = progress.iter().map(|chain| chain.transition).collect();
+        let total = progress.first().map_or(0, |chain| chain.total);
+        self.options.watcher.begin(&made, total)
+    }
+
+    /// Shows that chains have come to their end.
+    pub fn end(&self) {
+        self.options.watcher.end();
+    }
+
+    /// Runs chains on so many threads until all are done.
+    ///
+    /// # Errors
+    /// A failed run, whose draws are kept; a run that was stopped.
+    pub fn advance<W: ChainDriver>(
+        &self,
+        chains: Vec<W>,
+        threads: usize,
+    ) -> Result<Vec<W>, Failure> {
+        let watcher = self.options.watcher;
         let control = Control {
             threads,
             checkpoint_every: self.options.checkpoint_every,
             stop: self.options.stop,
         };
-        let made: Vec<u64> = progress.iter().map(|chain| chain.transition).collect();
-        watcher.begin(&made, progress.first().map_or(0, |chain| chain.total))?;
         let (chains, outcome) = run(chains, control, &|progress| watcher.update(progress));
-        watcher.end();
+        if !matches!(outcome, Ok(RunOutcome::Complete)) {
+            watcher.end();
+        }
         let name = name_of(self.folder.files());
         match outcome {
-            Ok(RunOutcome::Complete) => finish(chains),
+            Ok(RunOutcome::Complete) => Ok(chains),
             Ok(RunOutcome::Stopped) => {
                 watcher.note(&format!(
                     "Stopped; everything drawn so far is kept. Go on with: reprior resume {name}"

@@ -13,7 +13,7 @@ mod plan;
 pub(crate) use chains::bench;
 pub use chains::bench::{Benchmark, TimedPart};
 pub(crate) use drive::RunContext;
-pub use drive::{Options, Watcher};
+pub use drive::{More, Options, Watcher};
 pub use plan::Plan;
 
 use crate::failure::Failure;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::record::{Destination, Keeping};
+use crate::settings::{Nature, Settings};
 use crate::words::bytes;
 
 /// What a run takes.
@@ -119,6 +120,18 @@ impl Plan {
         self.note("positions_kept", kept);
         self.note("predictions_recorded", recorded);
         Ok(())
+    }
+
+    /// Whether the states of chains on all data are small enough to stay in a run that has ended, so that it can go on for longer.
+    pub(crate) fn keeps_states(&self, settings: &Settings) -> bool {
+        let states = self.checkpoint_bytes.saturating_add(self.kept_bytes);
+        let states = states.saturating_mul(self.schema.chains);
+        let budget = settings
+            .record
+            .keep_mb
+            .unwrap_or(0)
+            .saturating_mul(1_000_000);
+        settings.sampler.method().nature() == Nature::Chains && states <= budget / 10
     }
 
     /// Refuses a run that this machine has not the memory for.

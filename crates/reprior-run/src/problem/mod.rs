@@ -30,10 +30,11 @@ pub(crate) use weights::GivenWeights;
 
 use crate::failure::Failure;
 use crate::predictive::PredictionKind;
-use crate::settings::{MethodName, ModelSettings, Settings, arrange};
+use crate::settings::{MethodName, ModelSettings, RecordSettings, Settings, arrange};
 use crate::stored::Stored;
 
 /// Data and network of a run.
+#[derive(Clone)]
 pub struct Problem {
     /// With every default written out.
     pub settings: Settings,
@@ -47,6 +48,8 @@ pub struct Problem {
     pub(crate) choices: Vec<String>,
     /// Coded column-major training targets.
     pub(crate) targets: Vec<f64>,
+    /// What was asked to be kept, while the number of draws is open.
+    pub(crate) asked: Option<RecordSettings>,
     /// That chains begin at, where a file gives them.
     pub(crate) weights: Option<GivenWeights>,
     /// The run that the settings were read from, if they were.
@@ -136,6 +139,7 @@ impl Problem {
                 notes,
             },
             targets,
+            asked: None,
             weights: None,
             run,
             stdin,
@@ -189,6 +193,7 @@ impl Problem {
             test: none,
             choices: Vec::new(),
             targets: Vec::new(),
+            asked: None,
             weights: None,
             run: None,
             stdin: None,

@@ -52,6 +52,13 @@ impl Keeping {
         let draws = settings.schedule().draws;
         let every = |count: u64| draws.div_ceil(count.clamp(1, draws.max(1))).max(1);
         let record = &settings.record;
+        if let Some(settled) = record.settled {
+            return Self {
+                positions_every: settled.positions_every.max(1),
+                predictions_every: settled.predictions_every.max(1),
+                weights_every: settled.weights_every.map(|every| every.max(1)),
+            };
+        }
         Self {
             positions_every: every(record.keep.unwrap_or(draws)),
             predictions_every: every(record.keep_predictions.unwrap_or(draws)),
@@ -91,6 +98,11 @@ impl Traces {
         let keeping = Keeping::new(settings);
         if test_rows == 0 || keeping.predictions_every == 1 {
             return None;
+        }
+        if let Some(settled) = settings.record.settled {
+            return settled
+                .traces
+                .map(|count| Self::of((test_rows * outputs) as u64, count));
         }
         let budget = megabytes(settings).saturating_mul(1_000_000) / 4;
         let of_one = schedule

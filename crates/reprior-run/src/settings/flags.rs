@@ -139,6 +139,15 @@ impl Settings {
         } else if is_given("thin") {
             own.epochs = None;
         }
+        if is_given("minutes") || is_given("until") {
+            // lengths in a file are what another run had time for
+            (self.run.warmup, self.run.draws) = (None, None);
+            (self.run.minutes, self.run.until) = (None, None);
+            self.record.forget_numbers();
+        } else if is_given("draws") || is_given("thin") {
+            (self.run.minutes, self.run.until) = (None, None);
+            self.record.settled = None;
+        }
         if is_given("keep_mb") {
             // numbers in a file are those of its budget
             self.record.forget_numbers();

@@ -18,6 +18,7 @@ mod rules;
 mod run;
 mod sampler;
 mod scales;
+mod until;
 
 use std::path::Path;
 
@@ -44,9 +45,10 @@ pub use names::*;
 pub(crate) use network::{NETWORK_AUTO, arrange};
 pub use noise::{Learn, NoiseSetting};
 pub(crate) use rules::{SettingRule, at_least_one, refuse_others};
-pub use run::{RecordSettings, RunSettings};
+pub use run::{RecordSettings, RunSettings, SettledKeeping};
 pub use sampler::SamplingSettings;
 pub use scales::ScalesSetting;
+pub use until::{MINUTES_UNTIL, Until};
 
 use crate::failure::{Failure, name_of};
 

@@ -3,6 +3,8 @@
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use super::until::Until;
+
 /// `[run]`: numbers of chains, transitions and draws; what is absent is the method's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -28,6 +30,17 @@ pub struct RunSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thin: Option<u64>,
+    /// Minutes that chains on all data may take: warm-up has a third of them, draws the rest, as many as there is time for, --warmup and
+    /// --draws at most; their numbers are then written into config.toml, which gives the same draws again [default: none if --warmup,
+    /// --draws or --thin is given; otherwise 1, and the lengths above at most]
+    #[arg(long, value_name = "M")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<f64>,
+    /// End chains on all data as soon as the predictions for the test rows are so: rhat<1.01, ess>400 or both, as "rhat<1.01,ess>400"; or
+    /// when the time of --minutes is up [default of --minutes with it: 10]
+    #[arg(long, value_name = "BOUNDS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
     /// Seed of every random number; the same seed gives the same draws on any number of threads [default: 0]
     #[arg(long, value_name = "N")]
     pub seed: u64,
@@ -64,6 +77,26 @@ pub struct RecordSettings {
     /// Whole weight vectors of each chain that are kept, evenly spread over its draws; beyond --keep-mb [default: 0]
     #[arg(long, value_name = "N")]
     pub keep_weights: u64,
+    /// How often draws were kept before the number of draws was changed.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled: Option<SettledKeeping>,
+}
+
+/// How often draws are kept in a run whose number of draws was changed after there were some.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SettledKeeping {
+    /// Every how many draws a position is kept.
+    pub positions_every: u64,
+    /// Every how many draws the predictions for all test rows are recorded.
+    pub predictions_every: u64,
+    /// Every how many draws whole weights are kept, if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights_every: Option<u64>,
+    /// Predictions that are recorded at every draw, if not all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces: Option<u64>,
 }
 
 impl Default for RecordSettings {
@@ -75,6 +108,7 @@ impl Default for RecordSettings {
             keep_predictions: None,
             keep_log_likelihood: None,
             keep_weights: 0,
+            settled: None,
         }
     }
 }
@@ -83,5 +117,6 @@ impl RecordSettings {
     /// Leaves open how many of everything are kept.
     pub(crate) fn forget_numbers(&mut self) {
         (self.keep, self.keep_predictions, self.keep_log_likelihood) = (None, None, None);
+        self.settled = None;
     }
 }

@@ -1,6 +1,6 @@
 //! The findings: each with its number, what it means, what to do, and how much it speaks against belief.
 
-use super::remedy::{cause, remedy};
+use super::remedy::cause;
 use super::{Check, Level, Summary};
 use crate::predictive::Metrics;
 use crate::read::{Ess, TestRowsCheck};
@@ -55,7 +55,7 @@ impl Summary {
     fn of_block(&self, name: &str, ess: &Ess, settings: &Settings) -> Check {
         let least = ess.min.min(ess.tail_min);
         let recommended = Convergence::ESS_RECOMMENDED_PER_CHAIN * self.chains as f64;
-        let mut advice = remedy(settings);
+        let mut advice = self.remedy(settings);
         let (meaning, level) = if ess.disagreeing > 0 {
             let level = match ess.rhat_max > Convergence::RHAT_APART {
                 true => Level::Bad,
@@ -113,7 +113,7 @@ impl Summary {
                 name: "learned noise".to_owned(),
                 value: format!("R-hat {}", number(noise.rhat)),
                 meaning: format!("the chains disagree about the noise of {}", noise.output),
-                advice: remedy(settings),
+                advice: self.remedy(settings),
                 level: Level::Caution,
             })
             .collect()
@@ -149,7 +149,7 @@ impl Summary {
             meaning,
             advice: match level {
                 Level::Good => String::new(),
-                _ => remedy(settings),
+                _ => self.remedy(settings),
             },
             level,
         })

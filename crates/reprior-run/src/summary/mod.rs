@@ -49,6 +49,8 @@ pub struct Summary {
     pub seconds: f64,
     /// Transitions of all chains a second.
     pub steps_per_second: f64,
+    /// Whether the states of its chains were kept, so that `resume --minutes` goes on with them.
+    pub can_go_on: bool,
     /// Mean over transitions after warm-up.
     pub acceptance_rate: f64,
     /// Of each chain after warm-up; null for methods without one.

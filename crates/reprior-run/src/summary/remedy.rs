@@ -1,16 +1,28 @@
 //! What to do about a finding, in the flags of the method that made the run.
 
+use super::Summary;
 use crate::settings::{MethodName, Nature, Settings};
 use crate::words::number;
 use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
 
-/// What to try where chains disagree or are too short, by the family of methods.
-pub(super) fn remedy(settings: &Settings) -> String {
-    let MethodName::Chain(method) = settings.sampler.method() else {
-        return "raise --epochs and --draws".to_owned();
-    };
-    let other = if settings.coordinates() == Coordinates::Tangent {
+impl Summary {
+    /// What to try where chains disagree or are too short, by the family of methods.
+    pub(super) fn remedy(&self, settings: &Settings) -> String {
+        let MethodName::Chain(method) = settings.sampler.method() else {
+            return "raise --epochs and --draws".to_owned();
+        };
+        let other = other_method(settings, method);
+        match self.can_go_on {
+            true => format!("give it more time, with `reprior resume RUN --minutes 10`{other}"),
+            false => format!("raise --minutes, or --warmup and --draws (or --thin){other}"),
+        }
+    }
+}
+
+/// What to try in place of the method, in words.
+fn other_method(settings: &Settings, method: Method) -> &'static str {
+    if settings.coordinates() == Coordinates::Tangent {
         ", or try marginal coordinates"
     } else if !method.needs_gradients() {
         ", or try --method hmc-infinite"
@@ -18,8 +30,7 @@ pub(super) fn remedy(settings: &Settings) -> String {
         ""
     } else {
         ", or try the default --method"
-    };
-    format!("raise --warmup and --draws (or --thin){other}")
+    }
 }
 
 /// The likely cause of predictions that are too sure, or not sure enough, and the way out.

@@ -81,7 +81,8 @@ impl<T: Target> Chain<T> {
         })
     }
 
-    /// A chain that goes on from a snapshot, to the same draws as if it had never stopped.
+    /// A chain that goes on from a snapshot, to the same draws as if it had never stopped. The snapshot may be of a longer warm-up than
+    /// the schedule's, if it was taken after as many transitions as that has: its warm-up is over then.
     ///
     /// # Errors
     /// [`StartError::Dimension`] or [`StartError::Method`] if the snapshot is of another target or method.
@@ -99,9 +100,11 @@ impl<T: Target> Chain<T> {
         if let Some(step_size) = snapshot.step_size {
             sampler.set_step_size(step_size);
         }
-        Ok(Self::with(
-            index, schedule, settings, target, sampler, snapshot,
-        ))
+        let mut chain = Self::with(index, schedule, settings, target, sampler, snapshot);
+        if chain.snapshot.transition == schedule.warmup {
+            chain.end_warmup();
+        }
+        Ok(chain)
     }
 
     fn with(
@@ -199,6 +202,16 @@ impl<T: Target> Chain<T> {
         }
         if is_last {
             snapshot.adaptation = None;
+        }
+    }
+
+    /// What the last transition of a warm-up does that was planned to be longer.
+    fn end_warmup(&mut self) {
+        let snapshot = &mut self.snapshot;
+        snapshot.since_record = Statistics::default();
+        if let Some(adaptation) = snapshot.adaptation.take() {
+            self.sampler.set_step_size(adaptation.average());
+            snapshot.step_size = self.sampler.step_size();
         }
     }
 

@@ -5,6 +5,7 @@ mod bench_parts;
 mod budget;
 mod check;
 mod checkpoint;
+mod pace;
 mod plan;
 mod predict;
 mod record;
@@ -13,6 +14,7 @@ mod schema;
 mod sizes;
 mod summary;
 mod tangent;
+mod timed;
 mod warnings;
 
 use reprior::model::likelihood::name::LikelihoodName;
@@ -21,16 +23,22 @@ use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings, Start};
 
 use self::sizes::ProblemSizes;
+use self::timed::MOST_DRAWS;
 use super::{MethodFamily, Plan, Predict, RunContext};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::Load;
-use crate::settings::{Auto, Precision, Settings, StartName};
+use crate::settings::{Auto, MINUTES_UNTIL, Precision, RunSettings, Settings, StartName};
 use crate::summary::Summary;
 
 /// Chains of one method.
 pub struct Chains(pub Method);
+
+/// Minutes of a run of which no length is given.
+const DEFAULT_MINUTES: f64 = 1.0;
+/// Transitions of warm-up at most where time is given.
+const MOST_WARMUP: u64 = 5000;
 
 /// Gradients of the search for a mode, at most: three layers of 32 on 1,202 rows converge in 300 to 700.
 const MODE_GRADIENTS: usize = 1000;
@@ -68,6 +76,22 @@ pub(super) fn gradient_operations(
     sizes.budget().gradient_operations
 }
 
+/// Writes the limit of time out, where lengths are open, and lengths that it alone bounds, where it is given.
+fn write_time(run: &mut RunSettings) {
+    let is_given = run.minutes.is_some() || run.until.is_some();
+    let is_open = [run.warmup, run.draws, run.thin] == [None; 3];
+    if run.minutes.is_none() {
+        run.minutes = match run.until {
+            Some(_) => Some(MINUTES_UNTIL),
+            None => is_open.then_some(DEFAULT_MINUTES),
+        };
+    }
+    if is_given {
+        run.warmup.get_or_insert(MOST_WARMUP);
+        run.draws.get_or_insert(MOST_DRAWS);
+    }
+}
+
 impl MethodFamily for Chains {
     fn check(&self, settings: &Settings) -> Result<(), Failure> {
         check::check(settings, self.0)
@@ -75,6 +99,7 @@ impl MethodFamily for Chains {
 
     fn write_defaults(&self, settings: &mut Settings) {
         settings.sampler.coordinates = Some(settings.coordinates());
+        write_time(&mut settings.run);
         let schedule = settings.schedule();
         settings.run.chains = Some(schedule.chains);
         settings.run.warmup = Some(schedule.warmup);

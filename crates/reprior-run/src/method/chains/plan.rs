@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::method::Plan;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::words::{bytes, number};
+use crate::words::{bytes, duration, number};
 
 /// Memory in all, with so many bytes of buffers for the draws of each chain.
 fn with_writers(sizes: &ProblemSizes, writers: u64) -> u64 {
@@ -46,6 +46,9 @@ pub fn plan(problem: &Problem, method: Method) -> Result<Plan, Failure> {
     let mut plan = Plan::new(schema, [memory, checkpoint], |available| {
         way_out(&sizes, settings, writers, available)
     });
+    if plan.keeps_states(settings) {
+        (plan.checkpoint_bytes, plan.kept_bytes) = (0, checkpoint);
+    }
     let schedule = settings.schedule();
     let transitions = schedule.transitions() * schedule.chains as u64;
     let million = |operations: f64| format!("{} million", number(operations / 1e6));
@@ -74,7 +77,20 @@ pub fn plan(problem: &Problem, method: Method) -> Result<Plan, Failure> {
     if sizes.determinant.is_none() {
         plan.say("with its gradient", million(budget.gradient_operations));
     }
-    plan.say("transitions of all chains", transitions);
+    match settings.run.minutes {
+        Some(minutes) => {
+            plan.say(
+                "time",
+                format!("about {}, or less", duration(60.0 * minutes)),
+            );
+            plan.say(
+                "transitions of all chains",
+                format!("{transitions}, or as many as there is time for"),
+            );
+            plan.note("minutes", minutes);
+        }
+        None => plan.say("transitions of all chains", transitions),
+    }
     plan.say("memory, shared", bytes(budget.shared_bytes as f64));
     plan.say("memory, each chain", bytes(chain_bytes as f64));
     plan.say_memory("memory, in all");

@@ -15,6 +15,7 @@ use reprior_io::run::{Checkpoint, DrawStore};
 use super::checkpoint::{read_document, restore};
 use super::record::{ChainRecorder, Common};
 use super::sampler_settings;
+use super::timed::Timed;
 use crate::failure::Failure;
 use crate::method::Plan;
 use crate::method::drive::{RunContext, write_moments};
@@ -34,21 +35,39 @@ pub fn sample<R: Stored>(
 ) -> Result<(), Failure> {
     let store = place.open(problem, &plan.schema)?;
     let checkpoints = place.checkpoints(store.chains())?;
-    if place.has_ended(&checkpoints) {
+    if place.has_ended(&checkpoints)? {
         return Ok(());
     }
     let model = Arc::new(problem.model::<R>(&problem.arranged(&problem.test.inputs))?);
+    if let Some(timed) = Timed::new(problem, method, &model, place)? {
+        return timed.sample(store);
+    }
     let chains = make_chains(problem, method, &model, &checkpoints, &store)?;
     place.drive(chains, place.options.threads(), |chains| {
-        let moments = chains.into_iter().map(|(_, recorder)| recorder.moments);
-        write_moments(&moments.collect::<Vec<_>>(), &store)
+        write_moments_of(chains, &store)
     })
 }
 
-type RecordedChains<R> = Vec<(Chain<Posterior<R>>, ChainRecorder<R>)>;
+/// Writes the running moments of chains that are complete.
+///
+/// # Errors
+/// A disk that refuses.
+pub fn write_moments_of<R: Stored>(
+    chains: RecordedChains<R>,
+    store: &DrawStore,
+) -> Result<(), Failure> {
+    let moments = chains.into_iter().map(|(_, recorder)| recorder.moments);
+    write_moments(&moments.collect::<Vec<_>>(), store)
+}
+
+/// Chains, each with what records it.
+pub type RecordedChains<R> = Vec<(Chain<Posterior<R>>, ChainRecorder<R>)>;
 
 /// Every chain, from its checkpoint where there is one.
-fn make_chains<R: Stored>(
+///
+/// # Errors
+/// A wrong request; a damaged checkpoint.
+pub fn make_chains<R: Stored>(
     problem: &Problem,
     method: Method,
     model: &Arc<Model<R>>,

@@ -19,11 +19,12 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     let schedule = settings.schedule();
     let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
     let mut step_size = Vec::new();
-    let mut seconds: f64 = 0.0;
+    let (mut seconds, mut can_go_on): (f64, bool) = (0.0, false);
     for chain in 0..schedule.chains as u64 {
         if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
             let document = read_document(&checkpoint).map_err(Failure::request)?;
             seconds = seconds.max(document.seconds);
+            can_go_on = !checkpoint.is_finished();
             step_size.push(document.sampling.step_size);
             warmup.merge(&document.warmup);
             sampling.merge(&document.sampling);
@@ -59,6 +60,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         steps,
         seconds,
         steps_per_second: steps as f64 / seconds,
+        can_go_on,
         acceptance_rate: sampling.acceptance_rate(),
         step_size,
         divergences: sampling.divergences,

@@ -127,7 +127,7 @@ pub fn sample<R: Stored>(
 ) -> Result<(), Failure> {
     let store = place.open(problem, &plan.schema)?;
     let checkpoints = place.checkpoints(store.chains())?;
-    if place.has_ended(&checkpoints) {
+    if place.has_ended(&checkpoints)? {
         return Ok(());
     }
     let threads = place.options.threads();

@@ -1,0 +1,176 @@
+//! Runs against the clock: --minutes, --until, and more time for a run that has ended.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Place, SMALL, assert_same};
+
+/// A small regression without lengths.
+const OPEN: &str = "--data friedman --train 40 --test 20 --network fcn:16 --chains 2";
+
+fn number(config: &str, key: &str) -> u64 {
+    let line = config.lines().find_map(|line| line.strip_prefix(key));
+    line.unwrap().trim_start_matches(" = ").parse().unwrap()
+}
+
+#[test]
+fn a_run_against_the_clock_has_the_draws_of_its_own_lengths() {
+    let place = Place::new();
+    let run = place.succeed(&format!("sample {OPEN} --minutes 0.03 --out run"));
+    let config = place.read("run/config.toml");
+    let (warmup, draws) = (number(&config, "warmup"), number(&config, "draws"));
+    assert!(!config.contains("minutes"), "{config}");
+    assert!(
+        (20..5000).contains(&warmup) && (10..5000).contains(&draws),
+        "{config}"
+    );
+    assert!(
+        run.stderr
+            .contains(&format!("room for {warmup} transitions of warm-up and")),
+        "{run:?}"
+    );
+    let summary = place.summary("run");
+    assert_eq!(summary["status"], "complete");
+    assert_eq!(summary["draws"], draws);
+    place.succeed("sample --config run/config.toml --out again");
+    assert_eq!(place.read("again/config.toml"), config);
+    assert_same(
+        &place.tree("again/draws.zarr"),
+        &place.tree("run/draws.zarr"),
+    );
+}
+
+#[test]
+fn lengths_that_are_given_bound_those_that_time_gives() {
+    let place = Place::new();
+    let config = |arguments: &str| {
+        place.succeed(&format!("sample {OPEN} {arguments} --out run --overwrite"));
+        place.read("run/config.toml")
+    };
+    let small = config("--minutes 5 --warmup 30 --draws 12");
+    assert_eq!(
+        (number(&small, "warmup"), number(&small, "draws")),
+        (30, 12)
+    );
+    // without any, the default ones are the most, and a minute
+    let default = config("");
+    assert_eq!(
+        (number(&default, "warmup"), number(&default, "draws")),
+        (200, 250)
+    );
+    // however little time there is
+    let least = config("--minutes 0.00001");
+    assert_eq!(
+        (number(&least, "warmup"), number(&least, "draws")),
+        (20, 10)
+    );
+    let plan = place.succeed(&format!("plan {OPEN} --minutes 3"));
+    assert!(plan.stdout.contains("about 3 min"), "{plan:?}");
+}
+
+#[test]
+fn more_time_is_more_draws_of_the_same_chains() {
+    let place = Place::new();
+    place.succeed(&format!("sample {SMALL} --keep 10 --out run"));
+    assert_eq!(place.summary("run")["can_go_on"], true);
+    place.succeed("resume run --minutes 0.02");
+    let config = place.read("run/config.toml");
+    let draws = number(&config, "draws");
+    assert!(
+        draws > 40 && config.contains("positions-every = 3"),
+        "{config}"
+    );
+    assert_eq!(place.summary("run")["draws"], draws);
+    place.succeed("predict run --data friedman --out predictions.csv");
+    place.succeed("sample --config run/config.toml --out again");
+    assert_same(
+        &place.tree("again/draws.zarr"),
+        &place.tree("run/draws.zarr"),
+    );
+    // and more of those
+    place.succeed("resume run --minutes 0.01");
+    assert!(number(&place.read("run/config.toml"), "draws") > draws);
+}
+
+#[test]
+fn a_run_ends_when_its_draws_say_enough() {
+    let place = Place::new();
+    let run = place.succeed(&format!("sample {OPEN} --until rhat<1.5,ess>30 --out run"));
+    assert!(
+        run.stderr
+            .contains("rhat<1.5,ess>30 is reached: R-hat is 1."),
+        "{run:?}"
+    );
+    let draws = number(&place.read("run/config.toml"), "draws");
+    assert!(draws < 5000, "{draws}");
+    let summary = place.summary("run");
+    assert!(summary["ess"]["prediction"]["min"].as_f64().unwrap() > 30.0);
+    let run = place.run(&format!("resume run --until rhat<1.0000001 --minutes 0.02"));
+    assert!(
+        run.stderr.contains("is not reached, and the time is up"),
+        "{run:?}"
+    );
+    assert!(number(&place.read("run/config.toml"), "draws") > draws);
+}
+
+#[test]
+fn a_run_against_the_clock_that_is_killed_goes_on() {
+    let place = Place::new();
+    let arguments = format!("sample {OPEN} --minutes 0.1 --checkpoint-seconds 0.02 --out run");
+    for milliseconds in [300, 900, 2500, 4000] {
+        let running = match place.path("run/config.toml").exists() {
+            true => place.start("resume run --checkpoint-seconds 0.02"),
+            false => place.start(&arguments),
+        };
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        running.signal("-KILL");
+        running.wait();
+    }
+    place.succeed("resume run");
+    let config = place.read("run/config.toml");
+    assert_eq!(place.summary("run")["status"], "complete");
+    place.succeed("sample --config run/config.toml --out again");
+    assert_same(
+        &place.tree("again/draws.zarr"),
+        &place.tree("run/draws.zarr"),
+    );
+    assert!(!config.contains("minutes"), "{config}");
+}
+
+#[test]
+fn what_cannot_be_kept_to_is_refused() {
+    let place = Place::new();
+    let refused = |arguments: &str, words: &str| {
+        let run = place.run(arguments);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains(words), "{run:?}");
+    };
+    refused(
+        &format!("sample {OPEN} --minutes 0"),
+        "--minutes 0 is out of range",
+    );
+    refused(
+        &format!("sample {OPEN} --minutes nan"),
+        "--minutes NaN is out of range",
+    );
+    refused(
+        &format!("sample {OPEN} --method sgld --minutes 1"),
+        "--minutes belongs to chains on all data, not to sgld",
+    );
+    refused(
+        &format!("sample {OPEN} --method nngp --until ess>9"),
+        "--until belongs to chains on all data, not to nngp",
+    );
+    refused(
+        &format!("sample {OPEN} --until soon"),
+        "give rhat<1.01, ess>400 or both",
+    );
+    // states of chains that take too much are not kept
+    let large = "--data strokes --train 30 --test 40 --network fcn:128 --warmup 4 --draws 10 --chains 2 --keep-mb 1";
+    place.succeed(&format!("sample {large} --out large"));
+    refused(
+        "resume large --minutes 1",
+        "states of its chains were not kept",
+    );
+    assert_eq!(place.summary("large")["can_go_on"], false);
+}

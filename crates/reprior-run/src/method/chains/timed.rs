@@ -1,0 +1,318 @@
+//! Chains whose lengths are settled while they run: by a limit of time (`--minutes`), and by what their draws say (`--until`).
+//!
+//! Warm-up has a third of the time, at most as many transitions as the settings have. What it took says how many draws there is time
+//! for. From then on the run's settings have these numbers, and nothing of time: a run from them has the same draws. If the draws take
+//! longer than the warm-up made expect, or say enough before, the run ends with those that all chains have.
+
+use std::sync::Arc;
+
+use reprior::chain::driver::ChainDriver;
+use reprior::model::Model;
+use reprior::sampler::Method;
+use reprior_io::run::{DrawStore, NextLayout, checkpoint};
+
+use super::checkpoint::read_document;
+use super::pace::{Bounds, Clock, Pace, Paced};
+use super::plan;
+use super::run::{RecordedChains, make_chains, write_moments_of};
+use crate::failure::Failure;
+use crate::method::{MethodFamily, RunContext};
+use crate::problem::Problem;
+use crate::read::{Rates, Recorded};
+use crate::record::{Keeping, traces_of};
+use crate::settings::{CONFIG, SettledKeeping, Until};
+use crate::stored::Stored;
+use crate::words::number;
+
+/// The part of the time that warm-up may take.
+const WARMUP_SHARE: f64 = 1.0 / 3.0;
+/// However little time there is: transitions of warm-up, and draws.
+const FEWEST_WARMUP: u64 = 20;
+const FEWEST_DRAWS: u64 = 10;
+/// Draws of each chain at most where time is given.
+pub const MOST_DRAWS: u64 = 5000;
+/// Draws before the first look at what they say, and how much more each time.
+const FIRST_LOOK: u64 = 50;
+const LOOK_FACTOR: f64 = 1.5;
+
+/// A run against the clock.
+pub struct Timed<'a, R> {
+    problem: Problem,
+    method: Method,
+    model: &'a Arc<Model<R>>,
+    place: &'a RunContext<'a>,
+    clock: Clock,
+    /// Seconds that the run may take, of the clock.
+    seconds: f64,
+    until: Option<Until>,
+}
+
+impl<'a, R: Stored> Timed<'a, R> {
+    /// A run whose settings have a limit of time, or that is to go on for more; none otherwise.
+    ///
+    /// # Errors
+    /// A damaged checkpoint.
+    pub fn new(
+        problem: &Problem,
+        method: Method,
+        model: &'a Arc<Model<R>>,
+        place: &'a RunContext<'a>,
+    ) -> Result<Option<Self>, Failure> {
+        let own = &problem.settings.run;
+        let more = place.options.more;
+        let (minutes, until, before) = match (more, own.minutes) {
+            (Some(more), _) => (more.minutes(), more.until, 0.0),
+            (None, Some(minutes)) => (minutes, own.until, seconds_before(problem, place)?),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Self {
+            problem: problem.clone(),
+            method,
+            model,
+            place,
+            clock: Clock::after(before),
+            seconds: 60.0 * minutes,
+            until,
+        }))
+    }
+
+    /// To the end, from the checkpoints that there are.
+    ///
+    /// # Errors
+    /// A failed run, whose draws are kept; a run that was stopped.
+    pub fn sample(mut self, store: DrawStore) -> Result<(), Failure> {
+        let mut planned = self.problem.settings.schedule();
+        let threads = self.place.options.threads();
+        let chains = self.chains(&store)?;
+        self.place.begin(&chains)?;
+        // the warm-up
+        let arrival = self.problem.settings.sampler.arrival.unwrap_or(0);
+        let least = FEWEST_WARMUP.max(2 * arrival).min(planned.warmup);
+        let furthest = furthest(&chains);
+        let has_draws = furthest > planned.warmup;
+        let (warmup, pace) = match has_draws {
+            true => {
+                drop(chains);
+                (planned.warmup, self.pace_so_far(furthest)?)
+            }
+            false => {
+                let bounds = Bounds {
+                    limit: planned.warmup,
+                    least,
+                    multiple: 1,
+                    due: self.seconds * WARMUP_SHARE,
+                };
+                let (chains, pace) = self.advance(chains, bounds, threads)?;
+                drop(chains);
+                (pace.limit(), pace.seconds_of_all(threads))
+            }
+        };
+        // as many draws as there is time for
+        let left = (self.seconds - self.clock.seconds()).max(0.0);
+        let made = furthest.saturating_sub(warmup).div_ceil(planned.thin);
+        if self.place.options.more.is_some() {
+            planned.draws = planned.draws.max(made.saturating_add(MOST_DRAWS));
+        }
+        let fewest = self.fewest(made).min(planned.draws.max(made));
+        let draws = match pace {
+            Some(seconds) => {
+                let fitting = left / (seconds * planned.thin as f64).max(1e-9);
+                made.saturating_add(fitting as u64)
+                    .clamp(fewest, planned.draws.max(made))
+            }
+            None => planned.draws,
+        };
+        let store = self.settle(store, [warmup, draws], has_draws)?;
+        self.say_lengths([warmup, draws], [planned.warmup, planned.draws]);
+        let (chains, made) = self.draw(&store, [warmup, made, draws])?;
+        self.place.end();
+        if made == draws {
+            return write_moments_of(chains, &store);
+        }
+        drop(chains);
+        let store = self.settle(store, [warmup, made], true)?;
+        write_moments_of(self.chains(&store)?, &store)
+    }
+
+    /// Draws that every chain has at the end, however little time there is, if it has so many now.
+    fn fewest(&self, made: u64) -> u64 {
+        match self.place.options.more {
+            Some(_) => made.saturating_add(FEWEST_DRAWS),
+            None => made.max(FEWEST_DRAWS),
+        }
+    }
+
+    /// Draws up to `draws` of each chain, fewer if time is up or they say enough; the number that every chain has.
+    fn draw(
+        &self,
+        store: &DrawStore,
+        [warmup, made, draws]: [u64; 3],
+    ) -> Result<(RecordedChains<R>, u64), Failure> {
+        let thin = self.problem.settings.schedule().thin;
+        let threads = self.place.options.threads();
+        let mut chains = self.chains(store)?;
+        let mut look = match self.until {
+            Some(_) => FIRST_LOOK.max(made + 1),
+            None => draws,
+        };
+        loop {
+            let end = look.min(draws);
+            let bounds = Bounds {
+                limit: warmup + end * thin,
+                least: warmup + self.fewest(made).min(end) * thin,
+                multiple: thin,
+                due: self.seconds,
+            };
+            let (advanced, pace) = self.advance(chains, bounds, threads)?;
+            chains = advanced;
+            let reached = (pace.limit() - warmup) / thin;
+            let is_late = reached < end || self.clock.seconds() >= self.seconds;
+            let is_enough = match self.until {
+                Some(until) => self.is_reached(until, reached, is_late || end == draws)?,
+                None => false,
+            };
+            if is_late || is_enough || end == draws {
+                return Ok((chains, reached));
+            }
+            look = ((look as f64) * LOOK_FACTOR) as u64;
+        }
+    }
+
+    /// Whether the draws so far say enough; says so, or at the end that they do not.
+    fn is_reached(&self, until: Until, draws: u64, is_last: bool) -> Result<bool, Failure> {
+        let run = Recorded::of(self.place.folder.files())?;
+        let rates = Rates {
+            draws: 1.0,
+            steps: 1.0,
+            gradients: 0.0,
+            evaluations: 1.0,
+            seconds: 1.0,
+        };
+        let of_predictions = run.predictions(&rates)?.ess;
+        let ess = match of_predictions {
+            Some(ess) => Some(ess),
+            // without test rows the weights have to do
+            None => run.projections(&rates)?,
+        };
+        let Some(ess) = ess else { return Ok(false) };
+        let fewest = ess.min.min(ess.tail_min);
+        let is_reached = until.is_reached(ess.rhat_max, fewest);
+        if is_reached || is_last {
+            let so_far = format!(
+                "R-hat is {} and there are {} effective draws, after {draws} draws of each chain",
+                number(ess.rhat_max),
+                number(fewest)
+            );
+            self.place.options.watcher.note(&match is_reached {
+                true => format!("{until} is reached: {so_far}"),
+                false => format!("{until} is not reached, and the time is up: {so_far}"),
+            });
+        }
+        Ok(is_reached)
+    }
+
+    /// The chains, from their checkpoints where they have any.
+    fn chains(&self, store: &DrawStore) -> Result<RecordedChains<R>, Failure> {
+        let checkpoints = self.place.checkpoints(store.chains())?;
+        make_chains(&self.problem, self.method, self.model, &checkpoints, store)
+    }
+
+    /// Runs chains within bounds, and says at what pace.
+    fn advance(
+        &self,
+        chains: RecordedChains<R>,
+        bounds: Bounds,
+        threads: usize,
+    ) -> Result<(RecordedChains<R>, Arc<Pace>), Failure> {
+        let pace = Pace::new(self.clock, bounds, chains.len(), furthest(&chains));
+        let paced = chains.into_iter().map(|inner| Paced {
+            inner,
+            pace: Arc::clone(&pace),
+        });
+        let advanced = self.place.advance(paced.collect(), threads)?;
+        let chains = advanced.into_iter().map(|paced| paced.inner).collect();
+        Ok((chains, pace))
+    }
+
+    /// Writes lengths into the settings, of the run and of its folder, and lays its draws out for them.
+    fn settle(
+        &mut self,
+        store: DrawStore,
+        [warmup, draws]: [u64; 2],
+        has_draws: bool,
+    ) -> Result<DrawStore, Failure> {
+        let checkpoints = self.place.checkpoints(store.chains())?;
+        drop(store);
+        let keeping = Keeping::new(&self.problem.settings);
+        let traces = traces_of(&self.problem).map(|traces| traces.count());
+        let asked = self.problem.asked.clone();
+        let settings = &mut self.problem.settings;
+        (settings.run.minutes, settings.run.until) = (None, None);
+        (settings.run.warmup, settings.run.draws) = (Some(warmup), Some(draws));
+        if has_draws {
+            let record = &mut settings.record;
+            record.settled = Some(SettledKeeping {
+                positions_every: keeping.positions_every,
+                predictions_every: keeping.predictions_every,
+                weights_every: keeping.weights_every,
+                traces,
+            });
+            record.keep = Some(keeping.positions(draws));
+            record.keep_predictions = Some(keeping.predictions(draws));
+        } else {
+            settings.record = asked.unwrap_or_else(|| settings.record.clone());
+            super::Chains(self.method).complete(&mut self.problem)?;
+        }
+        let schema = plan::plan(&self.problem, self.method)?.schema;
+        let config = self.problem.settings.to_toml()?;
+        let folder = self.place.folder;
+        let cursors: Vec<_> = checkpoints
+            .iter()
+            .map(|checkpoint| checkpoint.as_ref().map(|own| own.cursor().clone()))
+            .map(Option::unwrap_or_default)
+            .collect();
+        let next = NextLayout::write(folder, &schema, &cursors).map_err(Failure::run)?;
+        folder.write_text(CONFIG, &config).map_err(Failure::run)?;
+        next.take_over(folder).map_err(Failure::run)?;
+        DrawStore::open(folder).map_err(Failure::run)
+    }
+
+    /// Seconds of a transition of all chains, as the run has made them so far; rather too few, since the search for a mode and the first steps of
+    /// warm-up take longer than others, and what is too many in the end is cut.
+    fn pace_so_far(&self, furthest: u64) -> Result<Option<f64>, Failure> {
+        let seconds = seconds_before(&self.problem, self.place)?;
+        Ok((furthest > 0 && seconds > 0.0).then(|| seconds / (3.0 * furthest as f64)))
+    }
+
+    fn say_lengths(&self, [warmup, draws]: [u64; 2], planned: [u64; 2]) {
+        if [warmup, draws] == planned {
+            return;
+        }
+        let minutes = self.seconds / 60.0;
+        let time = match minutes == 1.0 {
+            true => "a minute has".to_owned(),
+            false => format!("{} minutes have", number(minutes)),
+        };
+        self.place.options.watcher.note(&format!(
+            "{time} room for {warmup} transitions of warm-up and {draws} draws of each chain; --minutes gives more"
+        ));
+    }
+}
+
+/// Transitions of the chain that is furthest.
+fn furthest<W: ChainDriver>(chains: &[W]) -> u64 {
+    let all = chains.iter().map(|chain| chain.progress().transition);
+    all.max().unwrap_or(0)
+}
+
+/// Seconds that the run has taken in earlier processes.
+fn seconds_before(problem: &Problem, place: &RunContext<'_>) -> Result<f64, Failure> {
+    let mut seconds: f64 = 0.0;
+    for chain in 0..problem.settings.schedule().chains as u64 {
+        let found = checkpoint::load(place.folder.files(), chain).map_err(Failure::run)?;
+        if let Some(found) = found {
+            seconds = seconds.max(read_document(&found).map_err(Failure::run)?.seconds);
+        }
+    }
+    Ok(seconds)
+}

@@ -105,7 +105,7 @@ fn a_run_ends_when_its_draws_say_enough() {
     assert!(draws < 5000, "{draws}");
     let summary = place.summary("run");
     assert!(summary["ess"]["prediction"]["min"].as_f64().unwrap() > 30.0);
-    let run = place.run(&format!("resume run --until rhat<1.0000001 --minutes 0.02"));
+    let run = place.run("resume run --until rhat<1.0000001 --minutes 0.02");
     assert!(
         run.stderr.contains("is not reached, and the time is up"),
         "{run:?}"

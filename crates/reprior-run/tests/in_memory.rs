@@ -33,6 +33,7 @@ fn options<'a>(stop: &'a AtomicBool, watcher: &'a dyn Watcher) -> Options<'a> {
         checkpoint_every: Duration::ZERO,
         stop,
         watcher,
+        more: None,
     }
 }
 

@@ -6,6 +6,7 @@
 use reprior::model::dataset::{InputKind, Targets};
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
+use reprior::network::infinite::InfiniteNetwork;
 use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
 
@@ -70,7 +71,7 @@ pub(crate) fn choose(settings: &mut Settings, records: &Records) -> Result<Vec<S
             ));
         }
     }
-    choose_noise(settings);
+    choose_noise(settings, &architecture, is_table);
     if let (MethodName::Chain(method), Auto::Open) =
         (settings.sampler.method(), settings.sampler.start)
     {
@@ -143,15 +144,20 @@ fn method(settings: &Settings, architecture: &Composition, rows: usize) -> Metho
     }
 }
 
-fn choose_noise(settings: &mut Settings) {
+/// Chains on all data learn it; others have what is most likely under the infinitely wide network, if there is one and the data are a table.
+fn choose_noise(settings: &mut Settings, architecture: &Composition, is_table: bool) {
     let is_tangent = settings.coordinates() == Coordinates::Tangent;
     let model = &mut settings.model;
     if !model.likelihood().has_scale() || model.noise.is_some() || model.is_automatic() {
         return;
     }
+    let has_evidence = model.likelihood().is_gaussian();
     model.noise = Some(match settings.sampler.method() {
         MethodName::Chain(_) if !is_tangent => NoiseSetting::Learn(Learn::Learn),
-        MethodName::Infinite(_) if model.likelihood().is_gaussian() => NoiseSetting::Auto,
+        MethodName::Infinite(_) if has_evidence => NoiseSetting::Auto,
+        _ if has_evidence && is_table && InfiniteNetwork::new(architecture).is_ok() => {
+            NoiseSetting::Auto
+        }
         _ => NoiseSetting::One(0.1),
     });
 }
@@ -224,6 +230,25 @@ mod tests {
         });
         assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);
         assert_eq!(settings.model.noise, Some(NoiseSetting::Auto));
+    }
+
+    #[test]
+    fn where_noise_is_not_learned_it_is_what_is_most_likely() {
+        let by = |method: &str, network: &str| {
+            let (settings, _) = chosen("friedman", |settings| {
+                settings.sampler.method = method.parse().unwrap();
+                settings.model.network = network.to_owned();
+            });
+            settings.model.noise
+        };
+        for method in ["sgld", "map", "ensemble", "laplace", "nngp"] {
+            assert_eq!(by(method, "fcn:16"), Some(NoiseSetting::Auto), "{method}");
+        }
+        let (settings, _) = chosen("friedman", |settings| {
+            settings.sampler.method = "sgld".parse().unwrap();
+            settings.model.noise = Some(NoiseSetting::One(0.2));
+        });
+        assert_eq!(settings.model.noise, Some(NoiseSetting::One(0.2)));
     }
 
     #[test]

@@ -71,7 +71,8 @@ pub struct ModelSettings {
     pub input_scales: Option<Vec<f64>>,
     /// Scale of the observation noise, in units of the standardised target: a number, one per output with commas, `auto` (that
     /// with the largest marginal likelihood of the infinitely wide network), `learn` (it gets a log-normal prior and is sampled
-    /// along), or `learn-each` (one per output) [default: learn; auto in closed form; 0.1 with minibatches and in tangent coordinates]
+    /// along), or `learn-each` (one per output) [default: learn for
+    /// chains; auto in closed form, and for tables with minibatches and in tangent coordinates; 0.1 otherwise]
     #[arg(long, value_name = "SIGMA", allow_hyphen_values = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSetting>,

@@ -62,8 +62,8 @@ fn a_run_folder_stays_within_its_budget() {
         config.contains("keep-mb = 3") && config.contains("keep-predictions = "),
         "{config}"
     );
-    // of a finished chain nothing goes on: its state is gone, and `resume` says so
-    assert!(bytes(&place.tree("run/checkpoint")) < 20_000);
+    // states of chains are kept that take no more than a tenth of it; `resume` says that there is nothing to do
+    assert!(bytes(&place.tree("run/checkpoint")) < 300_000);
     let resumed = place.succeed("resume run");
     assert!(resumed.stderr.contains("complete"), "{resumed:?}");
     assert_eq!(place.summary("run"), summary);

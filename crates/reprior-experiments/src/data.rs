@@ -58,6 +58,7 @@ impl DataFolder {
     pub fn described(&self, name: &str) -> String {
         match &self.path {
             Some(_) => name.to_owned(),
+            None if name == "uci" => "a built-in table (friedman) in place of uci".to_owned(),
             None => format!("built-in images (strokes) in place of {name}"),
         }
     }

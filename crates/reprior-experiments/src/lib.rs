@@ -6,6 +6,7 @@
 //! JSON, and figures as SVG.
 //!
 //! One folder a paper: `hron` (2022), `pezzetti` (2024), `roy` (2024), `marceau` (2017).
+//! `compare` and `tables` are of no paper: samplers beside one another, and the default on people's tables.
 //! [`width`] has what changes with a network's width, [`toys`] the toys of Laplace approximations.
 //!
 //! What they share: `data` and `pictures` (images, as regressions and as classes), `chains` and `sampled` (chains and what is read
@@ -33,6 +34,7 @@ mod roy;
 mod sampled;
 mod scores;
 mod table;
+mod tables;
 pub mod toys;
 mod trained;
 mod training;
@@ -59,6 +61,7 @@ pub fn experiments() -> Vec<&'static dyn Experiment> {
     all.extend_from_slice(roy::EXPERIMENTS);
     all.extend_from_slice(marceau::EXPERIMENTS);
     all.extend_from_slice(compare::EXPERIMENTS);
+    all.extend_from_slice(tables::EXPERIMENTS);
     all
 }
 

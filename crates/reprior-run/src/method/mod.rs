@@ -15,6 +15,7 @@ pub use chains::bench::{Benchmark, TimedPart};
 pub(crate) use drive::RunContext;
 pub use drive::{More, Options, Watcher};
 pub use plan::Plan;
+pub(crate) use plan::keeps_states;
 
 use crate::failure::Failure;
 use crate::predictive::PredictiveDraws;

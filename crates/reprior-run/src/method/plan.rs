@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::problem::Problem;
-use crate::record::{Destination, Keeping};
+use crate::record::{Destination, Keeping, megabytes};
 use crate::settings::{Nature, Settings};
 use crate::words::bytes;
 
@@ -122,16 +122,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the states of chains on all data are small enough to stay in a run that has ended, so that it can go on for longer.
+    /// Whether the states of chains stay in the run when it has ended.
     pub(crate) fn keeps_states(&self, settings: &Settings) -> bool {
-        let states = self.checkpoint_bytes.saturating_add(self.kept_bytes);
-        let states = states.saturating_mul(self.schema.chains);
-        let budget = settings
-            .record
-            .keep_mb
-            .unwrap_or(0)
-            .saturating_mul(1_000_000);
-        settings.sampler.method().nature() == Nature::Chains && states <= budget / 10
+        let state = self.checkpoint_bytes.saturating_add(self.kept_bytes);
+        keeps_states(settings, self.schema.chains, state)
     }
 
     /// Refuses a run that this machine has not the memory for.
@@ -158,6 +152,14 @@ impl Plan {
         self.check_memory()?;
         place.check(&self.schema, self.checkpoint_bytes + self.kept_bytes)
     }
+}
+
+/// Whether states of so many bytes of each of so many chains on all data are small enough to stay in a run that has ended, so that it can go on
+/// for longer.
+pub(crate) fn keeps_states(settings: &Settings, chains: u64, state: u64) -> bool {
+    let budget = megabytes(settings).saturating_mul(1_000_000);
+    let is_small = state.saturating_mul(chains) <= budget / 10;
+    settings.sampler.method().nature() == Nature::Chains && is_small
 }
 
 /// Bytes of memory that are free on this machine, the limits of a container and of the process included; no limit where the

@@ -126,7 +126,7 @@ impl Traces {
 }
 
 /// The budget in use.
-fn megabytes(settings: &Settings) -> u64 {
+pub fn megabytes(settings: &Settings) -> u64 {
     settings.record.keep_mb.unwrap_or(DEFAULT_MEGABYTES)
 }
 

@@ -13,7 +13,7 @@ pub use groups::{
     BATCH_NORM, LOG_LIKELIHOOD, MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES,
     WEIGHTS,
 };
-pub use keeping::{Keeping, Load, Traces, kept_in_words};
+pub use keeping::{Keeping, Load, Traces, kept_in_words, megabytes};
 pub use predictions::{PredictionRecord, split_layer};
 pub use schema::{
     LayerTensors, SchemaContents, group, outputs, predictions, schema, targets, tensors, traces_of,

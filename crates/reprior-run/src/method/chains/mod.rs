@@ -24,7 +24,7 @@ use reprior::sampler::{Method, SamplerSettings, Start};
 
 use self::sizes::ProblemSizes;
 use self::timed::MOST_DRAWS;
-use super::{MethodFamily, Plan, Predict, RunContext};
+use super::{MethodFamily, Plan, Predict, RunContext, keeps_states};
 use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
@@ -127,9 +127,15 @@ impl MethodFamily for Chains {
             settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));
         }
         let numbers = [sizes.kept_numbers(), sizes.all_parameters()];
+        let state = plan::checkpoint_bytes(&sizes);
+        let chains = sizes.chains as u64;
+        let state = match keeps_states(&problem.settings, chains, state) {
+            true => state,
+            false => 0,
+        };
         let load = Load {
             is_marginal: problem.settings.model.likelihood() == LikelihoodName::Gaussian,
-            ..Load::of(problem, numbers, 0)
+            ..Load::of(problem, numbers, state)
         };
         load.resolve(&mut problem.settings);
         Ok(())

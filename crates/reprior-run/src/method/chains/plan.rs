@@ -5,7 +5,7 @@ use reprior::sampler::Method;
 use super::schema::schema;
 use super::sizes::ProblemSizes;
 use crate::failure::Failure;
-use crate::method::Plan;
+use crate::method::{Plan, keeps_states};
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::words::{bytes, duration, number};
@@ -28,6 +28,13 @@ pub fn sizes(problem: &Problem, method: Method) -> ProblemSizes {
     )
 }
 
+/// Bytes of a chain's checkpoint.
+pub fn checkpoint_bytes(sizes: &ProblemSizes) -> u64 {
+    let inner = sizes.inner_parameters();
+    let parameters = inner + sizes.noise_coordinates + sizes.architecture.readout_parameters();
+    parameters as u64 * (2 * sizes.precision.bytes() as u64 + 16)
+}
+
 /// The plan of a problem.
 ///
 /// # Errors
@@ -39,14 +46,12 @@ pub fn plan(problem: &Problem, method: Method) -> Result<Plan, Failure> {
     let budget = sizes.budget();
     let writers = schema.bytes_in_memory().map_err(Failure::request)?;
     let chain_bytes = budget.chain_bytes.saturating_add(writers);
-    let inner = sizes.inner_parameters();
-    let parameters = inner + sizes.noise_coordinates + sizes.architecture.readout_parameters();
-    let checkpoint = parameters as u64 * (2 * sizes.precision.bytes() as u64 + 16);
+    let checkpoint = checkpoint_bytes(&sizes);
     let memory = with_writers(&sizes, writers);
     let mut plan = Plan::new(schema, [memory, checkpoint], |available| {
         way_out(&sizes, settings, writers, available)
     });
-    if plan.keeps_states(settings) {
+    if keeps_states(settings, plan.schema.chains, checkpoint) {
         (plan.checkpoint_bytes, plan.kept_bytes) = (0, checkpoint);
     }
     let schedule = settings.schedule();

@@ -242,7 +242,6 @@ impl<'a, R: Stored> Timed<'a, R> {
         has_draws: bool,
     ) -> Result<DrawStore, Failure> {
         let checkpoints = self.place.checkpoints(store.chains())?;
-        drop(store);
         let keeping = Keeping::new(&self.problem.settings);
         let traces = traces_of(&self.problem).map(|traces| traces.count());
         let asked = self.problem.asked.clone();
@@ -271,6 +270,11 @@ impl<'a, R: Stored> Timed<'a, R> {
             .map(|checkpoint| checkpoint.as_ref().map(|own| own.cursor().clone()))
             .map(Option::unwrap_or_default)
             .collect();
+        if store.matches(&schema).map_err(Failure::run)? {
+            folder.write_text(CONFIG, &config).map_err(Failure::run)?;
+            return Ok(store);
+        }
+        drop(store);
         let next = NextLayout::write(folder, &schema, &cursors).map_err(Failure::run)?;
         folder.write_text(CONFIG, &config).map_err(Failure::run)?;
         next.take_over(folder).map_err(Failure::run)?;

@@ -1,0 +1,26 @@
+//! The default on tables, at quick size.
+
+mod common;
+
+use common::claims::{broken, expect, expect_reasons, put};
+use reprior_experiments::Verdict;
+
+#[test]
+fn tables() {
+    let outcome = common::measured("tables", false);
+    // two splits of two sets, for which a built-in table stands
+    assert_eq!(outcome.tables[0].rows.len(), 4);
+    expect_reasons(&outcome);
+    for row in &outcome.tables[0].rows {
+        for column in ["rmse", "nll", "coverage", "R-hat", "draws", "seconds"] {
+            assert!(row.number(column).is_finite(), "{column}: {row:?}");
+        }
+    }
+    // of another table nothing is said about the sets
+    expect(&outcome, &["mean test NLL"], Verdict::CannotBeTold);
+    expect(&outcome, &["90 % intervals"], Verdict::CannotBeTold);
+    broken(&outcome, &["are believed only where"], |row| {
+        put(row, "R-hat", 1.2);
+        put(row, "believed", "yes");
+    });
+}

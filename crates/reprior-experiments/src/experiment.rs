@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use reprior::laplace::spectrum::SpectrumError;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -180,6 +181,15 @@ impl Failure {
     }
 }
 
+impl From<SpectrumError> for Failure {
+    fn from(error: SpectrumError) -> Self {
+        match error {
+            SpectrumError::Stopped => Self::Stopped,
+            error => Self::failed(error),
+        }
+    }
+}
+
 /// Computations fail with many types of errors; what counts is what they say.
 macro_rules! failures_of_computations {
     ($($error:ty),+ $(,)?) => {
@@ -195,7 +205,6 @@ failures_of_computations!(
     reprior::chain::StartError,
     reprior::gaussian_process::GaussianProcessError,
     reprior::laplace::LaplaceError,
-    reprior::laplace::spectrum::SpectrumError,
     reprior::metrics::MetricsError,
     reprior::model::ModelError,
     reprior::network::NetworkError,

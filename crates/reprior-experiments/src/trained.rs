@@ -1,10 +1,11 @@
 //! Trained networks, draws of approximations of their posteriors around the trained weights, and what the draws predict.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use reprior::compute::kernels::MatrixMut;
 use reprior::compute::{Matrix, Purpose, Real, Stream, matrix};
-use reprior::laplace::curvature::GaussNewton;
+use reprior::laplace::curvature::{GaussNewton, Stoppable};
 use reprior::laplace::diffusion::{Diffusion, DiffusionData, DiffusionPath};
 use reprior::laplace::spectrum::Spectrum;
 use reprior::laplace::{
@@ -133,11 +134,12 @@ impl<R: Real> TrainedNetwork<R> {
     /// Leading eigenpairs of the curvature at the mode: by Lanczos, or all that there are.
     ///
     /// # Errors
-    /// A curvature that is not finite.
+    /// A curvature that is not finite; `stop`, once it is set.
     pub fn spectrum(
         &mut self,
         lanczos: Option<Lanczos>,
         seed: u64,
+        stop: &AtomicBool,
     ) -> Result<Spectrum<R>, Failure> {
         let inputs = rows(&self.data.inputs, self.executor.inputs_count());
         let count = inputs.nrows() * self.executor.outputs_count();
@@ -151,6 +153,7 @@ impl<R: Real> TrainedNetwork<R> {
         Ok(match lanczos {
             Some(settings) => {
                 let mut stream = Stream::new(seed, 0, Purpose::Curvature, 0);
+                let mut operator = Stoppable { operator, stop };
                 Spectrum::lanczos(&mut operator, settings, None, &mut stream)?
             }
             None => Spectrum::of_rows(&operator.rows(), count, ROUNDING)?,

@@ -1,6 +1,7 @@
 //! The low-rank Laplace approximation of Roy, Miani et al. (2024), along leading eigenpairs of the curvature and by the prior elsewhere,
 //! and the diffusion along the same number of eigenpairs: what both are made of.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reprior::compute::kernels::add_scaled;
@@ -84,11 +85,12 @@ static LAST: Mutex<Option<(String, Arc<Spectrum<f32>>)>> = Mutex::new(None);
 /// The leading eigenpairs of a cell's curvature; all of them where its rank is 0.
 ///
 /// # Errors
-/// A curvature that is not finite.
+/// A curvature that is not finite; `stop`, once it is set.
 pub fn leading(
     network: &mut TrainedNetwork<f32>,
     lenet: &LeNet,
     cell: &Cell,
+    stop: &AtomicBool,
 ) -> Result<Arc<Spectrum<f32>>, Failure> {
     let rank = cell.count("rank");
     let rows = cell.number("curvature rows");
@@ -98,7 +100,7 @@ pub fn leading(
         return Ok(Arc::clone(found));
     }
     let lanczos = (rank > 0).then(|| Lanczos::of_rank(rank));
-    let found = Arc::new(network.spectrum(lanczos, cell.long("seed"))?);
+    let found = Arc::new(network.spectrum(lanczos, cell.long("seed"), stop)?);
     *last() = Some((key, Arc::clone(&found)));
     Ok(found)
 }

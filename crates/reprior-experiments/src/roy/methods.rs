@@ -88,7 +88,7 @@ impl Fitted {
                 own.laplace(HessianStructure::Kron, Subset::All, lenet, cell)?;
             }
             "sampled" | "linearised" | "diffusion" => {
-                let spectrum = leading(&mut own.network, lenet, cell)?;
+                let spectrum = leading(&mut own.network, lenet, cell, bench.stop)?;
                 let rank = cell.count("rank");
                 own.precision =
                     tuned_precision(&mut own.network, lenet, &spectrum, rank, is_published, cell)?;

@@ -193,7 +193,7 @@ impl Measurement<'_> {
         let mode = network.at_mode();
         let at_mode = network.logits(&mode, false, &self.test.pixels, look)?;
         let at_mode = at_mode.scores(Averaged::Probabilities, labels)?;
-        let spectrum = leading(&mut network, self.lenet, cell)?;
+        let spectrum = leading(&mut network, self.lenet, cell, self.bench.stop)?;
         let all = spectrum.values.len();
         let values = spectrum.values.iter();
         let above = values.filter(|&&value| value > alpha).count();
@@ -275,7 +275,7 @@ impl Measurement<'_> {
             cell.number("alpha"),
         )?;
         let mut network = network.with_threads(self.lenet.threads);
-        let at_mode = leading(&mut network, self.lenet, cell)?;
+        let at_mode = leading(&mut network, self.lenet, cell, self.bench.stop)?;
         let rank = cell.count("rank");
         let choice = cell.text("α of");
         let alpha = match choice {

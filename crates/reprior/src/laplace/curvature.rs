@@ -4,6 +4,8 @@
 //! Cost in forward passes over the rows: a product with G 3.5, the diagonal about C·2.5, Kronecker factors about C + 5, the dense
 //! matrix of |S| parameters C·3 and C·|S|² products a row. The Jacobian (n·C × D) is never held: rows go by in blocks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::compute::{
     Matrix, MatrixMut, Purpose, Real, Stream, gram_of_rows, matrix, matrix_mut, mirror_lower,
     panel_rows,
@@ -20,6 +22,34 @@ pub trait SymmetricOperator<R> {
 
     /// `out` ← the matrix times each column of `vectors`, both size × k of consecutive numbers.
     fn apply(&mut self, vectors: Matrix<'_, R>, out: MatrixMut<'_, R>);
+
+    /// Whether a decomposition is to be given up: asked before every block of products, as one may take hours.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// An operator whose decompositions end early once `stop` is set.
+#[derive(Debug)]
+pub struct Stoppable<'a, O> {
+    /// The operator.
+    pub operator: O,
+    /// Set from anywhere.
+    pub stop: &'a AtomicBool,
+}
+
+impl<R, O: SymmetricOperator<R>> SymmetricOperator<R> for Stoppable<'_, O> {
+    fn size(&self) -> usize {
+        self.operator.size()
+    }
+
+    fn apply(&mut self, vectors: Matrix<'_, R>, out: MatrixMut<'_, R>) {
+        self.operator.apply(vectors, out);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// Vectors that are multiplied in one pass: more take more memory, and the forward pass is a small part by then.

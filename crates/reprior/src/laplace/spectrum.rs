@@ -45,6 +45,9 @@ pub enum SpectrumError {
         "a product with the curvature is not finite: the weights, or the inputs, are out of range"
     )]
     NotFinite,
+    /// The operator was told to give up.
+    #[error("the decomposition was stopped")]
+    Stopped,
     /// A small dense eigenvalue problem did not converge.
     #[error(transparent)]
     Eigen(#[from] EigenFailed),
@@ -152,7 +155,7 @@ impl<R: Real> Spectrum<R> {
     /// By block Lanczos, from `start`'s vectors if there are any, else from noise.
     ///
     /// # Errors
-    /// Numbers that are not finite.
+    /// Numbers that are not finite; an operator that was [stopped](SymmetricOperator::is_stopped).
     pub fn lanczos(
         operator: &mut dyn SymmetricOperator<R>,
         settings: Lanczos,
@@ -169,6 +172,9 @@ impl<R: Real> Spectrum<R> {
             _ => (noise(size * block, stream), most.min(rank + block)),
         };
         loop {
+            if operator.is_stopped() {
+                return Err(SpectrumError::Stopped);
+            }
             next.truncate((most - basis.count) * size);
             let added = basis.join(operator, &next)?;
             if added > 0 && basis.count < check_at {
@@ -232,6 +238,9 @@ fn noise<R: Real>(count: usize, stream: &mut Stream) -> Vec<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::super::curvature::Stoppable;
     use super::*;
     use crate::compute::{MatrixMut, Purpose, mirror_lower, norm_squared};
 
@@ -386,6 +395,20 @@ mod tests {
                 .zip(&found.values)
                 .all(|(r, v)| *r < 1e-8 * v)
         );
+    }
+
+    #[test]
+    fn a_decomposition_that_is_stopped_ends() {
+        let stop = AtomicBool::new(false);
+        let mut operator = Stoppable {
+            operator: square(&factor(40, 40, 3), 40),
+            stop: &stop,
+        };
+        let whole = Spectrum::<f64>::lanczos(&mut operator, settings(10), None, &mut stream());
+        assert!(whole.is_ok());
+        stop.store(true, Ordering::Relaxed);
+        let found = Spectrum::<f64>::lanczos(&mut operator, settings(10), None, &mut stream());
+        assert_eq!(found, Err(SpectrumError::Stopped));
     }
 
     #[test]

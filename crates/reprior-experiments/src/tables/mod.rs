@@ -1,19 +1,18 @@
 //! What people get for their own table without a flag: the default of the program on regressions of the UCI repository, beside what is
 //! published on the same splits.
 //!
-//! Every split is written as a table whose last rows are the test rows, and sampled as `reprior sample --data TABLE` does it. Published
-//! numbers: Gal's repository DropoutUncertaintyExps (dropout with a grid search), Lakshminarayanan, Pritzel & Blundell 2017, Table 1
-//! (probabilistic backpropagation, ensembles of five), the baselines of google/uncertainty-baselines (ensembles of ten, variational
-//! inference), and the benchmark of sklearn-contrib-bde for airfoil, whose targets are standardised. A published mean without a standard
-//! error counts as exact.
+//! Every split is sampled as `reprior sample --data TABLE` does it.
 
-use std::fs;
-use std::path::Path;
+mod published;
+mod splits;
+
 use std::time::Duration;
 
 use reprior::chain::Progress;
 use reprior_run::{Level, MethodName, Metrics, Options, Settings, Watcher, sample_in_memory};
 
+use self::published::{SETS, Set, set};
+use self::splits::written;
 use crate::findings::{estimates, results};
 use crate::{
     About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
@@ -27,197 +26,10 @@ const COVERAGE: [f64; 2] = [0.86, 0.94];
 /// Largest R-hat of predictions that agree.
 const RHAT: f64 = 1.01;
 
-/// A data set, and what is published of it: whose, root mean squared error, negative log-likelihood and its standard error.
-struct Set {
-    name: &'static str,
-    target: &'static str,
-    /// Whether published numbers are of targets in units of their standard deviation.
-    is_standardised: bool,
-    published: &'static [(&'static str, f64, f64, f64)],
-}
-
-const NONE: f64 = f64::NAN;
-const DROPOUT: &str = "dropout, grid search (Gal)";
-const PBP: &str = "probabilistic backpropagation";
-const ENSEMBLE: &str = "ensemble of five (Lakshminarayanan et al.)";
-const TEN: &str = "ensemble of ten (uncertainty-baselines)";
-const VI: &str = "refined variational inference";
-const MATRIX_GAUSSIAN: &str = "matrix-Gaussian variational inference";
-const PBP_MV: &str = "PBP-MV";
-
-const SETS: [Set; 7] = [
-    Set {
-        name: "concrete",
-        target: "strength",
-        is_standardised: false,
-        published: &[
-            (DROPOUT, 4.82, 2.93, 0.02),
-            (PBP, 5.67, 3.16, 0.0),
-            (ENSEMBLE, 6.03, 3.06, 0.0),
-            (TEN, NONE, 3.20, 0.0),
-            (VI, NONE, 3.08, 0.0),
-            (MATRIX_GAUSSIAN, NONE, 3.01, 0.0),
-            (PBP_MV, NONE, 3.04, 0.0),
-        ],
-    },
-    Set {
-        name: "energy",
-        target: "heating_load",
-        is_standardised: false,
-        published: &[
-            (DROPOUT, 0.54, 1.21, 0.01),
-            (PBP, 1.80, 2.04, 0.0),
-            (ENSEMBLE, 2.09, 1.38, 0.0),
-            (TEN, NONE, 0.61, 0.0),
-            (VI, NONE, 0.75, 0.0),
-            (MATRIX_GAUSSIAN, NONE, 1.06, 0.0),
-            (PBP_MV, NONE, 1.01, 0.0),
-        ],
-    },
-    Set {
-        name: "kin8nm",
-        target: "y",
-        is_standardised: false,
-        published: &[
-            (DROPOUT, 0.08, -1.14, 0.01),
-            (PBP, 0.10, -0.90, 0.0),
-            (ENSEMBLE, 0.09, -1.20, 0.0),
-            (TEN, NONE, -1.17, 0.0),
-            (VI, NONE, -1.06, 0.0),
-            (MATRIX_GAUSSIAN, NONE, -1.10, 0.0),
-            (PBP_MV, NONE, -1.28, 0.0),
-        ],
-    },
-    Set {
-        name: "naval",
-        target: "compressor_decay",
-        is_standardised: false,
-        published: &[
-            (DROPOUT, NONE, -4.45, 0.0),
-            (TEN, NONE, -5.17, 0.0),
-            (VI, NONE, -6.33, 0.0),
-            (MATRIX_GAUSSIAN, NONE, -2.46, 0.0),
-            (PBP_MV, NONE, -4.85, 0.0),
-        ],
-    },
-    Set {
-        name: "power_plant",
-        target: "PE",
-        is_standardised: false,
-        published: &[
-            (DROPOUT, 4.01, 2.80, 0.01),
-            (PBP, 4.12, 2.84, 0.0),
-            (ENSEMBLE, 4.11, 2.79, 0.0),
-            (TEN, NONE, 3.18, 0.0),
-            (VI, NONE, 2.83, 0.0),
-            (MATRIX_GAUSSIAN, NONE, 2.82, 0.0),
-            (PBP_MV, NONE, 2.78, 0.0),
-        ],
-    },
-    Set {
-        name: "wine_red",
-        target: "quality",
-        is_standardised: false,
-        published: &[
-            (DROPOUT, 0.62, 0.93, 0.01),
-            (PBP, 0.64, 0.97, 0.0),
-            (ENSEMBLE, 0.64, 0.94, 0.0),
-            (TEN, NONE, 0.97, 0.0),
-            (VI, NONE, 0.97, 0.0),
-            (MATRIX_GAUSSIAN, NONE, 0.95, 0.0),
-            (PBP_MV, NONE, 0.97, 0.0),
-        ],
-    },
-    Set {
-        name: "airfoil",
-        target: "sound_pressure",
-        is_standardised: true,
-        published: &[
-            ("random forest", 0.2560, 0.0567, 0.0),
-            ("XGBoost, one σ", 0.2025, -0.1782, 0.0),
-            ("CatBoost", 0.2393, 0.1479, 0.0),
-            ("ensemble of ten", 0.3650, 0.1760, 0.0),
-            ("TabPFN v2", 0.1359, -0.9338, 0.0),
-            ("sklearn-contrib-bde, σ of the inputs", 0.1215, -0.9126, 0.0),
-        ],
-    },
-];
-
 /// The built-in table that stands for the others where there is no folder.
 const STAND_IN_NAME: &str = "friedman";
 /// Rows of the table that stands for others where there is no folder: training rows, test rows.
 const STAND_IN: [usize; 2] = [80, 40];
-
-fn set(name: &str) -> Option<&'static Set> {
-    SETS.iter().find(|set| set.name == name)
-}
-
-/// A table as a file, whose last rows are for testing.
-struct Written {
-    file: tempfile::NamedTempFile,
-    train: usize,
-    test: usize,
-    /// Of the training rows' targets.
-    deviation: f64,
-}
-
-/// Split number `split` of a set in the folder `uci`.
-fn written(folder: &Path, set: &Set, split: usize) -> Result<Written, Failure> {
-    let path = folder.join(format!("{}.csv", set.name));
-    let text = fs::read_to_string(&path).map_err(Failure::io(&path))?;
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let header = lines.next().unwrap_or_default();
-    let rows: Vec<&str> = lines.collect();
-    let test = test_rows(folder, set, split, rows.len())?;
-    let mut is_test = vec![false; rows.len()];
-    for &row in &test {
-        *is_test.get_mut(row).ok_or_else(|| wrong(&path))? = true;
-    }
-    let column = header.split(',').position(|name| name == set.target);
-    let column = column.ok_or_else(|| wrong(&path))?;
-    let target = |row: &str| row.split(',').nth(column)?.trim().parse::<f64>().ok();
-    let train: Vec<&str> = (0..rows.len())
-        .filter(|&row| !is_test[row])
-        .map(|row| rows[row])
-        .collect();
-    let targets: Option<Vec<f64>> = train.iter().map(|row| target(row)).collect();
-    let targets = targets.ok_or_else(|| wrong(&path))?;
-    let all = train
-        .iter()
-        .copied()
-        .chain(test.iter().map(|&row| rows[row]));
-    let lines: Vec<&str> = std::iter::once(header).chain(all).collect();
-    let file = tempfile::Builder::new()
-        .suffix(".csv")
-        .tempfile()
-        .map_err(Failure::failed)?;
-    fs::write(file.path(), lines.join("\n") + "\n").map_err(Failure::io(file.path()))?;
-    Ok(Written {
-        file,
-        train: train.len(),
-        test: test.len(),
-        deviation: crate::findings::mean_and_sd(&targets).1,
-    })
-}
-
-/// The rows that a split tests on. Of airfoil there is one split: its last rows, after the first 1,202.
-fn test_rows(folder: &Path, set: &Set, split: usize, rows: usize) -> Result<Vec<usize>, Failure> {
-    if set.is_standardised {
-        return Ok((1202.min(rows)..rows).collect());
-    }
-    let path = folder.join(format!("splits/{}_test_rows.csv", set.name));
-    let text = fs::read_to_string(&path).map_err(Failure::io(&path))?;
-    let line = text.lines().nth(split).ok_or_else(|| wrong(&path))?;
-    let numbers: Result<Vec<usize>, _> = line.split(',').map(|word| word.trim().parse()).collect();
-    numbers.map_err(|_| wrong(&path))
-}
-
-fn wrong(path: &Path) -> Failure {
-    Failure::Request(format!(
-        "{} is not as it should be: a table with the target's column, and one line of row numbers a split",
-        path.display()
-    ))
-}
 
 /// Hands a run's progress to the bench.
 struct Relay<'a, 'b>(&'a Bench<'b>);
@@ -474,24 +286,5 @@ mod tests {
             verdicts(rows("concrete", &wild, 0.9, 1.0, "yes"))[0],
             CannotBeTold
         );
-    }
-
-    #[test]
-    fn splits_are_written_with_their_test_rows_last() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path();
-        fs::create_dir(path.join("splits")).unwrap();
-        let table = "AT,V,PE\n1,2,10\n3,4,20\n5,6,30\n7,8,50\n";
-        fs::write(path.join("power_plant.csv"), table).unwrap();
-        fs::write(path.join("splits/power_plant_test_rows.csv"), "0\n3,1\n").unwrap();
-        let set = set("power_plant").unwrap();
-        let made = written(path, set, 1).unwrap();
-        assert_eq!([made.train, made.test], [2, 2]);
-        assert!((made.deviation - 10.0).abs() < 1e-12);
-        let text = fs::read_to_string(made.file.path()).unwrap();
-        assert_eq!(text, "AT,V,PE\n1,2,10\n5,6,30\n7,8,50\n3,4,20\n");
-        assert!(written(path, set, 2).is_err());
-        fs::write(path.join("splits/power_plant_test_rows.csv"), "9\n").unwrap();
-        assert!(written(path, set, 0).is_err());
     }
 }

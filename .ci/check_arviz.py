@@ -65,7 +65,7 @@ def check_summary(summary: dict, tree: xr.DataTree) -> None:
         group = "prediction_traces" if traces else "predictions"
         found = tree[group].to_dataset()
         # classes are kept as logarithms; the summary is of their probabilities
-        values = flat(found["mean"] if "mean" in found else np.exp(found["log_probability"]))
+        values = flat(found["mean"]) if "mean" in found else np.exp(flat(found["log_probability"]))
         count = ess["prediction"]["variables"]
         chosen = [k * values.sizes["variable"] // count for k in range(count)]
         check_diagnostics("predictions", ess["prediction"], values.isel(variable=chosen))

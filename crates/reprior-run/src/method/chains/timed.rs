@@ -22,7 +22,7 @@ use crate::read::{Rates, Recorded};
 use crate::record::{Keeping, traces_of};
 use crate::settings::{CONFIG, SettledKeeping, Until};
 use crate::stored::Stored;
-use crate::words::number;
+use crate::words::{duration, number};
 
 /// The part of the time that warm-up may take.
 const WARMUP_SHARE: f64 = 1.0 / 3.0;
@@ -292,13 +292,9 @@ impl<'a, R: Stored> Timed<'a, R> {
         if [warmup, draws] == planned {
             return;
         }
-        let minutes = self.seconds / 60.0;
-        let time = match minutes == 1.0 {
-            true => "a minute has".to_owned(),
-            false => format!("{} minutes have", number(minutes)),
-        };
         self.place.options.watcher.note(&format!(
-            "{time} room for {warmup} transitions of warm-up and {draws} draws of each chain; --minutes gives more"
+            "in {} there is room for {warmup} transitions of warm-up and {draws} draws of each chain; --minutes gives more",
+            duration(self.seconds)
         ));
     }
 }

@@ -92,13 +92,9 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let about = experiment.about();
     let cells = experiment.cells(size, arguments.as_published);
     // refused before any work
-    let most = cells
-        .iter()
-        .map(|cell| cell.number("n"))
-        .fold(2.0, f64::max);
-    for wanted in experiment.data(size) {
-        data.images(wanted, most as usize).map_err(failure)?;
-    }
+    experiment
+        .check_data(size, &cells, &data)
+        .map_err(failure)?;
     if arguments.as_published && cells == experiment.cells(size, false) {
         return Err(Failure::Request(format!(
             "{name} has no published algorithm of its own: leave --as-published out"

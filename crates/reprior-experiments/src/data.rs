@@ -72,7 +72,7 @@ impl DataFolder {
 
     /// # Errors
     /// That there is no folder `name`, with the way out.
-    fn expect(&self, name: &str) -> Result<(), Failure> {
+    pub(crate) fn expect(&self, name: &str) -> Result<(), Failure> {
         match &self.path {
             Some(path) if !self.has(name) => Err(Failure::Request(format!(
                 "{} has no folder {name}: give --data a folder that has it, or leave --data out for the built-in images",

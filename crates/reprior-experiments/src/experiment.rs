@@ -130,6 +130,17 @@ pub trait Experiment: Sync {
         self.about().data.into_iter().collect()
     }
 
+    /// Refuses data that are not there, or too few of them for these cells, before any work.
+    ///
+    /// # Errors
+    /// What is not there, with the way out.
+    fn check_data(&self, size: Size, cells: &[Cell], data: &DataFolder) -> Result<(), Failure> {
+        let most = cells.iter().map(|cell| cell.number("n"));
+        let most = most.fold(2.0, f64::max) as usize;
+        let mut wanted = self.data(size).into_iter();
+        wanted.try_for_each(|name| data.images(name, most).map(|_| ()))
+    }
+
     /// Measures one cell: rows of the table `results`, which is shown, and of any others.
     ///
     /// # Errors

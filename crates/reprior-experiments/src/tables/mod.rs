@@ -15,8 +15,8 @@ use self::published::{SETS, Set, set};
 use self::splits::written;
 use crate::findings::{estimates, results};
 use crate::{
-    About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
-    Size, Table,
+    About, Bench, Cell, DataFolder, Estimate, Experiment, Failure, Figure, Finding, Judgement,
+    Paper, Row, Size, Table,
 };
 
 pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[&Tables];
@@ -64,6 +64,20 @@ impl Experiment for Tables {
             (0..splits).map(move |split: usize| cell.clone().with("split", split))
         };
         sets.iter().flat_map(of_set).collect()
+    }
+
+    fn check_data(&self, _: Size, cells: &[Cell], data: &DataFolder) -> Result<(), Failure> {
+        data.expect("uci")?;
+        let Some(folder) = &data.path else {
+            return Ok(());
+        };
+        let sets = cells.iter().map(|cell| (set(cell.text("set")), cell));
+        for (set, cell) in sets {
+            if let Some(set) = set {
+                written(&folder.join("uci"), set, cell.count("split"))?;
+            }
+        }
+        Ok(())
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
@@ -258,6 +272,32 @@ mod tests {
         };
         let findings = Tables.findings(&[table]);
         findings.iter().map(|finding| finding.verdict).collect()
+    }
+
+    #[test]
+    fn folders_without_the_tables_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder {
+            path: Some(folder.path().to_path_buf()),
+        };
+        let check = |data: &DataFolder| {
+            let cells = Tables.cells(Size::Quick, false);
+            Tables.check_data(Size::Quick, &cells, data)
+        };
+        assert!(check(&DataFolder::default()).is_ok());
+        assert!(
+            check(&data)
+                .unwrap_err()
+                .to_string()
+                .contains("no folder uci")
+        );
+        std::fs::create_dir(folder.path().join("uci")).unwrap();
+        assert!(
+            check(&data)
+                .unwrap_err()
+                .to_string()
+                .contains("concrete.csv")
+        );
     }
 
     #[test]

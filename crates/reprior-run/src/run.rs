@@ -5,17 +5,15 @@ use std::path::Path;
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
-use crate::method::{
-    Benchmark, MethodFamily, More, Options, Plan, RunContext, bench, defaults, family,
-};
+use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, defaults, family};
 use crate::problem::{DataDescription, GivenWeights, Problem, Records, STDIN_TABLE};
 use crate::read::Recorded;
 use crate::record::Destination;
-use crate::settings::{CONFIG, MethodName, Nature, Settings};
+use crate::settings::{CONFIG, MethodName, Settings, Until};
+use crate::summary::Summary;
 
 /// Ten years.
 const MOST_MINUTES: f64 = 5_000_000.0;
-use crate::summary::Summary;
 
 /// Checks settings, loads the data and writes every default out.
 ///
@@ -53,27 +51,35 @@ fn check(settings: &Settings) -> Result<Box<dyn MethodFamily>, Failure> {
 /// Refuses a limit of time that is none, or that the method does not keep to.
 fn check_time(settings: &Settings) -> Result<(), Failure> {
     let run = &settings.run;
-    let minutes = run.minutes.map(|minutes| ("--minutes", minutes));
-    if let Some((_, minutes)) = minutes
+    check_more(settings.sampler.method(), run.minutes, run.until)
+}
+
+/// The same of time that a run is to have.
+fn check_more(
+    method: MethodName,
+    minutes: Option<f64>,
+    until: Option<Until>,
+) -> Result<(), Failure> {
+    if let Some(minutes) = minutes
         && !(minutes > 0.0 && minutes <= MOST_MINUTES)
     {
         return Err(Failure::request(format!(
             "--minutes {minutes} is out of range: it must be above 0 and at most {MOST_MINUTES}"
         )));
     }
-    let until = run.until.map(|_| "--until");
-    let flag = minutes.map(|(flag, _)| flag).or(until);
-    match (flag, settings.sampler.method().nature()) {
-        (None, _) | (_, Nature::Chains) => Ok(()),
-        (Some(flag), _) => Err(Failure::request(format!(
-            "{flag} belongs to chains on all data, not to {}: leave it out{}",
-            settings.sampler.method(),
-            match settings.sampler.method() {
-                MethodName::Minibatch(_) => ", and give the length by --epochs",
-                _ => "",
-            }
-        ))),
-    }
+    let flag = match (minutes, until) {
+        (Some(_), _) => "--minutes",
+        (None, Some(_)) => "--until",
+        (None, None) => return Ok(()),
+    };
+    let way = match method {
+        MethodName::Chain(_) => return Ok(()),
+        MethodName::Minibatch(_) => ", and give the length by --epochs",
+        MethodName::Infinite(_) => "",
+    };
+    Err(Failure::request(format!(
+        "{flag} belongs to chains on all data, not to {method}: leave it out{way}"
+    )))
 }
 
 /// The family of settings that have been checked, with the defaults that need no data.
@@ -118,13 +124,13 @@ pub fn sample(
             out.display()
         )));
     }
-    let problem = prepare(settings)?;
+    let mut problem = prepare(settings)?;
     let plan = plan(&problem)?;
     plan.check(Destination::New { out, overwrite })?;
     // what is removed for the folder may hold the file
     let weights = given_weights(&problem)?;
     let folder = RunFolder::create(out, overwrite).map_err(Failure::request)?;
-    begin(&problem, &plan, weights, &folder, options)
+    begin(&mut problem, &plan, weights, &folder, options)
 }
 
 /// Makes a run in memory, with the same draws and the same bytes as in a folder ([`RunFolder::save_to`] writes them there).
@@ -135,12 +141,12 @@ pub fn sample_in_memory(
     settings: Settings,
     options: &Options<'_>,
 ) -> Result<(RunFolder, Summary), Failure> {
-    let problem = prepare(settings)?;
+    let mut problem = prepare(settings)?;
     let plan = plan(&problem)?;
     plan.check_memory()?;
     let weights = given_weights(&problem)?;
     let folder = RunFolder::in_memory();
-    let summary = begin(&problem, &plan, weights, &folder, options)?;
+    let summary = begin(&mut problem, &plan, weights, &folder, options)?;
     Ok((folder, summary))
 }
 
@@ -151,7 +157,7 @@ fn given_weights(problem: &Problem) -> Result<Option<Vec<u8>>, Failure> {
 
 /// A new run: its weights, its settings, its draws.
 fn begin(
-    problem: &Problem,
+    problem: &mut Problem,
     plan: &Plan,
     weights: Option<Vec<u8>>,
     folder: &RunFolder,
@@ -185,9 +191,10 @@ pub fn resume(run: &Path, options: &Options<'_>) -> Result<Summary, Failure> {
 /// As [`resume`].
 pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, Failure> {
     let files = folder.files();
-    let problem = prepare_from(Settings::of_run(files)?, Some(files))?;
+    let mut problem = prepare_from(Settings::of_run(files)?, Some(files))?;
     if let Some(more) = options.more {
-        check_more(&problem.settings, more)?;
+        let method = problem.settings.sampler.method();
+        check_more(method, more.minutes, more.until)?;
     }
     let before = DataDescription::read(files)?;
     if before.is_some_and(|before| before.fingerprint != problem.description.fingerprint) {
@@ -202,20 +209,12 @@ pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, F
         Some(run) => plan.check(Destination::Resumed(run))?,
         None => plan.check_memory()?,
     }
-    drive(&problem, &plan, folder, options)
-}
-
-/// Refuses more time for a run that has no use for it.
-fn check_more(settings: &Settings, more: More) -> Result<(), Failure> {
-    let mut asked = settings.clone();
-    asked.run.minutes = Some(more.minutes());
-    asked.run.until = more.until;
-    check_time(&asked)
+    drive(&mut problem, &plan, folder, options)
 }
 
 /// Runs to the end, and makes everything that is made of the draws. Chains' states that are large do not stay.
 fn drive(
-    problem: &Problem,
+    problem: &mut Problem,
     plan: &Plan,
     folder: &RunFolder,
     options: &Options<'_>,

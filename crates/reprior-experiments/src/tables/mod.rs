@@ -9,7 +9,7 @@ mod splits;
 use std::time::Duration;
 
 use reprior::chain::Progress;
-use reprior_run::{Level, MethodName, Metrics, Options, Settings, Watcher, sample_in_memory};
+use reprior_run::{Level, Metrics, Options, Settings, Watcher, sample_in_memory};
 
 use self::published::{SETS, Set, set};
 use self::splits::written;
@@ -135,7 +135,6 @@ impl Experiment for Tables {
             return Err(Failure::failed("the run has no metrics of a regression"));
         };
         let predictions = summary.ess.prediction.as_ref();
-        let is_chain = matches!(summary.method.parse(), Ok(MethodName::Chain(_)));
         Ok(vec![
             cell.choices(&["set", "split"])
                 .with("data", if table.is_some() { name } else { STAND_IN_NAME })
@@ -147,7 +146,7 @@ impl Experiment for Tables {
                     "effective draws",
                     predictions.map_or(f64::NAN, |ess| ess.min),
                 )
-                .with("method", if is_chain { "chains" } else { "minibatches" })
+                .with("method", summary.method.as_str())
                 .with("warm-up", summary.warmup)
                 .with("draws", summary.draws)
                 .with(
@@ -189,7 +188,10 @@ impl Experiment for Tables {
             let published: Vec<String> = set
                 .published
                 .iter()
-                .map(|(whose, _, nll, _)| format!("{whose} {nll}"))
+                .map(|&(whose, rmse, nll, _)| match rmse.is_finite() {
+                    true => format!("{whose} {nll}, RMSE {rmse}"),
+                    false => format!("{whose} {nll}"),
+                })
                 .collect();
             findings.push(
                 Finding::new(

@@ -283,7 +283,7 @@ impl MethodFamily for Infinite {
 
     fn sample(
         &self,
-        problem: &Problem,
+        problem: &mut Problem,
         plan: &Plan,
         place: &RunContext<'_>,
     ) -> Result<(), Failure> {
@@ -339,14 +339,7 @@ impl MethodFamily for Infinite {
         };
         let checkpoint = checkpoint::load(&run.files, 0).map_err(Failure::request)?;
         let seconds = checkpoint.and_then(|checkpoint| checkpoint.document()["seconds"].as_f64());
-        let rates = Rates {
-            draws: 1.0,
-            steps: 1.0,
-            gradients: 0.0,
-            evaluations: 1.0,
-            seconds: 1.0,
-        };
-        let found = run.predictions(&rates)?;
+        let found = run.predictions(&Rates::UNIT)?;
         let [jitter, clamped] = [one("n_jitter")?, one("n_clamped")?].map(|x| x.unwrap_or(0.0));
         let summary = Summary {
             coordinates: "function".to_owned(),

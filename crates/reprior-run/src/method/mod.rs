@@ -47,12 +47,16 @@ pub(crate) trait MethodFamily {
     /// A wrong request: a run so large that its size cannot be counted.
     fn plan(&self, problem: &Problem) -> Result<Plan, Failure>;
 
-    /// Starts, or goes on from checkpoints, to the end.
+    /// Starts, or goes on from checkpoints, to the end. Lengths that were open are then in the problem's settings.
     ///
     /// # Errors
     /// A failed run, whose draws are kept; a run that was stopped.
-    fn sample(&self, problem: &Problem, plan: &Plan, place: &RunContext<'_>)
-    -> Result<(), Failure>;
+    fn sample(
+        &self,
+        problem: &mut Problem,
+        plan: &Plan,
+        place: &RunContext<'_>,
+    ) -> Result<(), Failure>;
 
     /// Diagnostics and metrics, without the verdict.
     ///

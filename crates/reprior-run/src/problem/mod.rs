@@ -34,7 +34,6 @@ use crate::settings::{MethodName, ModelSettings, RecordSettings, Settings, arran
 use crate::stored::Stored;
 
 /// Data and network of a run.
-#[derive(Clone)]
 pub struct Problem {
     /// With every default written out.
     pub settings: Settings,

@@ -15,7 +15,6 @@ use crate::settings::{Parametrisation, Precision, Settings};
 use crate::stored::Stored;
 
 /// Weights that chains begin at.
-#[derive(Clone)]
 pub struct GivenWeights {
     /// Where they were read.
     path: PathBuf,

@@ -70,6 +70,17 @@ pub struct Rates {
     pub seconds: f64,
 }
 
+impl Rates {
+    /// Where nothing by the draw, the step or the second is asked for.
+    pub const UNIT: Self = Self {
+        draws: 1.0,
+        steps: 1.0,
+        gradients: 0.0,
+        evaluations: 1.0,
+        seconds: 1.0,
+    };
+}
+
 /// Diagnostics of variables whose draws `read(variable, buffer)` writes chain by chain.
 fn diagnose(
     variables: usize,

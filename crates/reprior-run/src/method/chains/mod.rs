@@ -147,7 +147,7 @@ impl MethodFamily for Chains {
 
     fn sample(
         &self,
-        problem: &Problem,
+        problem: &mut Problem,
         plan: &Plan,
         place: &RunContext<'_>,
     ) -> Result<(), Failure> {

@@ -28,7 +28,7 @@ use crate::stored::Stored;
 /// # Errors
 /// A failed run, whose draws are kept; a run that was stopped.
 pub fn sample<R: Stored>(
-    problem: &Problem,
+    problem: &mut Problem,
     method: Method,
     plan: &Plan,
     place: &RunContext<'_>,

@@ -37,7 +37,7 @@ const LOOK_FACTOR: f64 = 1.5;
 
 /// A run against the clock.
 pub struct Timed<'a, R> {
-    problem: Problem,
+    problem: &'a mut Problem,
     method: Method,
     model: &'a Arc<Model<R>>,
     place: &'a RunContext<'a>,
@@ -53,7 +53,7 @@ impl<'a, R: Stored> Timed<'a, R> {
     /// # Errors
     /// A damaged checkpoint.
     pub fn new(
-        problem: &Problem,
+        problem: &'a mut Problem,
         method: Method,
         model: &'a Arc<Model<R>>,
         place: &'a RunContext<'a>,
@@ -66,7 +66,7 @@ impl<'a, R: Stored> Timed<'a, R> {
             (None, None) => return Ok(None),
         };
         Ok(Some(Self {
-            problem: problem.clone(),
+            problem,
             method,
             model,
             place,
@@ -181,18 +181,11 @@ impl<'a, R: Stored> Timed<'a, R> {
     /// Whether the draws so far say enough; says so, or at the end that they do not.
     fn is_reached(&self, until: Until, draws: u64, is_last: bool) -> Result<bool, Failure> {
         let run = Recorded::of(self.place.folder.files())?;
-        let rates = Rates {
-            draws: 1.0,
-            steps: 1.0,
-            gradients: 0.0,
-            evaluations: 1.0,
-            seconds: 1.0,
-        };
-        let of_predictions = run.predictions(&rates)?.ess;
+        let of_predictions = run.predictions(&Rates::UNIT)?.ess;
         let ess = match of_predictions {
             Some(ess) => Some(ess),
             // without test rows the weights have to do
-            None => run.projections(&rates)?,
+            None => run.projections(&Rates::UNIT)?,
         };
         let Some(ess) = ess else { return Ok(false) };
         let fewest = ess.min.min(ess.tail_min);
@@ -214,7 +207,7 @@ impl<'a, R: Stored> Timed<'a, R> {
     /// The chains, from their checkpoints where they have any.
     fn chains(&self, store: &DrawStore) -> Result<RecordedChains<R>, Failure> {
         let checkpoints = self.place.checkpoints(store.chains())?;
-        make_chains(&self.problem, self.method, self.model, &checkpoints, store)
+        make_chains(self.problem, self.method, self.model, &checkpoints, store)
     }
 
     /// Runs chains within bounds, and says at what pace.
@@ -243,7 +236,7 @@ impl<'a, R: Stored> Timed<'a, R> {
     ) -> Result<DrawStore, Failure> {
         let checkpoints = self.place.checkpoints(store.chains())?;
         let keeping = Keeping::new(&self.problem.settings);
-        let traces = traces_of(&self.problem).map(|traces| traces.count());
+        let traces = traces_of(self.problem).map(|traces| traces.count());
         let asked = self.problem.asked.clone();
         let settings = &mut self.problem.settings;
         (settings.run.minutes, settings.run.until) = (None, None);
@@ -260,9 +253,9 @@ impl<'a, R: Stored> Timed<'a, R> {
             record.keep_predictions = Some(keeping.predictions(draws));
         } else {
             settings.record = asked.unwrap_or_else(|| settings.record.clone());
-            super::Chains(self.method).complete(&mut self.problem)?;
+            super::Chains(self.method).complete(self.problem)?;
         }
-        let schema = plan::plan(&self.problem, self.method)?.schema;
+        let schema = plan::plan(self.problem, self.method)?.schema;
         let config = self.problem.settings.to_toml()?;
         let folder = self.place.folder;
         let cursors: Vec<_> = checkpoints
@@ -284,7 +277,7 @@ impl<'a, R: Stored> Timed<'a, R> {
     /// Seconds of a transition of all chains, as the run has made them so far; rather too few, since the search for a mode and the first steps of
     /// warm-up take longer than others, and what is too many in the end is cut.
     fn pace_so_far(&self, furthest: u64) -> Result<Option<f64>, Failure> {
-        let seconds = seconds_before(&self.problem, self.place)?;
+        let seconds = seconds_before(self.problem, self.place)?;
         Ok((furthest > 0 && seconds > 0.0).then(|| seconds / (3.0 * furthest as f64)))
     }
 

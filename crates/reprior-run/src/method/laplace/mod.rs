@@ -201,7 +201,7 @@ impl MethodFamily for Laplace {
 
     fn sample(
         &self,
-        problem: &Problem,
+        problem: &mut Problem,
         plan: &Plan,
         place: &RunContext<'_>,
     ) -> Result<(), Failure> {

@@ -50,7 +50,7 @@ impl MethodFamily for Minibatches {
 
     fn sample(
         &self,
-        problem: &Problem,
+        problem: &mut Problem,
         plan: &Plan,
         place: &RunContext<'_>,
     ) -> Result<(), Failure> {

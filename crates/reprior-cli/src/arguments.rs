@@ -32,7 +32,7 @@ pub enum Command {
     /// Draw from the posterior; writes a run folder and prints a summary
     #[command(after_help = "\
 Examples:
-  A table, its target named, the noise of the target taken as 0.1 of its standard deviation:
+  A table, its target named, a network of one's own:
     reprior sample --data energy.csv --target heating_load --network fcn:256,256 --out runs/energy
   A table as it is, without its identifiers, rows with missing inputs left out:
     reprior sample --data houses.csv.gz --target price --ignore id,url --missing drop --out runs/houses

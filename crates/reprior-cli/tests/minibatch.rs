@@ -96,6 +96,71 @@ fn every_method_records_draws_that_predict_reads() {
     }
 }
 
+/// Unless it is given the noise is learned, recorded with every draw and predicted with.
+#[test]
+fn noise_is_learned_with_the_weights() {
+    let place = Place::new();
+    let data = "--data friedman --train 150 --test 20 --network fcn:16 --batch 30";
+    for (method, draws) in [
+        ("sgld --epochs 300 --chains 2 --draws 20", 40),
+        (
+            "sgld --preconditioner rmsprop --epochs 300 --chains 1 --draws 20 --noise learn-each",
+            20,
+        ),
+        ("swag --epochs 300 --draws 10", 10),
+        ("ensemble --epochs 300 --chains 3", 3),
+        ("laplace --epochs 300 --validation 20 --draws 10", 10),
+    ] {
+        let run = format!("sample {data} --method {method} --keep 1000 --out run --overwrite");
+        place.succeed(&run);
+        let summary = place.summary("run");
+        let noise = summary["noise"].as_array().unwrap();
+        assert_eq!(noise.len(), 1, "{method}");
+        // the data have noise 1 and a spread of about 5
+        let (mean, sd) = (noise[0]["mean"].as_f64().unwrap(), &noise[0]["sd"]);
+        let sd = sd.as_f64().unwrap_or(0.0);
+        assert!(mean > 0.4 && mean < 4.0, "{method}: {mean}");
+        if method.starts_with("sgld") {
+            // of log σ the posterior's spread is about 1/√(2·150)
+            assert!(sd / mean > 0.02 && sd / mean < 0.2, "{method}: {sd}");
+        }
+        let is_shown = place.succeed("summary run --verbose").stdout;
+        assert!(
+            is_shown.contains("learned noise of"),
+            "{method}: {is_shown}"
+        );
+        let variances = |flags: &str| {
+            let predicted = place.succeed(&format!("predict run --data friedman{flags}"));
+            let (header, rows) = predicted.table();
+            let sd = header.iter().position(|name| name == "sd").unwrap();
+            rows.iter()
+                .map(|row| row[sd].parse::<f64>().unwrap().powi(2))
+                .collect::<Vec<_>>()
+        };
+        let squares = mean * mean + sd * sd * (f64::from(draws) - 1.0) / f64::from(draws);
+        for (with, without) in variances("").iter().zip(variances(" --no-noise")) {
+            assert!(
+                ((with - without) / squares - 1.0).abs() < 0.02,
+                "{method}: {with} {without} {squares}"
+            );
+        }
+    }
+    for (flags, parts) in [
+        (
+            "--method sgld --likelihood poisson --noise learn",
+            ["poisson", "--noise"],
+        ),
+        (
+            "--method nngp --noise learn",
+            ["known noise", "--noise auto"],
+        ),
+    ] {
+        place
+            .run(&format!("sample {data} {flags} --out no"))
+            .assert_error(2, &parts);
+    }
+}
+
 /// With the defaults of the preconditioners that are matrices chains get to the posterior, of real and coded targets and classes.
 #[test]
 fn matrices_as_preconditioners_work_with_their_defaults() {
@@ -163,6 +228,10 @@ fn predictions_are_those_that_were_recorded() {
             "--data strokes --network fcn:16 --likelihood gaussian --noise 0.4 --pixels unit",
         ),
         (
+            "learned",
+            "--data strokes --network fcn:16 --likelihood gaussian --noise learn",
+        ),
+        (
             "two",
             "--data two-moons --network fcn:16 --likelihood bernoulli",
         ),
@@ -207,7 +276,12 @@ fn killed_and_resumed_gives_the_same_bytes() {
     .into_iter()
     .enumerate()
     {
-        let flags = format!("{SMALL} --method {method} --projections 5");
+        // a noise that is learned is a part of the state
+        let data = match index % 2 {
+            0 => SMALL.replace("--noise 0.3", "--noise learn"),
+            _ => SMALL.to_owned(),
+        };
+        let flags = format!("{data} --method {method} --projections 5");
         let start = Instant::now();
         place.succeed(&format!("sample {flags} --out whole{index}"));
         let whole = start.elapsed();
@@ -310,7 +384,6 @@ fn wrong_requests_are_refused_with_a_way_out() {
             ["GB", "quasi-diagonal"],
         ),
         ("--method sgld --draws 100000", ["100000 draws", "--epochs"]),
-        ("--method sgld --noise learn", ["known noise", "--noise"]),
         (
             "--train 240 --method sgld --validation 240",
             ["--validation", "fewer"],

@@ -40,6 +40,48 @@ fn description(place: &Place, run: &str) -> Value {
     serde_json::from_str(&place.read(&format!("{run}/data.json"))).unwrap()
 }
 
+/// A straight line with noise of another root mean square, for `plan`: what it says of the prior of σ.
+#[test]
+fn the_prior_of_a_noisy_tables_noise_is_about_its_noise() {
+    let place = Place::new();
+    let line = |noise: f64| {
+        let rows = (0..200_u32).map(|row| {
+            let x = f64::from(row) / 200.0 - 0.5;
+            // what looks like noise: the fractional parts of multiples of an irrational number
+            let own = (f64::from(row) * 0.618_033_988_75).fract() - 0.5;
+            // an input that does not matter, too
+            let other = (f64::from(row) * 0.414_213_562_37).fract();
+            let y = x + noise * own;
+            format!("{x:.6},{other:.6},{y:.6}\n")
+        });
+        "x,other,y\n".to_owned() + &rows.collect::<String>()
+    };
+    let sample = |noise: f64, flags: &str| {
+        place.write("line.csv", line(noise));
+        let run = format!(
+            "sample --data line.csv {flags} --network fcn:8,8 --warmup 2 --draws 2 --chains 1 --out run"
+        );
+        let said = place.succeed(&run).stderr;
+        let config = place.read("run/config.toml");
+        let value = config
+            .lines()
+            .find_map(|line| line.strip_prefix("noise-median = "));
+        (value.unwrap().parse::<f64>().unwrap(), said)
+    };
+    let (median, said) = sample(0.01, "");
+    assert_eq!(median, 0.3);
+    assert!(!said.contains("--noise-median"), "{said}");
+    // signal and noise of one size: σ is 1/√2 of the targets' spread
+    let (median, said) = sample(1.0, "");
+    assert!((median - 0.707).abs() < 0.1, "{median}");
+    assert!(said.contains("--noise-median 0.7"), "{said}");
+    let (median, _) = sample(1.0, "--noise learn");
+    assert!(median > 0.6, "{median}");
+    let (median, said) = sample(1.0, "--noise-median 0.2");
+    assert_eq!(median, 0.2);
+    assert!(!said.contains("most likely"), "{said}");
+}
+
 #[test]
 fn a_messy_table_is_sampled_and_predicted_from() {
     let place = Place::new();

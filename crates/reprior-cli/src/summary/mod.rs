@@ -289,6 +289,25 @@ fn at_length(summary: &Summary) -> String {
     text
 }
 
+/// Learned scales of the noise, if there are any.
+fn noise_in_words(summary: &Summary) -> String {
+    if summary.noise.is_empty() {
+        return String::new();
+    }
+    let head = ["learned noise of", "mean", "sd", "5 %", "95 %", "R-hat"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for noise in &summary.noise {
+        let values = [noise.mean, noise.sd, noise.q05, noise.q95, noise.rhat];
+        let mut row = vec![noise.output.clone()];
+        row.extend(values.map(|value| match value.is_finite() {
+            true => number(value),
+            false => "-".to_owned(),
+        }));
+        rows.push(row);
+    }
+    format!("{}\n\n", align(&rows))
+}
+
 /// Of a method that uses all data at once: what was run, its metrics, learned noise, how the sampler fared.
 fn transitions_in_words(summary: &Summary) -> String {
     let row = |name: &str, value: String| vec![name.to_owned(), value];
@@ -314,22 +333,7 @@ fn transitions_in_words(summary: &Summary) -> String {
         number(summary.steps_per_second),
     );
     text += &metrics_in_words(summary, &[]);
-    if !summary.noise.is_empty() {
-        let mut rows = vec![
-            ["learned noise of", "mean", "sd", "5 %", "95 %", "R-hat"]
-                .map(String::from)
-                .to_vec(),
-        ];
-        for noise in &summary.noise {
-            let values = [noise.mean, noise.sd, noise.q05, noise.q95, noise.rhat].map(number);
-            rows.push(
-                std::iter::once(noise.output.clone())
-                    .chain(values)
-                    .collect(),
-            );
-        }
-        text += &format!("{}\n\n", align(&rows));
-    }
+    text += &noise_in_words(summary);
     text += "sampler\n";
     let mut rows = vec![row("acceptance rate", number(summary.acceptance_rate))];
     let steps: Vec<f64> = summary.step_size.iter().flatten().copied().collect();

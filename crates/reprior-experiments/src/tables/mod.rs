@@ -151,10 +151,11 @@ impl Experiment for Tables {
                 .with("draws", summary.draws)
                 .with(
                     "believed",
-                    if summary.verdict.level < Level::Bad {
-                        "yes"
-                    } else {
-                        "no"
+                    match summary.verdict.level {
+                        Level::Bad => "no",
+                        // the verdict names what to keep in mind
+                        Level::Caution => "with a warning",
+                        _ => "yes",
                     },
                 )
                 .with("seconds", summary.seconds),
@@ -218,14 +219,16 @@ impl Experiment for Tables {
             &Judgement::all(within),
             estimates(&coverage),
         ));
-        let honest = |row: &Row| row.number("R-hat") <= RHAT || row.text("believed") == "no";
+        let honest = |row: &Row| row.number("R-hat") <= RHAT || row.text("believed") != "yes";
         let count = |is: &dyn Fn(&Row) -> bool| table.rows.iter().filter(|row| is(row)).count();
         let believed = count(&|row| row.text("believed") == "yes");
         findings.push(Finding::new(
-            format!("predictions are believed only where their R-hat is at most {RHAT}"),
+            format!(
+                "predictions are believed without a warning only where their R-hat is at most {RHAT}"
+            ),
             &Judgement::all(table.rows.iter().map(|row| Judgement::fact(honest(row)))),
             format!(
-                "{believed} of {} runs are believed, {} have such an R-hat",
+                "{believed} of {} runs are believed without one, {} have such an R-hat",
                 table.rows.len(),
                 count(&|row| row.number("R-hat") <= RHAT)
             ),

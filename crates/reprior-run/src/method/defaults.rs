@@ -3,6 +3,7 @@
 //! The measurements are in docs/src/choosing.md, "What is chosen for the data". What is given is never changed, and what is
 //! chosen is written into the settings and said in one line.
 
+use reprior::model::NoisePrior;
 use reprior::model::dataset::{InputKind, Targets};
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
@@ -14,8 +15,8 @@ use super::chains::gradient_operations;
 use crate::failure::Failure;
 use crate::problem::Records;
 use crate::settings::{
-    Auto, Learn, MethodName, MinibatchMethod, NETWORK_AUTO, NoiseSetting, Settings, StartName,
-    given,
+    Auto, Learn, MethodName, MinibatchMethod, NETWORK_AUTO, NoiseSetting, ScalesSetting, Settings,
+    StartName, given,
 };
 
 /// Tables of fewer rows have one wide layer, whose posterior is near the infinitely wide network's and quickly sampled.
@@ -144,22 +145,34 @@ fn method(settings: &Settings, architecture: &Composition, rows: usize) -> Metho
     }
 }
 
-/// Chains on all data learn it; others have what is most likely under the infinitely wide network, if there is one and the data are a table.
+/// Chains and training learn it, with the prior's median left to the evidence of a table; others have what is most likely under
+/// the infinitely wide network, if there is one and the data are a table.
 fn choose_noise(settings: &mut Settings, architecture: &Composition, is_table: bool) {
     let is_tangent = settings.coordinates() == Coordinates::Tangent;
     let model = &mut settings.model;
-    if !model.likelihood().has_scale() || model.noise.is_some() || model.is_automatic() {
+    if !model.likelihood().has_scale() {
         return;
     }
-    let has_evidence = model.likelihood().is_gaussian();
-    model.noise = Some(match settings.sampler.method() {
-        MethodName::Chain(_) if !is_tangent => NoiseSetting::Learn(Learn::Learn),
-        MethodName::Infinite(_) if has_evidence => NoiseSetting::Auto,
-        _ if has_evidence && is_table && InfiniteNetwork::new(architecture).is_ok() => {
-            NoiseSetting::Auto
-        }
-        _ => NoiseSetting::One(0.1),
-    });
+    let is_gaussian = model.likelihood().is_gaussian();
+    let has_evidence = is_gaussian && is_table && InfiniteNetwork::new(architecture).is_ok();
+    if model.noise.is_none() && !model.is_automatic() {
+        let is_trained = settings.minibatch.weights.is_some();
+        model.noise = Some(match settings.sampler.method() {
+            MethodName::Chain(_) if !is_tangent => NoiseSetting::Learn(Learn::Learn),
+            // weights that a Laplace approximation is given stay as they are
+            MethodName::Minibatch(method) if !(is_trained && method.is_around_mode()) => {
+                NoiseSetting::Learn(Learn::Learn)
+            }
+            MethodName::Infinite(_) if is_gaussian => NoiseSetting::Auto,
+            _ if has_evidence => NoiseSetting::Auto,
+            _ => NoiseSetting::One(0.1),
+        });
+    }
+    let is_open = has_evidence || model.scales == Some(ScalesSetting::Evidence);
+    if model.learns_noise() && !is_open {
+        let median = NoisePrior::default().median;
+        model.noise_median.get_or_insert(median);
+    }
 }
 
 /// At modes where the posterior is rough: more rows than units.
@@ -233,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn where_noise_is_not_learned_it_is_what_is_most_likely() {
+    fn noise_is_learned_or_what_is_most_likely() {
         let by = |method: &str, network: &str| {
             let (settings, _) = chosen("friedman", |settings| {
                 settings.sampler.method = method.parse().unwrap();
@@ -241,9 +254,20 @@ mod tests {
             });
             settings.model.noise
         };
-        for method in ["sgld", "map", "ensemble", "laplace", "nngp"] {
-            assert_eq!(by(method, "fcn:16"), Some(NoiseSetting::Auto), "{method}");
+        for method in ["sgld", "map", "ensemble", "laplace", "hmc-infinite"] {
+            let learned = Some(NoiseSetting::Learn(Learn::Learn));
+            assert_eq!(by(method, "fcn:16"), learned, "{method}");
         }
+        assert_eq!(by("nngp", "fcn:16"), Some(NoiseSetting::Auto));
+        let (settings, _) = chosen("friedman", |settings| {
+            settings.sampler.coordinates = Some(Coordinates::Tangent);
+        });
+        assert_eq!(settings.model.noise, Some(NoiseSetting::Auto));
+        let (settings, _) = chosen("friedman", |settings| {
+            settings.sampler.method = "laplace".parse().unwrap();
+            settings.minibatch.weights = Some("trained.safetensors".into());
+        });
+        assert_eq!(settings.model.noise, Some(NoiseSetting::Auto));
         let (settings, _) = chosen("friedman", |settings| {
             settings.sampler.method = "sgld".parse().unwrap();
             settings.model.noise = Some(NoiseSetting::One(0.2));

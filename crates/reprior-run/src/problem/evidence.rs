@@ -1,5 +1,5 @@
 //! `--noise auto` and `--scales evidence`: the noise and the prior scales that make the targets most likely under the infinitely
-//! wide network, written into the settings as numbers.
+//! wide network, written into the settings as numbers; and that noise as the prior's median of a learned one.
 
 use reprior::compute::matrix;
 use reprior::gaussian_process::GaussianProcessError;
@@ -18,6 +18,11 @@ use crate::words::number;
 const MOST_ROWS: usize = 1000;
 const MOST_IMAGES: usize = 128;
 const MOST_IMAGES_WITH_SCALES: usize = 16;
+/// Of a table, where only the median of a learned noise's prior is asked for.
+const MOST_ROWS_FOR_A_MEDIAN: usize = 500;
+/// That median, in units of the standardised targets. Modes are searched with the noise held there: below the least they are
+/// not found, and more noise than the targets have in all is no noise.
+const MEDIANS: [f64; 2] = [0.3, 1.0];
 /// Inputs that have scales of their own, at most.
 const MOST_INPUTS: usize = 200;
 /// How the scales of tables are searched for: the noise at the start, in units of the standardised targets, and the spreads of the
@@ -78,8 +83,15 @@ impl Evidence<'_> {
             return Ok(None);
         }
         let wants_scales = settings.scales == Some(ScalesSetting::Evidence);
-        let (rows, inputs, targets) = self.rows(wants_scales);
+        if settings.learns_noise() && !wants_scales {
+            return Ok(self.choose_median(settings));
+        }
         let columns = self.architecture.inputs();
+        let (rows, inputs, targets) = self.rows(match self.architecture.input.pixels() {
+            0 | 1 => MOST_ROWS,
+            _ if wants_scales => MOST_IMAGES_WITH_SCALES,
+            _ => MOST_IMAGES,
+        });
         let inputs = matrix(&inputs, columns, rows).transpose();
         let flag = if wants_scales {
             "--scales evidence"
@@ -93,15 +105,7 @@ impl Evidence<'_> {
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         if wants_scales && self.covariance == Covariance::Nngp {
-            let search = ScaleSearch {
-                input_spread: SPREADS[0],
-                layer_spread: SPREADS[1],
-                noise: START,
-                by_input: self.is_table && columns <= MOST_INPUTS,
-                evaluations: EVALUATIONS,
-                threads,
-            };
-            let found = fit_prior_scales(self.architecture, inputs, &targets, search);
+            let found = fit_prior_scales(self.architecture, inputs, &targets, self.search(threads));
             if let Some(found) = found.map_err(|error| refuse(&error))? {
                 let scales = take(settings, &found);
                 let choice = Choice {
@@ -137,15 +141,50 @@ impl Evidence<'_> {
         Ok(Some(choice.in_words()))
     }
 
+    /// The median of a learned noise's prior: the most likely noise where every input has a scale of its own (with one for all,
+    /// inputs that do not matter are taken for noise), between bounds. It is said where it is not the usual one.
+    fn choose_median(&self, settings: &mut ModelSettings) -> Option<String> {
+        let columns = self.architecture.inputs();
+        let (rows, inputs, targets) = self.rows(MOST_ROWS_FOR_A_MEDIAN);
+        let inputs = matrix(&inputs, columns, rows).transpose();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let by_scales = fit_prior_scales(self.architecture, inputs, &targets, self.search(threads));
+        let of_network = || {
+            let network = InfiniteNetwork::new(self.architecture)?;
+            self.noise(&network, inputs, &targets, threads)
+        };
+        let noise = match by_scales {
+            Ok(Some(found)) => Some(found.noise),
+            // the usual prior does without
+            _ => of_network().ok().map(|found| found.noise),
+        };
+        let [least, most] = MEDIANS;
+        let median = noise.map_or(least, |noise| noise.clamp(least, most));
+        settings.noise_median = Some(median);
+        (median > least).then(|| {
+            format!(
+                "--noise-median {} (most likely under the infinitely wide network, {rows} rows)",
+                number(median)
+            )
+        })
+    }
+
+    fn search(&self, threads: usize) -> ScaleSearch {
+        ScaleSearch {
+            input_spread: SPREADS[0],
+            layer_spread: SPREADS[1],
+            noise: START,
+            by_input: self.is_table && self.architecture.inputs() <= MOST_INPUTS,
+            evaluations: EVALUATIONS,
+            threads,
+        }
+    }
+
     /// Some of the rows, spread over all: their number, inputs and targets.
-    fn rows(&self, wants_scales: bool) -> (usize, Vec<f64>, Vec<f64>) {
+    fn rows(&self, most: usize) -> (usize, Vec<f64>, Vec<f64>) {
         let columns = self.architecture.inputs();
         let all = self.inputs.len() / columns;
-        let rows = all.min(match self.architecture.input.pixels() {
-            0 | 1 => MOST_ROWS,
-            _ if wants_scales => MOST_IMAGES_WITH_SCALES,
-            _ => MOST_IMAGES,
-        });
+        let rows = all.min(most);
         let chosen = || (0..rows).map(|row| row * all / rows);
         let inputs = chosen()
             .flat_map(|row| &self.inputs[row * columns..(row + 1) * columns])

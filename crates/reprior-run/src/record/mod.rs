@@ -16,8 +16,8 @@ pub use groups::{
 pub use keeping::{Keeping, Load, Traces, kept_in_words, megabytes};
 pub use predictions::{PredictionRecord, split_layer};
 pub use schema::{
-    LayerTensors, SchemaContents, group, outputs, predictions, schema, targets, tensors, traces_of,
-    variable, with_names,
+    LayerTensors, SchemaContents, group, learned_noise, outputs, predictions, schema, targets,
+    tensors, traces_of, variable, with_names,
 };
 pub use scored::{log_unit, scored_rows};
 pub(crate) use statistics::statistics;

@@ -4,7 +4,7 @@ use reprior::network::parameters::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
-use super::groups::{MOMENTS, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES, WEIGHTS};
+use super::groups::{MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES, WEIGHTS};
 use super::keeping::{Keeping, Traces};
 use super::scored::{self, CHOSEN};
 use crate::problem::Problem;
@@ -172,6 +172,14 @@ pub fn outputs(problem: &Problem) -> (&'static str, u64) {
         "output"
     };
     (name, description.output_names.len() as u64)
+}
+
+/// The variable of a learned σ, where it is.
+pub fn learned_noise(problem: &Problem) -> Vec<Variable> {
+    let text = "scale of the observation noise of each output, in the target's own units";
+    let own = variable(NOISE, DataType::F64, &[outputs(problem)], text);
+    let is_learned = problem.settings.model.learns_noise();
+    is_learned.then_some(own).into_iter().collect()
 }
 
 pub fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema {

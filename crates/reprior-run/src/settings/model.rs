@@ -70,13 +70,14 @@ pub struct ModelSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_scales: Option<Vec<f64>>,
     /// Scale of the observation noise, in units of the standardised target: a number, one per output with commas, `auto` (that
-    /// with the largest marginal likelihood of the infinitely wide network), `learn` (it gets a log-normal prior and is sampled
-    /// along), or `learn-each` (one per output) [default: learn for
-    /// chains; auto in closed form, and for tables with minibatches and in tangent coordinates; 0.1 otherwise]
+    /// with the largest marginal likelihood of the infinitely wide network), `learn` (it gets a log-normal prior and is sampled,
+    /// or trained, along), or `learn-each` (one per output) [default: learn; auto in closed form, and for tables in tangent coordinates
+    /// and around weights that are given; 0.1 otherwise]
     #[arg(long, value_name = "SIGMA", allow_hyphen_values = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSetting>,
-    /// Prior median of a learned noise scale [default: 0.3]
+    /// Prior median of a learned noise scale [default: 0.3; for tables that with the largest marginal likelihood of the infinitely
+    /// wide network, if it is larger]
     #[arg(long, value_name = "M")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_median: Option<f64>,
@@ -132,9 +133,19 @@ impl ModelSettings {
         }
     }
 
-    /// Whether noise or scales are to be chosen by the data.
+    /// The prior of a σ that is learned.
+    pub fn noise_prior(&self) -> Option<NoisePrior> {
+        match (self.learns_noise(), self.noise()) {
+            (true, Noise::Learned(prior)) => Some(prior),
+            _ => None,
+        }
+    }
+
+    /// Whether noise, its prior or scales are to be chosen by the data.
     pub fn is_automatic(&self) -> bool {
-        self.scales == Some(ScalesSetting::Evidence) || self.noise == Some(NoiseSetting::Auto)
+        self.scales == Some(ScalesSetting::Evidence)
+            || self.noise == Some(NoiseSetting::Auto)
+            || self.learns_noise() && self.noise_median.is_none()
     }
 
     /// Whether σ is learned.
@@ -266,10 +277,8 @@ impl ModelSettings {
         if let Ok(named @ NamedNetwork::Resnet { .. }) = self.network.parse() {
             self.network = named.to_string();
         }
-        // the evidence says what is left open here
-        let is_open = self.scales == Some(ScalesSetting::Evidence);
-        if let (true, Noise::Learned(prior)) = (self.learns_noise() && !is_open, self.noise()) {
-            self.noise_median = Some(prior.median);
+        // the evidence says the median, where it is open
+        if let Some(prior) = self.noise_prior() {
             self.noise_spread = Some(prior.spread);
         }
         if self.likelihood() == LikelihoodName::StudentT {

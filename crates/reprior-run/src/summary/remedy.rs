@@ -48,10 +48,10 @@ pub(super) fn cause(settings: &Settings, is_classes: bool, is_too_sure: bool) ->
         let noise = scales
             .first()
             .map_or(String::new(), |&noise| format!(" at {}", number(noise)));
-        // methods without a chain for the noise take `auto`
         let way = match settings.sampler.method().nature() {
-            Nature::Chains => "learn",
-            _ => "auto",
+            Nature::ClosedForm => "auto",
+            _ if settings.coordinates() == Coordinates::Tangent => "auto",
+            _ => "learn",
         };
         return format!(
             "a likely cause is the noise, fixed{noise} of the target's spread, which is {size}; try --noise {way}"

@@ -117,6 +117,19 @@ pub struct MinibatchCounters {
     validation_nll: Option<f64>,
 }
 
+/// A draw, with all that it predicts with.
+#[derive(Debug, Clone, Copy)]
+pub struct MinibatchDraw<'a, R> {
+    /// Weights.
+    pub position: &'a [R],
+    /// Means and variances of batch normalisation, where those are trained.
+    pub statistics: &'a [f64],
+    /// σ of every output.
+    pub scales: &'a [f64],
+    /// The updates since the draw before: of a trajectory those that may be drawn, after warm-up.
+    pub since: &'a UpdateStatistics,
+}
+
 /// Sees what one chain produces, in order.
 pub trait MinibatchObserver<R: Real>: Send {
     /// What may go wrong, in words.
@@ -134,18 +147,11 @@ pub trait MinibatchObserver<R: Real>: Send {
     /// Stops the run.
     fn trained(&mut self, mode: &[R]) -> Result<(), Self::Error>;
 
-    /// Draw number `draw`, with means and variances of batch normalisation where those are trained, and the updates since the one
-    /// before: of a trajectory those that may be drawn, after warm-up.
+    /// Draw number `draw`.
     ///
     /// # Errors
     /// Stops the run; what was drawn is kept.
-    fn draw(
-        &mut self,
-        position: &[R],
-        statistics: &[f64],
-        since: &UpdateStatistics,
-        draw: u64,
-    ) -> Result<(), Self::Error>;
+    fn draw(&mut self, made: MinibatchDraw<'_, R>, draw: u64) -> Result<(), Self::Error>;
 
     /// Everything so far is to survive a crash: counters, [`StochasticGradient::state`] and the Gaussian are all that
     /// [`MinibatchChain::resume`] needs.
@@ -237,6 +243,7 @@ impl<R: Real> MinibatchChain<R> {
             return Ok(None);
         };
         let state = self.updates.state();
+        laplace.set_scales(self.updates.objective().scales());
         let mode = laplace.settle(&state.position, &state.statistics)?;
         Ok(Some((laplace, mode)))
     }
@@ -303,8 +310,13 @@ impl<R: Real> MinibatchChain<R> {
                 Collection::Trajectory => &self.updates.state().position,
                 _ => &self.drawn,
             };
-            let seen = observer.draw(position, &statistics, &since, draw);
-            seen.map_err(told)?;
+            let made = MinibatchDraw {
+                position,
+                statistics: &statistics,
+                scales: self.updates.objective().scales(),
+                since: &since,
+            };
+            observer.draw(made, draw).map_err(told)?;
         }
         Ok(())
     }
@@ -325,6 +337,7 @@ impl<R: Real> MinibatchChain<R> {
             reason: error.to_string(),
         };
         let state = self.updates.state();
+        laplace.set_scales(self.updates.objective().scales());
         let mode = laplace.settle(&state.position, &state.statistics);
         let mode = mode.map_err(failed)?;
         if !self.has_ended_training {
@@ -374,6 +387,7 @@ impl<R: Real> MinibatchChain<R> {
         let state = self.updates.state();
         let validation = self.validation.as_mut().map(|rows| {
             rows.set_statistics(&state.statistics);
+            rows.set_scales(self.updates.objective().scales());
             rows.nll(&state.position)
         });
         self.counters.epochs += 1;

@@ -39,6 +39,8 @@ pub enum Purpose {
     StepSize = 11,
     /// Data sets simulated to check predictions with; indexed by value.
     Check = 12,
+    /// A learned noise scale's part of an update of a minibatch method; indexed by update.
+    Noise = 13,
 }
 
 /// A stream of random numbers.

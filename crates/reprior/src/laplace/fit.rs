@@ -114,6 +114,17 @@ impl<R: Real> LaplaceFit<R> {
         self
     }
 
+    /// Takes the σ of every output that training ended with, before the weights that draws are around are found.
+    pub fn set_scales(&mut self, scales: &[f64]) {
+        if self.mode.is_some() {
+            return;
+        }
+        let held_out = self.held_out.as_mut();
+        for data in [Some(&mut self.data), held_out].into_iter().flatten() {
+            data.scales.copy_from_slice(scales);
+        }
+    }
+
     /// The weights that draws are around, of training that ended at `position` and with these means and variances of batch
     /// normalisation (none leave the network's), which stay frozen from here on: found when they are first asked for.
     ///

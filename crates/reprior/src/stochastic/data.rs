@@ -73,6 +73,17 @@ pub(crate) fn row_loss<R: Real>(
     outputs: &[R],
     cotangent: &mut [R],
 ) -> f64 {
+    row_loss_by_scale(data, targets, outputs, cotangent, |_| ())
+}
+
+/// The same; `take` gets ∂ log p/∂ log σ of every output.
+pub(super) fn row_loss_by_scale<R: Real>(
+    data: &MinibatchData<R>,
+    targets: &[f64],
+    outputs: &[R],
+    cotangent: &mut [R],
+    take: impl FnOnce(&[f64]),
+) -> f64 {
     let count = outputs.len();
     let mut few = [0.0; 3 * FEW];
     let mut many = Vec::new();
@@ -97,5 +108,6 @@ pub(crate) fn row_loss<R: Real>(
     for (to, from) in cotangent.iter_mut().zip(&*by_output) {
         *to = R::from_f64(-from);
     }
+    take(by_scale);
     -(value + data.likelihood.left_out(count))
 }

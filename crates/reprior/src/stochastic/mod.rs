@@ -13,6 +13,7 @@ mod batch_norm;
 mod batches;
 mod dropout;
 mod groups;
+mod noise;
 pub mod preconditioner;
 mod prior;
 mod settings;

@@ -3,8 +3,10 @@
 use thiserror::Error;
 
 use super::batch_norm::StatisticsMean;
-use super::data::{MinibatchData, row_loss, simulate};
+use super::data::{MinibatchData, row_loss_by_scale, simulate};
+use super::noise::{LearnedNoise, NoiseStep};
 use crate::compute::{Real, Stream, Team};
+use crate::model::NoisePrior;
 use crate::network::layer::ShapeError;
 use crate::network::parameters::ParameterLayout;
 use crate::network::{
@@ -17,6 +19,8 @@ pub struct Objective<R> {
     data: MinibatchData<R>,
     layout: ParameterLayout,
     gradients: Gradients<R>,
+    /// Where σ is learned.
+    noise: Option<LearnedNoise>,
     /// Of the network's batch normalisation, where minibatches have statistics of their own.
     start: Vec<f64>,
     /// Values of a channel that a row has at least in the network's batch normalisation.
@@ -77,6 +81,7 @@ impl<R: Real> Objective<R> {
         Ok(Self {
             layout: ParameterLayout::new(network),
             gradients: Gradients::new(network, executor),
+            noise: None,
             start: Vec::new(),
             positions: network.fewest_positions(),
             rows,
@@ -96,6 +101,45 @@ impl<R: Real> Objective<R> {
             self.gradients.take_batch_statistics();
         }
         self
+    }
+
+    /// With a σ that is learned; those of the data are then of no account.
+    #[must_use]
+    pub fn with_learned_noise(mut self, prior: NoisePrior) -> Self {
+        self.noise = Some(LearnedNoise::new(prior));
+        self
+    }
+
+    /// Coordinates of a learned σ; 0 where it is known.
+    pub(super) fn noise_coordinates(&self) -> usize {
+        let learned = self.noise.as_ref();
+        learned.map_or(0, |noise| noise.coordinates(self.outputs))
+    }
+
+    /// Takes the coordinates of a learned σ; without one nothing changes.
+    pub(super) fn set_noise(&mut self, coordinates: &[f64]) {
+        if let Some(noise) = &self.noise {
+            noise.scales(coordinates, &mut self.data.scales);
+        }
+    }
+
+    /// Moves the coordinates of a learned σ, and takes them.
+    pub(super) fn step_noise(&mut self, coordinates: &mut [f64], step: NoiseStep) {
+        if let Some(noise) = &self.noise {
+            noise.step(coordinates, self.outputs, step);
+        }
+        self.set_noise(coordinates);
+    }
+
+    /// What a step of a gradient is to be shortened by where σ is learned.
+    pub(super) fn shortening(&self) -> f64 {
+        let learned = self.noise.as_ref();
+        learned.map_or(1.0, |noise| noise.shortening(&self.data.scales))
+    }
+
+    /// σ of every output, as it is now.
+    pub fn scales(&self) -> &[f64] {
+        &self.data.scales
     }
 
     /// Means and variances that running averages start at, see [`Composition::statistics`]; none where batch normalisation keeps
@@ -170,9 +214,18 @@ impl<R: Real> Objective<R> {
         dropout: Option<Dropout>,
     ) -> Evaluation<'_, R> {
         let (data, outputs) = (&self.data, self.outputs);
+        if let Some(noise) = &mut self.noise {
+            noise.begin(batch.len() * outputs);
+        }
+        let noise = self.noise.as_ref();
         let loss = |row: usize, f: &[R], cotangent: &mut [R]| {
             let at = batch[row] as usize * outputs;
-            row_loss(data, &data.targets[at..at + outputs], f, cotangent)
+            let targets = &data.targets[at..at + outputs];
+            row_loss_by_scale(data, targets, f, cotangent, |by_scale| {
+                if let Some(noise) = noise {
+                    noise.take(row, by_scale);
+                }
+            })
         };
         let batch = Minibatch {
             inputs: &data.inputs,

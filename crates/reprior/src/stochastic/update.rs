@@ -17,6 +17,7 @@
 
 use super::batch_norm::take_in;
 use super::groups::{GroupSums, ParameterGroup, UpdateContext, UpdateStep, groups, update_groups};
+use super::noise::NoiseStep;
 use super::objective::Objective;
 use super::preconditioner::Preconditioner;
 use super::{Batches, CurvatureLabels, Dynamics, StochasticGradientSettings};
@@ -57,6 +58,8 @@ pub struct StochasticGradientState<R> {
     /// Running means and variances of batch normalisation, see [`Composition::statistics`](crate::network::Composition::statistics); empty where the network has none, or
     /// keeps its own.
     pub statistics: Vec<f64>,
+    /// Coordinates of a learned σ, see [`Noise`](crate::model::Noise); empty where it is known.
+    pub noise: Vec<f64>,
 }
 
 /// What one update did.
@@ -160,6 +163,7 @@ impl<R: Real> StochasticGradient<R> {
             position,
             preconditioner: Vec::new(),
             statistics: objective.start_statistics().to_vec(),
+            noise: vec![0.0; objective.noise_coordinates()],
         };
         for group in groups(objective.layout(), &*preconditioner) {
             for _ in 0..group.blocks() {
@@ -176,7 +180,7 @@ impl<R: Real> StochasticGradient<R> {
     /// # Errors
     /// As [`new`](Self::new); a state of another network, dynamics or preconditioner.
     pub fn resume(
-        objective: Objective<R>,
+        mut objective: Objective<R>,
         preconditioner: Box<dyn Preconditioner<R>>,
         settings: StochasticGradientSettings,
         state: StochasticGradientState<R>,
@@ -207,6 +211,11 @@ impl<R: Real> StochasticGradient<R> {
                 state.statistics.len(),
                 objective.start_statistics().len(),
             ),
+            (
+                "the noise",
+                state.noise.len(),
+                objective.noise_coordinates(),
+            ),
         ] {
             if found != expected {
                 return Err(StochasticGradientError::State {
@@ -216,6 +225,7 @@ impl<R: Real> StochasticGradient<R> {
                 });
             }
         }
+        objective.set_noise(&state.noise);
         let threads = objective.threads();
         let team = Team::new(threads)
             .map_err(|error| StochasticGradientError::Threads(error.to_string()))?;
@@ -278,7 +288,8 @@ impl<R: Real> StochasticGradient<R> {
     pub fn update(&mut self) -> Result<Update, StochasticGradientError> {
         let (update, settings) = (self.state.update, &self.settings);
         let (seed, chain) = (settings.seed, settings.chain);
-        let step_size = settings.step_size * settings.schedule.factor(update);
+        let factor = settings.schedule.factor(update);
+        let step_size = settings.step_size * factor * self.shortening();
         let rows = self.objective.rows();
         let statistics = self.preconditioner.statistics();
         let mut stream = Stream::new(seed, chain, Purpose::Simulation, update);
@@ -335,6 +346,12 @@ impl<R: Real> StochasticGradient<R> {
             update,
         };
         let is_noisy = shared.noise > 0.0;
+        let noise_step = NoiseStep {
+            rows: [count, rows],
+            factor,
+            temperature: if is_noisy { settings.temperature } else { 0.0 },
+            key: [seed, chain, update],
+        };
         let found = update_groups(
             &self.groups,
             &mut self.state,
@@ -346,7 +363,19 @@ impl<R: Real> StochasticGradient<R> {
             &mut self.state.statistics,
             self.objective.batch_statistics(),
         );
+        self.objective.step_noise(&mut self.state.noise, noise_step);
         self.measure(step_size, loss, step, is_noisy, found)
+    }
+
+    /// Steps of plain gradients are the shorter the smaller a learned σ is: their curvature has 1/σ². A factor that depends on other
+    /// coordinates than those that it moves leaves the law as it is.
+    fn shortening(&self) -> f64 {
+        let is_plain = self.preconditioner.statistics() == GradientStatistics::None;
+        match self.settings.dynamics {
+            Dynamics::Adam { .. } => 1.0,
+            _ if is_plain => self.objective.shortening(),
+            _ => 1.0,
+        }
     }
 
     /// What an update did, from what its groups found; moves the thermostat and counts the update.

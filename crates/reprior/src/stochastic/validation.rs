@@ -41,6 +41,11 @@ impl<R: Real> Validation<R> {
         self.executor.set_statistics(statistics);
     }
 
+    /// Takes other σ.
+    pub fn set_scales(&mut self, scales: &[f64]) {
+        self.data.scales.copy_from_slice(scales);
+    }
+
     /// Mean −log p of the rows at one position.
     pub fn nll(&mut self, weights: &[R]) -> f64 {
         let (columns, count) = (self.executor.inputs_count(), self.executor.outputs_count());

@@ -4,6 +4,7 @@
 
 mod batch_norm;
 mod invariance;
+mod learned_noise;
 mod moments;
 mod noise;
 mod stationary;

@@ -2,11 +2,11 @@
 
 use reprior::network::Composition;
 use reprior::network::parameters::ParameterLayout;
-use reprior_io::run::{DataType, Draws, Schema};
+use reprior_io::run::{Draws, Schema};
 
 use super::sizes::ProblemSizes;
 use crate::problem::Problem;
-use crate::record::{self, LayerTensors, NOISE, SchemaContents, group, outputs, variable};
+use crate::record::{self, LayerTensors, SchemaContents, group};
 
 record::statistics!(
     /// Of the transitions since the previous record.
@@ -41,11 +41,6 @@ pub fn tensors(network: &Composition) -> Vec<LayerTensors> {
 pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
     let settings = &problem.settings;
     let schedule = settings.schedule();
-    let mut posterior = Vec::new();
-    if settings.model.learns_noise() {
-        let text = "scale of the observation noise of each output, in the target's own units";
-        posterior.push(variable(NOISE, DataType::F64, &[outputs(problem)], text));
-    }
     let mut phases = Vec::new();
     if schedule.warmup_records() > 0 {
         let draws = Draws::new(schedule.warmup_records());
@@ -73,7 +68,7 @@ pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
             }
             false => "log p(y_i | weights), outputs together, in the target's own units",
         },
-        posterior,
+        posterior: record::learned_noise(problem),
         statistics: [Transitions::variables(), OfDraw::variables()].concat(),
         phases,
         last: Vec::new(),

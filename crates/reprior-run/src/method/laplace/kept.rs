@@ -8,7 +8,7 @@ use reprior_io::run::{Files, Number, RunError, RunFolder, Tensor, laplace};
 
 use super::closed_form::{FitPredictor, rows_together};
 use crate::failure::{Failure, name_of};
-use crate::method::minibatch::{self, network, noise};
+use crate::method::minibatch::{self, network};
 use crate::method::{Predict, Predictions};
 use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
@@ -83,8 +83,8 @@ fn load<R: Stored>(
 pub struct ClosedForm<'a, R> {
     predictor: FitPredictor<R>,
     fits: Vec<Laplace<R>>,
-    /// Means and variances of batch normalisation of each chain; none where they are not trained.
-    statistics: Vec<Vec<f64>>,
+    /// Statistics of batch normalisation and σ: those of a chain are the same for all of its draws.
+    beside: minibatch::BesidePositions,
     problem: &'a Problem,
     /// What draws predict, whose spread scores of uncertainty are of.
     draws: minibatch::DrawsPredictor<'a, R>,
@@ -106,14 +106,10 @@ impl<'a, R: Stored + Number> ClosedForm<'a, R> {
         let chains = problem.settings.schedule().chains as u64;
         let files = &draws.run.files;
         let fits = (0..chains).map(|chain| load::<R>(files, &layout, chain));
-        // those of a chain are the same for all of its draws
-        let mut found = minibatch::statistics(draws.run)?;
-        let statistics = (0..chains).map(|chain| found.remove(&[chain, 0]).unwrap_or_default());
-        let statistics = statistics.collect();
         Ok(Box::new(Self {
             predictor,
             fits: fits.collect::<Result<_, _>>()?,
-            statistics,
+            beside: minibatch::BesidePositions::read(draws.run, problem)?,
             problem,
             draws,
         }))
@@ -132,19 +128,17 @@ impl<R: Stored + Number> Predict for ClosedForm<'_, R> {
             mean: Vec::new(),
             variance: Vec::new(),
         };
-        for (chain, (fit, statistics)) in self.fits.iter().zip(&self.statistics).enumerate() {
-            self.predictor.set_statistics(statistics);
+        let (spread, mut noise) = (kind.spread(outputs), Vec::new());
+        for (chain, fit) in (0..).zip(&self.fits) {
+            self.predictor
+                .set_statistics(self.beside.statistics(chain, 0));
+            noise.extend(self.beside.noise_variances(chain, 0, spread));
             let to = [&mut block.mean, &mut block.variance];
-            self.predictor.predict(fit, chain as u64, &real, to)?;
+            self.predictor.predict(fit, chain, &real, to)?;
         }
-        let noise = noise(
-            self.problem,
-            &self.problem.settings.model,
-            kind.spread(outputs),
-        );
         Ok(Predictions {
             block,
-            noise: noise.repeat(self.fits.len()),
+            noise,
             clamped: 0,
         })
     }

@@ -23,14 +23,17 @@ pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure
             "{flag} belongs to methods that use all data at once, not to {method}: leave it out"
         ));
     }
-    if settings.model.learns_noise() {
-        return refuse(format!(
-            "--method {method} needs a known noise: give a number with --noise"
-        ));
-    }
     check_flags(settings, method)?;
     let is_descent = !method.is_sampler();
     let is_trained = method.is_around_mode() && own.weights.is_some();
+    let updates = [own.epochs, settings.run.warmup];
+    if settings.model.learns_noise() && is_trained && updates.iter().all(|n| n.unwrap_or(0) == 0) {
+        return refuse(
+            "the noise is learned along with weights, and --weights that are trained already stay as they are: give --noise a number, or \
+             auto; or train them further with --epochs"
+                .to_owned(),
+        );
+    }
     if own.prior.is_some() && own.weight_decay.is_some() {
         return refuse(
             "--prior and --weight-decay are two names of one thing: give one".to_owned(),

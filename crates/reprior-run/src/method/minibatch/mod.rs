@@ -12,7 +12,7 @@ mod summary;
 
 pub use check::check;
 pub use plan::{CurvatureCost, plan};
-pub use predict::{DrawsPredictor, noise, statistics};
+pub use predict::{BesidePositions, DrawsPredictor};
 pub use resolve::{Resolved, complete, resolve};
 pub use run::{AfterTraining, RecordedChains, TrainedChain, network, sample};
 pub use summary::{static_metrics, summarise};

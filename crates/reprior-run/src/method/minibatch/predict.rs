@@ -9,8 +9,7 @@ use crate::method::{Predict, Predictions};
 use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
 use crate::read::Recorded;
-use crate::record::{BATCH_NORM, POSITION, POSITIONS};
-use crate::settings::ModelSettings;
+use crate::record::{BATCH_NORM, NOISE, POSITION, POSITIONS};
 use crate::stored::Stored;
 
 /// Predicts from kept positions, by the network itself, or linearised at the given weights of each chain.
@@ -23,33 +22,64 @@ pub struct DrawsPredictor<'a, R> {
     pub every: u64,
 }
 
-/// Squared noise scales of one draw, in the target's own units.
-pub fn noise(problem: &Problem, settings: &ModelSettings, spread: usize) -> Vec<f64> {
-    let maps = problem.output_maps();
-    if !settings.likelihood().has_scale() {
-        return vec![0.0; spread];
-    }
-    let scales = settings.noise().typical(maps.len());
-    let own = scales.iter().zip(&maps);
-    own.map(|(scale, map)| (map.scale * scale).powi(2))
-        .take(spread)
-        .collect()
+/// What kept positions have beside them, of each chain and draw.
+pub struct BesidePositions {
+    /// Means and variances of batch normalisation; none where they are not trained.
+    statistics: BTreeMap<[u64; 2], Vec<f64>>,
+    /// σ of every output in the target's own units, where it is learned.
+    noise: BTreeMap<[u64; 2], Vec<f64>>,
+    /// The same where it is known; zeros where there is none.
+    known: Vec<f64>,
 }
 
-/// Means and variances of batch normalisation of each chain and kept position; none where they are not trained.
-///
-/// # Errors
-/// A run that cannot be read.
-pub fn statistics(run: &Recorded) -> Result<BTreeMap<[u64; 2], Vec<f64>>, Failure> {
+impl BesidePositions {
+    /// Of a run.
+    ///
+    /// # Errors
+    /// A run that cannot be read.
+    pub fn read(run: &Recorded, problem: &Problem) -> Result<Self, Failure> {
+        let (model, maps) = (&problem.settings.model, problem.output_maps());
+        let known = match model.likelihood().has_scale() {
+            true => model.noise().typical(maps.len()),
+            false => vec![0.0; maps.len()],
+        };
+        let known = known.iter().zip(&maps).map(|(s, map)| s * map.scale);
+        Ok(Self {
+            statistics: variable(run, BATCH_NORM)?,
+            noise: variable(run, NOISE)?,
+            known: known.collect(),
+        })
+    }
+
+    /// Of one position.
+    pub fn statistics(&self, chain: u64, draw: u64) -> &[f64] {
+        let own = self.statistics.get(&[chain, draw]);
+        own.map_or(&[], Vec::as_slice)
+    }
+
+    /// Squares of the first so many σ of one position.
+    pub fn noise_variances(
+        &self,
+        chain: u64,
+        draw: u64,
+        count: usize,
+    ) -> impl Iterator<Item = f64> {
+        let own = self.noise.get(&[chain, draw]).unwrap_or(&self.known);
+        own.iter().take(count).map(|scale| scale * scale)
+    }
+}
+
+/// A variable of the group of positions; nothing where there is none.
+fn variable(run: &Recorded, name: &str) -> Result<BTreeMap<[u64; 2], Vec<f64>>, Failure> {
     let mut all = BTreeMap::new();
     let variables = run.reader.variables(POSITIONS).map_err(Failure::request)?;
-    if variables.iter().any(|variable| variable.name == BATCH_NORM) {
+    if variables.iter().any(|variable| variable.name == name) {
         let add = |chain: u64, draw: u64, own: &[f64]| {
             all.insert([chain, draw], own.to_vec());
         };
         let read = run
             .reader
-            .for_each_draw::<f64>(POSITIONS, BATCH_NORM, &Selection::all(), add);
+            .for_each_draw::<f64>(POSITIONS, name, &Selection::all(), add);
         read.map_err(Failure::request)?;
     }
     Ok(all)
@@ -69,18 +99,18 @@ impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
             mean: Vec::new(),
             variance: Vec::new(),
         };
-        let mut draws = 0;
+        let spread = kind.spread(maps.len());
+        let (mut draws, mut noise) = (0, Vec::new());
         let modes = &self.modes;
-        let statistics = statistics(self.run)?;
+        let beside = BesidePositions::read(self.run, problem)?;
         let predicting = self.run.predicting_positions(self.every)?;
         let add = |chain: u64, draw: u64, position: &[R]| {
             if !predicting.has(chain, draw) {
                 return;
             }
             draws += 1;
-            if let Some(own) = statistics.get(&[chain, draw]) {
-                ensemble.set_statistics(own);
-            }
+            ensemble.set_statistics(beside.statistics(chain, draw));
+            noise.extend(beside.noise_variances(chain, draw, spread));
             let mode = modes
                 .chunks_exact(position.len().max(1))
                 .nth(chain as usize);
@@ -102,9 +132,7 @@ impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
                 "the run has no draws yet: go on with `reprior resume`",
             ));
         }
-        let spread = kind.spread(maps.len());
         block.variance = vec![0.0; draws * block.rows * spread];
-        let noise = noise(problem, &problem.settings.model, spread).repeat(draws);
         Ok(Predictions {
             block,
             noise,

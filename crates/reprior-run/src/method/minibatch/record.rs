@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use reprior::chain::minibatch::{
-    Epoch, MinibatchChain, MinibatchCounters, MinibatchObserver, UpdateStatistics,
+    Epoch, MinibatchChain, MinibatchCounters, MinibatchDraw, MinibatchObserver, UpdateStatistics,
 };
 use reprior::chain::moments::WeightMoments;
 use reprior::compute::{Purpose, Stream};
@@ -27,6 +27,9 @@ use crate::record::{
 };
 use crate::stored::Stored;
 
+/// Of a checkpoint: the coordinates of a learned σ.
+const NOISE_COORDINATES: &str = "noise_coordinates";
+
 /// What is the same for every chain.
 pub struct SharedByChains {
     pub seed: u64,
@@ -36,6 +39,7 @@ pub struct SharedByChains {
     /// Maps of the outputs back to their own units; for classes, identities.
     pub outputs: Vec<Affine>,
     pub likelihood: Arc<dyn Likelihood>,
+    pub learns_noise: bool,
     /// Whether predictions are of the network linearised where training ended.
     pub is_linearised: bool,
     /// When this process began, and the seconds that earlier ones took.
@@ -184,13 +188,13 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
         Ok(())
     }
 
-    fn draw(
-        &mut self,
-        position: &[R],
-        statistics: &[f64],
-        since: &UpdateStatistics,
-        draw: u64,
-    ) -> Result<(), RunError> {
+    fn draw(&mut self, made: MinibatchDraw<'_, R>, draw: u64) -> Result<(), RunError> {
+        let MinibatchDraw {
+            position,
+            statistics,
+            scales,
+            since,
+        } = made;
         let mut squares = vec![0.0; self.projection.layers()];
         let mut projections = vec![0.0; self.projection.count()];
         // nothing is left open: the stream is not used
@@ -201,13 +205,18 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
         if !projections.is_empty() {
             posterior.push(Values::F64(&projections));
         }
+        let outputs = scales.iter().zip(&self.common.outputs);
+        let noise: Vec<f64> = outputs.map(|(noise, map)| noise * map.scale).collect();
+        if self.common.learns_noise {
+            posterior.push(Values::F64(&noise));
+        }
         self.writer.push("posterior", &posterior)?;
         let (updates, corrections) = of(since);
         let values = [updates.values(), corrections.values()];
         self.writer.push("sample_stats", &values.concat())?;
         if let Some(scored) = &mut self.scored {
             let mode = self.linearised_at.as_deref();
-            let values = scored.log_likelihood(position, statistics, mode);
+            let values = scored.log_likelihood(made, mode);
             self.writer.push(LOG_LIKELIHOOD, &[Values::F64(values)])?;
         }
         self.push_predictions(position, statistics, draw)?;
@@ -218,6 +227,9 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
             let mut values = vec![R::values(position)];
             if !statistics.is_empty() {
                 values.push(Values::F64(statistics));
+            }
+            if self.common.learns_noise {
+                values.push(Values::F64(&noise));
             }
             self.writer.push(POSITIONS, &values)?;
         }
@@ -258,6 +270,9 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
             ),
             ("posterior_mean".to_owned(), R::values(&self.mean.mean)),
         ];
+        if !state.noise.is_empty() {
+            named.push((NOISE_COORDINATES.to_owned(), Values::F64(&state.noise)));
+        }
         if !state.statistics.is_empty() {
             named.push((BATCH_NORM.to_owned(), Values::F64(&state.statistics)));
         }
@@ -321,6 +336,10 @@ pub fn restore<R: Stored>(
         found.map_or(0, |(_, shape)| shape.iter().product())
     };
     let of_any_length = |name: &str| R::tensor(checkpoint, name, &[length_of(name)]);
+    let doubles = |name: &str| match length_of(name) {
+        0 => Ok(Vec::new()),
+        length => checkpoint.f64(name, &[length]),
+    };
     let of_parameters = |name: &str| R::tensor(checkpoint, name, &[parameters]);
     let mut mean = PosteriorMean::new(averaging, 0);
     mean.count = document.mean_count;
@@ -348,10 +367,8 @@ pub fn restore<R: Stored>(
             momentum: of_any_length("momentum")?,
             thermostat: document.thermostat,
             preconditioner: of_any_length("preconditioner")?,
-            statistics: match length_of(BATCH_NORM) {
-                0 => Vec::new(),
-                length => checkpoint.f64(BATCH_NORM, &[length])?,
-            },
+            statistics: doubles(BATCH_NORM)?,
+            noise: doubles(NOISE_COORDINATES)?,
         },
         moments: WeightMoments {
             count: document.moments_count,

@@ -6,7 +6,6 @@ use std::time::Instant;
 use reprior::chain::minibatch::{Collection, MinibatchChain};
 use reprior::chain::moments::WeightMoments;
 use reprior::compute::{Purpose, Stream};
-use reprior::model::Noise;
 use reprior::network::Composition;
 use reprior::network::parameters::ParameterLayout;
 use reprior::stochastic::StochasticGradientSettings;
@@ -159,14 +158,7 @@ fn data<R: Stored>(
     let mut targets: Vec<f64> = (0..rows).flat_map(by_row).collect();
     let last_inputs = inputs.split_off((rows - held_out) * columns);
     let last_targets = targets.split_off((rows - held_out) * outputs);
-    let scales = match problem.settings.model.noise() {
-        noise @ Noise::Known(_) => noise.typical(outputs),
-        Noise::Learned(_) => {
-            return Err(Failure::request(
-                "--noise learn needs a method that uses all data at once: give a number with --noise",
-            ));
-        }
-    };
+    let scales = problem.settings.model.noise().typical(outputs);
     let likelihood = problem.likelihood()?;
     let make = |inputs: Vec<R>, targets: Vec<f64>| MinibatchData {
         inputs: inputs.into(),
@@ -198,6 +190,9 @@ fn make_chains<R: Stored>(
             Objective::new(&network, data.clone(), threads).map_err(Failure::request)?;
         if resolved.trains_statistics() {
             objective = objective.with_batch_statistics(&network);
+        }
+        if let Some(prior) = problem.settings.model.noise_prior() {
+            objective = objective.with_learned_noise(prior);
         }
         let validation = held_out
             .clone()
@@ -269,6 +264,7 @@ fn common(
         tensors: tensors(problem, layout),
         outputs: problem.output_maps(),
         likelihood: problem.likelihood()?,
+        learns_noise: settings.model.learns_noise(),
         is_linearised: settings.laplace.is_linearised(resolved.method),
         clock: (Instant::now(), seconds),
     })

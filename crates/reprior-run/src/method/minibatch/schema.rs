@@ -101,7 +101,11 @@ pub fn schema(
     let contents = SchemaContents {
         tensors: &tensors(problem, layout),
         position: parameters,
-        beside_position: batch_norm(problem, resolved),
+        beside_position: [
+            batch_norm(problem, resolved),
+            record::learned_noise(problem),
+        ]
+        .concat(),
         parameters,
         texts: [
             "mean square of each layer's weights and biases",
@@ -115,7 +119,7 @@ pub fn schema(
             "zero: a draw determines the function",
         ],
         log_likelihood: "log p(y_i | weights), outputs together, in the target's own units",
-        posterior: Vec::new(),
+        posterior: record::learned_noise(problem),
         statistics: [OfUpdates::variables(), Corrections::variables()].concat(),
         phases,
         last,

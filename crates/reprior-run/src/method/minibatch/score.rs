@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use reprior::chain::minibatch::MinibatchDraw;
 use reprior::network::Composition;
 use reprior::stochastic::data::MinibatchData;
 use reprior::stochastic::ensemble::Ensemble;
@@ -51,18 +52,14 @@ impl<R: Stored> TrainingRows<R> {
     }
 
     /// log p(y_i | weights) of every row, of the network linearised at `mode` where there is one.
-    pub fn log_likelihood(
-        &mut self,
-        position: &[R],
-        statistics: &[f64],
-        mode: Option<&[R]>,
-    ) -> &[f64] {
-        self.ensemble.set_statistics(statistics);
+    pub fn log_likelihood(&mut self, made: MinibatchDraw<'_, R>, mode: Option<&[R]>) -> &[f64] {
+        let position = made.position;
+        self.ensemble.set_statistics(made.statistics);
         let outputs = match mode {
             Some(mode) => self.ensemble.linearised(mode, position),
             None => self.ensemble.outputs(position),
         };
-        let (data, count) = (&self.data, self.data.scales.len());
+        let (data, count) = (&self.data, made.scales.len());
         let left_out = data.likelihood.left_out(count) - self.log_unit;
         let all = outputs.chunks_exact(count).zip(&self.rows);
         for (value, (outputs, &row)) in self.values.iter_mut().zip(all) {
@@ -72,7 +69,7 @@ impl<R: Stored> TrainingRows<R> {
             let targets = &data.targets[row * count..(row + 1) * count];
             let density = data
                 .likelihood
-                .log_density(targets, &self.outputs, &data.scales, None);
+                .log_density(targets, &self.outputs, made.scales, None);
             *value = density + left_out;
         }
         &self.values

@@ -44,7 +44,15 @@ pub fn summarise(
     let step_sizes = run.read("sample_stats", "step_size")?;
     let of_chains = step_sizes.chunks(draws.max(1) as usize);
     let minibatch = of_updates(run, method)?;
+    let mut noise = run.noise_scales()?;
+    if !method.is_sampler() {
+        // what is trained need not agree
+        for scale in &mut noise {
+            (scale.rhat, scale.ess, scale.disagrees) = (f64::NAN, f64::NAN, false);
+        }
+    }
     let summary = Summary {
+        noise,
         coordinates: "standard".to_owned(),
         steps,
         seconds,
@@ -155,11 +163,24 @@ pub fn static_metrics(run: &Recorded, group: &str) -> Result<Option<Metrics>, Fa
         variance: read("variance").unwrap_or_else(|_| zeros()),
         mean,
     };
-    block.add_noise(&run.noise_variances(1)?);
+    block.add_noise(&mean_noise_variances(run)?);
     let truth = run.truth()?;
     let mut gatherer = Gatherer::default();
     gatherer.add(&block, &truth, 0)?;
     gatherer.finish()
+}
+
+/// Means of squared σ over the draws of each chain, one for each output.
+fn mean_noise_variances(run: &Recorded) -> Result<Vec<f64>, Failure> {
+    let spread = run.kind.spread(run.outputs());
+    let own = run.noise_variances(run.draws)?;
+    let of_chains = own.chunks((run.draws as usize * spread).max(1));
+    let mean = |chain: &[f64], output: usize| {
+        let values = chain.iter().skip(output).step_by(spread);
+        values.sum::<f64>() / run.draws as f64
+    };
+    let means = of_chains.flat_map(|chain| (0..spread).map(move |output| mean(chain, output)));
+    Ok(means.collect())
 }
 
 /// Warnings that stand beside the verdict's checks.

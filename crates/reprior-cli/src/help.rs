@@ -37,15 +37,15 @@ const FIRST: [(&str, &str); 19] = [
     ),
     (
         "network",
-        "fcn:WIDTH[,WIDTH...], linear, lenet, resnet-small, ... or a TOML file [default: fcn:512]",
+        "fcn:WIDTH[,WIDTH...], linear, lenet, resnet-small, ... or a TOML file [default: by the data]",
     ),
     (
         "likelihood",
-        "gaussian, student-t, categorical, bernoulli or poisson [default: gaussian]",
+        "gaussian, gaussian-heteroscedastic, student-t, categorical, bernoulli or poisson [default: by the targets]",
     ),
     (
         "noise",
-        "Noise in units of the standardised target: a number, auto or learn [default: 0.1]",
+        "Noise in units of the standardised target: a number, auto or learn [default: learn]",
     ),
     (
         "method",
@@ -54,7 +54,7 @@ const FIRST: [(&str, &str); 19] = [
     ("chains", "Independent chains [default: 4]"),
     (
         "draws",
-        "Draws of each chain [default: 250 for hmc-infinite]",
+        "Draws of each chain [default: as many as a minute has time for]",
     ),
     ("seed", "Seed of every random number [default: 0]"),
     (

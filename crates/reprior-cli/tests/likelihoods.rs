@@ -159,6 +159,62 @@ fn classes() {
     }
 }
 
+/// Noise that grows with an input: intervals follow it, `--no-noise` leaves it out, and what is recorded is what is predicted.
+#[test]
+fn noise_that_depends_on_the_inputs() {
+    let place = Place::new();
+    let rows = (0..300_u32).map(|row| {
+        let x = f64::from(row % 100) / 50.0 - 1.0;
+        let own = 3.0 * ((f64::from(row) * 0.618_033_988_75).fract() - 0.5);
+        format!("{x:.4},{:.6}\n", 2.0 * x + own * (1.5 * x).exp())
+    });
+    place.write("fan.csv", "x,y\n".to_owned() + &rows.collect::<String>());
+    let data = "--data fan.csv --likelihood gaussian-heteroscedastic --network fcn:16 --test 60";
+    for flags in [
+        "--warmup 100 --draws 60 --chains 2",
+        "--warmup 100 --draws 60 --chains 2 --noise 0.5 --coordinates standard",
+        "--method ensemble --chains 2 --epochs 600",
+        "--method sgld --draws 20 --chains 2 --epochs 800",
+        "--method laplace --draws 10 --epochs 600",
+        "--method map --epochs 600 --validation 30",
+    ] {
+        let sampled = place.succeed(&format!(
+            "sample {data} {flags} --keep 1000 --out run --overwrite"
+        ));
+        let summary = place.summary("run");
+        let metrics = &summary["metrics"];
+        let number = |name: &str| metrics[name].as_f64().unwrap();
+        assert!(number("nll") < 1.75, "{flags}: {metrics} {sampled:?}");
+        assert!(
+            number("coverage_90") > 0.75,
+            "{flags}: {metrics} {sampled:?}"
+        );
+        let sd = |flags: &str| {
+            place.write("two.csv", "x\n-0.9\n0.9\n");
+            let (header, rows) = place
+                .succeed(&format!("predict run --data two.csv{flags}"))
+                .table();
+            let at = header.iter().position(|name| name == "sd").unwrap();
+            [0, 1].map(|row: usize| rows[row][at].parse::<f64>().unwrap())
+        };
+        // the noise is 0.87·e^{1.5x}
+        let (with, without) = (sd(""), sd(" --no-noise"));
+        assert!(with[1] > 3.0 * with[0], "{flags}: {with:?}");
+        assert!(with[1] > 1.5 && with[1] < 8.0, "{flags}: {with:?}");
+        assert!(without[1] < 0.8 * with[1], "{flags}: {with:?} {without:?}");
+        place.succeed("report run");
+    }
+    for (flags, parts) in [
+        ("--coordinates marginal", ["gaussian", "--coordinates"]),
+        ("--noise 0.1,0.2", ["2 noise scales", "give one"]),
+        ("--method nngp", ["gaussian", "--method nngp"]),
+    ] {
+        place
+            .run(&format!("sample {data} {flags} --out no"))
+            .assert_error(2, &parts);
+    }
+}
+
 #[test]
 fn heavy_tails_and_learned_noise() {
     let place = Place::new();

@@ -191,7 +191,11 @@ impl Predictor {
             let found = predictor.predict(part)?;
             let mut block = found.block;
             clamped += found.clamped;
-            let function = block.variance.clone();
+            // where rows have noise of their own the variance is that alone
+            let function = match problem.settings.model.likelihood().has_row_noise() {
+                true => vec![0.0; block.variance.len()],
+                false => block.variance.clone(),
+            };
             block.add_noise(&found.noise);
             if let Some(detector) = &mut detector {
                 // the draws for the test rows are what it compares with

@@ -82,9 +82,26 @@ impl PredictionKind {
         let start = mean.len();
         mean.extend(outputs);
         likelihood.mean(&mut mean[start..]);
+        // outputs beyond the targets say how large the noise is
+        mean.truncate(start + maps.len());
         for (mean, map) in mean[start..].iter_mut().zip(maps) {
             *mean = map.restore(*mean);
         }
+    }
+
+    /// Appends the σ of each target of one row, in its own units, where it is another for every row; whether it is.
+    pub fn push_row_noise(
+        likelihood: &dyn Likelihood,
+        maps: &[Affine],
+        [outputs, scales]: [&[f64]; 2],
+        noise: &mut Vec<f64>,
+    ) -> bool {
+        let start = noise.len();
+        let is_own = likelihood.row_noise(outputs, scales, noise);
+        for (sigma, map) in noise[start..].iter_mut().zip(maps) {
+            *sigma *= map.scale;
+        }
+        is_own
     }
 
     /// Numbers of a row's variance.

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use reprior::chain::{Chain, Collect, Schedule};
 use reprior::compute::{Purpose, Stream};
-use reprior::model::likelihood::{Categorical, Gaussian, Likelihood, Poisson, StudentT};
+use reprior::model::likelihood::{
+    Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Regulariser, Space, Target};
@@ -53,7 +55,8 @@ fn evaluations_of_the_general_map_do_not_allocate() {
     let (rows, inputs, outputs) = (70, 90, 2);
     let mut x = vec![0.0; rows * inputs];
     Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
-    let likelihoods: [Arc<dyn Likelihood>; 4] = [
+    let likelihoods: [Arc<dyn Likelihood>; 5] = [
+        Arc::new(GaussianHeteroscedastic),
         Arc::new(Categorical),
         Arc::new(StudentT::new(4.0).unwrap()),
         Arc::new(Poisson::new(vec![1.0; outputs]).unwrap()),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use reprior::compute::kernels::Cholesky;
 use reprior::compute::{Purpose, Stream};
-use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
+use reprior::model::likelihood::{
+    Bernoulli, Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::projection::Projection;
@@ -47,6 +49,9 @@ fn likelihoods(outputs: usize) -> Vec<(Arc<dyn Likelihood>, Noise)> {
     ] {
         all.push((Arc::new(Gaussian), noise.clone()));
         all.push((Arc::new(StudentT::new(3.0).unwrap()), noise));
+    }
+    if outputs.is_multiple_of(2) {
+        all.push((Arc::new(GaussianHeteroscedastic), learned(false)));
     }
     all.push((Arc::new(Categorical), Noise::from(1.0)));
     all.push((Arc::new(Bernoulli), Noise::from(1.0)));

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::LeaveOneOut;
 use reprior::gaussian_process::GaussianProcess;
-use reprior::model::likelihood::{Categorical, Likelihood, Poisson, StudentT};
+use reprior::model::likelihood::{
+    Categorical, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{
@@ -323,7 +325,8 @@ fn of_other_likelihoods_rows_add_up() {
     let one_hot: Vec<f64> = (0..rows * outputs)
         .map(|at| f64::from(u8::from(at % rows % 2 == at / rows)))
         .collect();
-    let likelihoods: [Arc<dyn Likelihood>; 3] = [
+    let likelihoods: [Arc<dyn Likelihood>; 4] = [
+        Arc::new(GaussianHeteroscedastic),
         Arc::new(Categorical),
         Arc::new(StudentT::new(4.0).unwrap()),
         Arc::new(Poisson::new(vec![1.0, 2.5]).unwrap()),

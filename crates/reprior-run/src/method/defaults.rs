@@ -154,7 +154,7 @@ fn choose_noise(settings: &mut Settings, architecture: &Composition, is_table: b
         return;
     }
     let is_gaussian = model.likelihood().is_gaussian();
-    let has_evidence = is_gaussian && is_table && InfiniteNetwork::new(architecture).is_ok();
+    let has_limit = is_table && InfiniteNetwork::new(architecture).is_ok();
     if model.noise.is_none() && !model.is_automatic() {
         let is_trained = settings.minibatch.weights.is_some();
         model.noise = Some(match settings.sampler.method() {
@@ -164,11 +164,12 @@ fn choose_noise(settings: &mut Settings, architecture: &Composition, is_table: b
                 NoiseSetting::Learn(Learn::Learn)
             }
             MethodName::Infinite(_) if is_gaussian => NoiseSetting::Auto,
-            _ if has_evidence => NoiseSetting::Auto,
+            _ if is_gaussian && has_limit => NoiseSetting::Auto,
             _ => NoiseSetting::One(0.1),
         });
     }
-    let is_open = has_evidence || model.scales == Some(ScalesSetting::Evidence);
+    let is_near = is_gaussian || model.likelihood().has_row_noise();
+    let is_open = is_near && has_limit || model.scales == Some(ScalesSetting::Evidence);
     if model.learns_noise() && !is_open {
         let median = NoisePrior::default().median;
         model.noise_median.get_or_insert(median);

@@ -112,7 +112,8 @@ impl Problem {
                 is_table: train.kind == InputKind::Table,
                 covariance,
                 inputs: &inputs,
-                targets: &targets,
+                // without what stands for the outputs of noise
+                targets: &targets[..train.rows * train.targets.outputs()],
             };
             choices.extend(evidence.choose(&mut settings.model)?);
             settings.model.resolve();

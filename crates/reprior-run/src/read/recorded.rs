@@ -223,7 +223,9 @@ impl Recorded {
         let total = self.chains() * draws as usize;
         let maps = &self.description.standardisation.targets;
         let spread = self.kind.spread(maps.len());
-        if spread == 0 || !self.settings.model.likelihood().has_scale() {
+        let likelihood = self.settings.model.likelihood();
+        // rows that have noise of their own have it in their recorded spread
+        if spread == 0 || !likelihood.has_scale() || likelihood.has_row_noise() {
             return Ok(vec![0.0; total * spread]);
         }
         let squares = |scales: &[f64]| scales.iter().map(|s| s * s).collect::<Vec<f64>>();

@@ -56,7 +56,7 @@ pub struct ModelSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readout_bias_variance: Option<f64>,
     /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C), student-t (real targets with outliers),
-    /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: auto: gaussian for real targets,
+    /// gaussian-heteroscedastic (real targets whose noise depends on the inputs), categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: auto: gaussian for real targets,
     /// bernoulli for two classes, categorical for more]
     #[arg(long, value_name = "NAME")]
     pub likelihood: Auto<LikelihoodName>,
@@ -250,7 +250,11 @@ impl ModelSettings {
         self.likelihood()
             .of_targets(targets, degrees)
             .map_err(Failure::request)?;
-        let outputs = self.likelihood().outputs(targets);
+        let outputs = match self.likelihood().has_row_noise() {
+            // a factor of what the network says
+            true => 1,
+            false => self.likelihood().outputs(targets),
+        };
         if let Some(NoiseSetting::Each(scales)) = &self.noise
             && scales.len() != outputs
         {

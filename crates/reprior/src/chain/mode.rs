@@ -39,7 +39,9 @@ pub fn find_mode<T: Target + ?Sized>(
     }
     let held = target.held_at_modes();
     let mut from: Vec<f64> = start.iter().map(|z| z.to_f64()).collect();
-    from[held.clone()].fill(0.0);
+    for range in &held {
+        from[range.clone()].fill(0.0);
+    }
     let mut position = start.to_vec();
     let mut gradient = position.clone();
     let mut fatal = None;
@@ -60,7 +62,9 @@ pub fn find_mode<T: Target + ?Sized>(
                 for ((slope, g), z) in slope.iter_mut().zip(&gradient).zip(z) {
                     *slope = z - g.to_f64();
                 }
-                slope[held.clone()].fill(0.0);
+                for range in &held {
+                    slope[range.clone()].fill(0.0);
+                }
                 0.5 * norm_squared(z) - value
             }
             Err(EvaluationError::Recoverable(_)) => f64::NAN,

@@ -285,9 +285,15 @@ impl<R: Real> Target for Posterior<R> {
         self.dimension
     }
 
-    fn held_at_modes(&self) -> Range<usize> {
+    fn held_at_modes(&self) -> Vec<Range<usize>> {
         let inner = self.model.inner_parameters();
-        inner..inner + self.model.noise_coordinates()
+        let outputs = self.model.architecture.outputs;
+        let of_scales = self.model.likelihood.scale_outputs(outputs);
+        let last = of_scales * self.model.architecture.readout_rows();
+        vec![
+            inner..inner + self.model.noise_coordinates(),
+            self.dimension - last..self.dimension,
+        ]
     }
 
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {

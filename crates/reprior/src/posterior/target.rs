@@ -82,8 +82,8 @@ pub trait Target: Send {
 
     /// Coordinates that stay at 0, their prior's median, while a mode of the others is searched for: scales of noise. Along with them a mode is a
     /// function through all targets and next to no noise, with hardly any of the posterior around it.
-    fn held_at_modes(&self) -> Range<usize> {
-        0..0
+    fn held_at_modes(&self) -> Vec<Range<usize>> {
+        Vec::new()
     }
 
     /// How many numerical corrections (jitter on a diagonal) evaluations have needed since the target was made.
@@ -117,7 +117,7 @@ impl<T: Target + ?Sized> Target for Box<T> {
     fn arrives_by_gradients(&self) -> bool {
         (**self).arrives_by_gradients()
     }
-    fn held_at_modes(&self) -> Range<usize> {
+    fn held_at_modes(&self) -> Vec<Range<usize>> {
         (**self).held_at_modes()
     }
     fn corrections(&self) -> u64 {

@@ -111,6 +111,11 @@ impl<R: Real> Ensemble<R> {
         self.rows
     }
 
+    /// Outputs of the network.
+    pub fn outputs_count(&self) -> usize {
+        self.executor.outputs_count()
+    }
+
     /// Members so far.
     pub fn members(&self) -> u64 {
         self.members

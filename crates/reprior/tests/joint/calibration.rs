@@ -127,6 +127,8 @@ fn frame(kind: Kind, turn: usize) -> Frame {
     let coordinates = match (kind, turn % 2) {
         (_, 0) => Coordinates::Repriorised,
         (Kind::Gaussian, _) => Coordinates::Marginal,
+        // rows of hardly any noise hold standard coordinates
+        (Kind::Heteroscedastic, _) => Coordinates::Repriorised,
         _ => Coordinates::Standard,
     };
     Frame {
@@ -181,6 +183,11 @@ fn student_t() {
 #[test]
 fn student_t_with_learned_scales() {
     check(Kind::StudentT, &learned(true), 15);
+}
+
+#[test]
+fn heteroscedastic() {
+    check(Kind::Heteroscedastic, &Noise::from(2.0), 35);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
-use reprior::model::likelihood::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
+use reprior::model::likelihood::{
+    Bernoulli, Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+};
 use reprior::model::{InputReduction, Noise, NoisePrior};
 use reprior::posterior::{Coordinates, Regulariser, Space};
 use reprior::sampler::{Method, SamplerSettings};
@@ -21,6 +23,7 @@ pub enum Kind {
     Categorical,
     Bernoulli,
     Poisson,
+    Heteroscedastic,
 }
 
 impl Kind {
@@ -31,16 +34,19 @@ impl Kind {
             Self::Categorical => Arc::new(Categorical),
             Self::Bernoulli => Arc::new(Bernoulli),
             Self::Poisson => Arc::new(Poisson::new(COUNTS.to_vec()).unwrap()),
+            Self::Heteroscedastic => Arc::new(GaussianHeteroscedastic),
         }
     }
 
     /// A function of one target and its row's outputs with mean 0 given the outputs, and the mean of its square: a
-    /// residual, or the Student-t score. Written anew here, not with the library's likelihoods.
-    pub fn residual(self, output: usize, y: f64, outputs: &[f64], scale: f64) -> [f64; 2] {
+    /// residual, or the Student-t score; none of an output without a target. Written anew here, not with the library's likelihoods.
+    pub fn residual(self, output: usize, y: f64, outputs: &[f64], scale: f64) -> Option<[f64; 2]> {
         let f = outputs[output];
         let of_probability = |p: f64| [y - p, p * (1.0 - p)];
-        match self {
+        Some(match self {
             Self::Gaussian => [(y - f) / scale, 1.0],
+            Self::Heteroscedastic if output == 0 => [(y - f) / (scale * outputs[1].exp()), 1.0],
+            Self::Heteroscedastic => return None,
             Self::StudentT => {
                 let t = (y - f) / scale;
                 [(NU + 1.0) * t / (NU + t * t), (NU + 1.0) / (NU + 3.0)]
@@ -54,7 +60,7 @@ impl Kind {
                 let rate = COUNTS[output] * f.exp();
                 [(y - rate) / rate.sqrt(), 1.0]
             }
-        }
+        })
     }
 }
 

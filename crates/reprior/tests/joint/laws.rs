@@ -17,7 +17,8 @@ fn check(kind: Kind, noise: &Noise, first: usize) {
     let frames = Frame::all(kind);
     for index in 0..samplers(false).len() {
         let frame = frames[(first + index) % frames.len()];
-        let is_stiff = kind == Kind::Gaussian && frame.coordinates == Coordinates::Standard;
+        let is_stiff = matches!(kind, Kind::Gaussian | Kind::Heteroscedastic)
+            && frame.coordinates == Coordinates::Standard;
         let settings = samplers(is_stiff).swap_remove(index);
         let (hidden, reduction) = match (first + index) % 2 {
             0 => (&[3][..], InputReduction::On),
@@ -74,6 +75,16 @@ fn student_t_with_a_learned_scale() {
 #[test]
 fn student_t_with_a_learned_scale_for_each_output() {
     check(Kind::StudentT, &learned(true), 4);
+}
+
+#[test]
+fn heteroscedastic() {
+    check(Kind::Heteroscedastic, &Noise::from(0.5), 8);
+}
+
+#[test]
+fn heteroscedastic_with_a_learned_scale() {
+    check(Kind::Heteroscedastic, &learned(false), 9);
 }
 
 #[test]

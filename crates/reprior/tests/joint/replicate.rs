@@ -71,24 +71,27 @@ impl Replicates<'_> {
             let (output, row) = (at / ROWS, at % ROWS);
             let outputs: [f64; OUTPUTS] = std::array::from_fn(|j| fitted[j * ROWS + row]);
             let scale = record.noise[output];
-            let [residual, square] = kind.residual(output, model.targets[at], &outputs, scale);
-            let excess = residual * residual - square;
-            statistics.add(|| format!("residual {at}"), residual, 0.0);
-            statistics.add(|| format!("residual {at} squared"), excess, 0.0);
-            statistics.add(|| format!("residual {at} times fit"), residual * f, 0.0);
-            totals[0] += residual;
-            totals[1] += excess;
-            totals[2] += residual * f;
-            for (i, u) in noise.iter().enumerate() {
-                let name = || format!("residual {at} squared times noise {i}");
-                statistics.add(name, excess * u, 0.0);
+            let target = model.targets[at];
+            let found = kind.residual(output, target, &outputs, scale);
+            if let Some([residual, square]) = found {
+                let excess = residual * residual - square;
+                statistics.add(|| format!("residual {at}"), residual, 0.0);
+                statistics.add(|| format!("residual {at} squared"), excess, 0.0);
+                statistics.add(|| format!("residual {at} times fit"), residual * f, 0.0);
+                totals[0] += residual;
+                totals[1] += excess;
+                totals[2] += residual * f;
+                for (i, u) in noise.iter().enumerate() {
+                    let name = || format!("residual {at} squared times noise {i}");
+                    statistics.add(name, excess * u, 0.0);
+                }
             }
             if is_shallow {
                 let x = &self.experiment.x[row * INPUTS..(row + 1) * INPUTS];
                 let name = || format!("fit {at} squared");
                 statistics.add(name, f * f, prior_covariance(x, x));
             }
-            if kind != Kind::Gaussian {
+            if let (Some([residual, _]), true) = (found, kind != Kind::Gaussian) {
                 for (index, new) in record.mean.iter().enumerate() {
                     let name = || format!("residual {at} times new value {index}");
                     statistics.add(name, residual * new, 0.0);

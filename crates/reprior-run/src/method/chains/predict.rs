@@ -10,7 +10,7 @@ use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;
 use crate::method::{Predict, Predictions};
-use crate::predictive::PredictiveDraws;
+use crate::predictive::{PredictionKind, PredictiveDraws};
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::{POSITION, POSITIONS};
@@ -103,7 +103,9 @@ fn predict<R: Stored + Number>(
         noise: Vec::new(),
         clamped: 0,
     };
-    let has_scale = settings.model.likelihood().has_scale();
+    let likelihood = settings.model.likelihood();
+    // otherwise rows have variances of their own
+    let has_scale = likelihood.has_scale() && !likelihood.has_row_noise();
     let mut failure = None;
     let predicting = run.predicting_positions(every)?;
     let mut add = |chain: u64, draw: u64, z: &[R]| {
@@ -158,9 +160,20 @@ fn push<R>(
         Of::Position => (&record.mean, 1.0),
         Of::Function => (&record.outputs, 0.0),
     };
+    let outputs = mean.len() / rows.max(1);
+    let (mut own, mut noise) = (Vec::new(), Vec::new());
     for row in 0..rows {
-        let of_row = (0..maps.len()).map(|output| mean[output * rows + row]);
+        let of_row = (0..outputs).map(|output| mean[output * rows + row]);
+        own.clear();
+        own.extend(of_row.clone());
         kind.push_mean(likelihood, maps, of_row, &mut block.mean);
+        noise.clear();
+        if PredictionKind::push_row_noise(likelihood, maps, [&own, &record.noise], &mut noise) {
+            block
+                .variance
+                .extend(noise.iter().map(|sigma| factor * sigma * sigma));
+            continue;
+        }
         for (output, map) in maps.iter().enumerate().take(spread) {
             let variance = record.variance[output * rows + row];
             block.variance.push(factor * map.scale.powi(2) * variance);

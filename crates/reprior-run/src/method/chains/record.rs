@@ -63,6 +63,8 @@ pub struct ChainRecorder<R> {
     mean: Vec<f64>,
     sd: Vec<f64>,
     noise: Vec<f64>,
+    /// Outputs of one row.
+    row: Vec<f64>,
     log_likelihood: Vec<f64>,
     position: Vec<R>,
 }
@@ -85,6 +87,7 @@ impl<R: Stored> ChainRecorder<R> {
             mean: Vec::new(),
             sd: Vec::new(),
             noise: Vec::new(),
+            row: Vec::new(),
             log_likelihood: Vec::new(),
             position: Vec::new(),
         }
@@ -196,7 +199,7 @@ impl<R: Stored> Observer<Posterior<R>> for ChainRecorder<R> {
             let values = [Values::F64(&self.log_likelihood)];
             self.writer.push(LOG_LIKELIHOOD, &values)?;
         }
-        let outputs = self.common.outputs.len();
+        let outputs = self.common.architecture.outputs;
         let rows = record.mean.len() / outputs;
         if rows > 0 {
             self.mean.clear();
@@ -206,6 +209,14 @@ impl<R: Stored> Observer<Posterior<R>> for ChainRecorder<R> {
                 let own = |values: &[f64], output: usize| values[output * rows + row];
                 let of_row = (0..outputs).map(|output| own(&record.mean, output));
                 kind.push_mean(&*self.common.likelihood, maps, of_row, &mut self.mean);
+                let (likelihood, scales) = (&*self.common.likelihood, &record.noise[..]);
+                self.row.clear();
+                self.row
+                    .extend((0..outputs).map(|output| own(&record.mean, output)));
+                let of_row = [&self.row[..], scales];
+                if PredictionKind::push_row_noise(likelihood, maps, of_row, &mut self.sd) {
+                    continue;
+                }
                 if kind == PredictionKind::Codes {
                     self.sd.push(own(&record.variance, 0).sqrt());
                 } else if kind.has_function_variance() {

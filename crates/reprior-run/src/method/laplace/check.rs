@@ -60,7 +60,8 @@ impl LaplaceSettings {
                 format!("--prior-precision {precision} belongs to laplace: give a number, or prior"),
             ),
             (
-                is_validated && likelihood == LikelihoodName::StudentT,
+                is_validated
+                    && (likelihood == LikelihoodName::StudentT || likelihood.has_row_noise()),
                 "--prior-precision validation needs a gaussian, categorical or bernoulli likelihood: use marglik, or a number".into(),
             ),
             (

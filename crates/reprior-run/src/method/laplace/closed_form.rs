@@ -30,8 +30,11 @@ pub struct FitPredictor<R> {
 }
 
 /// Whether predictions of such targets have a closed form.
-pub fn has_closed_form(kind: PredictionKind) -> bool {
-    kind == PredictionKind::Probabilities || kind == PredictionKind::Real(PredictiveFamily::NORMAL)
+pub fn has_closed_form(problem: &Problem) -> bool {
+    let kind = problem.kind();
+    let has_row_noise = problem.settings.model.likelihood().has_row_noise();
+    kind == PredictionKind::Probabilities
+        || kind == PredictionKind::Real(PredictiveFamily::NORMAL) && !has_row_noise
 }
 
 /// Rows that are predicted together, of a network with so many outputs. Random numbers of the link begin anew with each part.
@@ -46,7 +49,7 @@ impl<R: Stored> FitPredictor<R> {
     /// A layer that does not fit.
     pub fn new(problem: &Problem) -> Result<Option<Self>, Failure> {
         let kind = problem.kind();
-        if !has_closed_form(kind) {
+        if !has_closed_form(problem) {
             return Ok(None);
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

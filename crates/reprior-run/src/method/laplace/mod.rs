@@ -46,7 +46,7 @@ fn evaluations(epochs: u64) -> usize {
 fn closed_form(problem: &Problem, chains: u64) -> Option<Vec<Variable>> {
     let test = problem.description.test_rows as u64;
     let kind = problem.kind();
-    if test == 0 || !has_closed_form(kind) {
+    if test == 0 || !has_closed_form(problem) {
         return None;
     }
     let dims = [("mode_chain", chains), ("test_row", test), outputs(problem)];
@@ -191,7 +191,7 @@ impl MethodFamily for Laplace {
                 _ => " ",
             },
             groups: self.groups(problem, &layout),
-            kept: match self.is_linearised(settings) && has_closed_form(problem.kind()) {
+            kept: match self.is_linearised(settings) && has_closed_form(problem) {
                 true => settings.laplace.kept_bytes(&layout, real, sizes),
                 false => 0,
             },

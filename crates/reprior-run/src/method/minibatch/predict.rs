@@ -6,7 +6,7 @@ use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;
 use crate::method::{Predict, Predictions};
-use crate::predictive::PredictiveDraws;
+use crate::predictive::{PredictionKind, PredictiveDraws};
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::{BATCH_NORM, NOISE, POSITION, POSITIONS};
@@ -30,6 +30,10 @@ pub struct BesidePositions {
     noise: BTreeMap<[u64; 2], Vec<f64>>,
     /// The same where it is known; zeros where there is none.
     known: Vec<f64>,
+    /// Of the targets' standardisation.
+    scales: Vec<f64>,
+    /// Whether rows have noise of their own, of which that is a factor.
+    is_of_rows: bool,
 }
 
 impl BesidePositions {
@@ -39,7 +43,8 @@ impl BesidePositions {
     /// A run that cannot be read.
     pub fn read(run: &Recorded, problem: &Problem) -> Result<Self, Failure> {
         let (model, maps) = (&problem.settings.model, problem.output_maps());
-        let known = match model.likelihood().has_scale() {
+        let likelihood = model.likelihood();
+        let known = match likelihood.has_scale() {
             true => model.noise().typical(maps.len()),
             false => vec![0.0; maps.len()],
         };
@@ -47,7 +52,9 @@ impl BesidePositions {
         Ok(Self {
             statistics: variable(run, BATCH_NORM)?,
             noise: variable(run, NOISE)?,
+            is_of_rows: likelihood.has_row_noise(),
             known: known.collect(),
+            scales: maps.iter().map(|map| map.scale).collect(),
         })
     }
 
@@ -57,7 +64,7 @@ impl BesidePositions {
         own.map_or(&[], Vec::as_slice)
     }
 
-    /// Squares of the first so many σ of one position.
+    /// Squares of the first so many σ of one position; zeros where rows have their own.
     pub fn noise_variances(
         &self,
         chain: u64,
@@ -65,7 +72,17 @@ impl BesidePositions {
         count: usize,
     ) -> impl Iterator<Item = f64> {
         let own = self.noise.get(&[chain, draw]).unwrap_or(&self.known);
-        own.iter().take(count).map(|scale| scale * scale)
+        let factor = if self.is_of_rows { 0.0 } else { 1.0 };
+        own.iter().take(count).map(move |s| factor * s * s)
+    }
+
+    /// σ of one position in units of the standardised targets.
+    fn standardised_noise(&self, chain: u64, draw: u64) -> Vec<f64> {
+        let own = self.noise.get(&[chain, draw]).unwrap_or(&self.known);
+        own.iter()
+            .zip(&self.scales)
+            .map(|(s, map)| s / map)
+            .collect()
     }
 }
 
@@ -86,7 +103,7 @@ fn variable(run: &Recorded, name: &str) -> Result<BTreeMap<[u64; 2], Vec<f64>>, 
 }
 
 impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
-    /// Variances are zero: a draw determines the function.
+    /// Variances are those of the noise where rows have their own, otherwise zero: a draw determines the function.
     fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
         let problem = self.problem;
         let (kind, maps) = (problem.kind(), problem.output_maps());
@@ -111,6 +128,7 @@ impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
             draws += 1;
             ensemble.set_statistics(beside.statistics(chain, draw));
             noise.extend(beside.noise_variances(chain, draw, spread));
+            let scales = beside.standardised_noise(chain, draw);
             let mode = modes
                 .chunks_exact(position.len().max(1))
                 .nth(chain as usize);
@@ -118,9 +136,11 @@ impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
                 Some(mode) => ensemble.linearised(mode, position),
                 None => ensemble.outputs(position),
             };
-            for row in outputs.chunks_exact(maps.len()) {
-                let outputs = row.iter().map(|f| f.to_f64());
-                kind.push_mean(&*likelihood, &maps, outputs, &mut block.mean);
+            for row in outputs.chunks_exact(problem.architecture.outputs) {
+                let outputs: Vec<f64> = row.iter().map(|f| f.to_f64()).collect();
+                let of_row = [&outputs[..], &scales];
+                PredictionKind::push_row_noise(&*likelihood, &maps, of_row, &mut block.variance);
+                kind.push_mean(&*likelihood, &maps, outputs.into_iter(), &mut block.mean);
             }
         };
         let reader = &self.run.reader;
@@ -132,7 +152,11 @@ impl<R: Stored + Number> Predict for DrawsPredictor<'_, R> {
                 "the run has no draws yet: go on with `reprior resume`",
             ));
         }
-        block.variance = vec![0.0; draws * block.rows * spread];
+        for sigma in &mut block.variance {
+            *sigma *= *sigma;
+        }
+        // otherwise a draw determines the function
+        block.variance.resize(draws * block.rows * spread, 0.0);
         Ok(Predictions {
             block,
             noise,

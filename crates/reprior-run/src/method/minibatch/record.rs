@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schema::{Corrections, EPOCHS, OfUpdates, Validation};
 use super::score::TrainingRows;
+use crate::predictive::PredictionKind;
 use crate::record::{
     BATCH_NORM, LOG_LIKELIHOOD, LayerTensors, POSITIONS, PredictionRecord, WEIGHTS, count,
     split_layer,
@@ -117,23 +118,34 @@ impl<R: Stored> MinibatchRecorder<R> {
     /// the logarithms of their probabilities); none without test rows. Statistics are those of batch normalisation, where they are
     /// trained.
     pub fn predict(&mut self, position: &[R], statistics: &[f64]) -> Vec<f64> {
-        let mut mean = Vec::new();
+        self.predict_with_noise(position, statistics, &[])[0].clone()
+    }
+
+    /// The same, and the σ of every target where it is another for every row.
+    fn predict_with_noise(
+        &mut self,
+        position: &[R],
+        statistics: &[f64],
+        scales: &[f64],
+    ) -> [Vec<f64>; 2] {
+        let (mut mean, mut noise) = (Vec::new(), Vec::new());
         let common = &self.common;
         if let Some(test) = &mut self.test {
             test.set_statistics(statistics);
-            let count = common.outputs.len();
+            let count = test.outputs_count();
             let outputs = match &self.linearised_at {
                 Some(mode) => test.linearised(mode, position),
                 None => test.outputs(position),
             };
             for row in outputs.chunks_exact(count) {
-                let outputs = row.iter().map(|f| f.to_f64());
-                let likelihood = &*common.likelihood;
+                let outputs: Vec<f64> = row.iter().map(|f| f.to_f64()).collect();
+                let (likelihood, maps) = (&*common.likelihood, &common.outputs);
+                PredictionKind::push_row_noise(likelihood, maps, [&outputs, scales], &mut noise);
                 let kind = common.predictions.kind;
-                kind.push_mean(likelihood, &common.outputs, outputs, &mut mean);
+                kind.push_mean(likelihood, maps, outputs.into_iter(), &mut mean);
             }
         }
-        mean
+        [mean, noise]
     }
 
     /// The test rows' inputs, row-major.
@@ -141,12 +153,7 @@ impl<R: Stored> MinibatchRecorder<R> {
         self.test.as_ref().map(Ensemble::inputs)
     }
 
-    fn push_predictions(
-        &mut self,
-        position: &[R],
-        statistics: &[f64],
-        draw: u64,
-    ) -> Result<(), RunError> {
+    fn push_predictions(&mut self, made: MinibatchDraw<'_, R>, draw: u64) -> Result<(), RunError> {
         let Some(test) = &self.test else {
             return Ok(());
         };
@@ -155,9 +162,12 @@ impl<R: Stored> MinibatchRecorder<R> {
             return Ok(());
         }
         let rows = test.rows();
-        let mean = self.predict(position, statistics);
-        // the function is what the draw says, without a spread of its own
-        let sd = vec![0.0; rows * predictions.kind.spread(self.common.outputs.len())];
+        let [mean, mut sd] = self.predict_with_noise(made.position, made.statistics, made.scales);
+        // otherwise the function is what the draw says, without a spread of its own
+        sd.resize(
+            rows * predictions.kind.spread(self.common.outputs.len()),
+            0.0,
+        );
         predictions.push(&mut self.writer, draw, &mean, &sd)
     }
 
@@ -219,7 +229,7 @@ impl<R: Stored> MinibatchObserver<R> for MinibatchRecorder<R> {
             let values = scored.log_likelihood(made, mode);
             self.writer.push(LOG_LIKELIHOOD, &[Values::F64(values)])?;
         }
-        self.push_predictions(position, statistics, draw)?;
+        self.push_predictions(made, draw)?;
         self.moments.add(position);
         self.mean.add(position);
         let keeping = self.common.predictions.keeping;

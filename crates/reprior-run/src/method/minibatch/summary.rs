@@ -116,7 +116,10 @@ fn of_updates(run: &Recorded, method: MinibatchMethod) -> Result<MinibatchSummar
     };
     let corrections = run.read("sample_stats", "n_corrections")?;
     let own = &run.settings.minibatch;
-    let has_mean = run.draws == run.settings.schedule().draws && method.is_sampler();
+    // the mean of draws has no noise of rows
+    let has_mean = run.draws == run.settings.schedule().draws
+        && method.is_sampler()
+        && !run.settings.model.likelihood().has_row_noise();
     Ok(MinibatchSummary {
         parametrisation: own.parametrisation().to_string(),
         preconditioner: own.preconditioner().to_string(),

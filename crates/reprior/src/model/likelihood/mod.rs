@@ -5,6 +5,7 @@
 //! | name | y given f | targets |
 //! |---|---|---|
 //! | [`Gaussian`] | N(f, σ²) per output | real, standardised; classes as e_c − 1/C |
+//! | [`GaussianHeteroscedastic`] | N(f, σ²e^{2g}), an output g for each target | real, standardised |
 //! | [`StudentT`] | f + σ·t_ν per output | real, standardised |
 //! | [`Categorical`] | class c with probability softmax(f)_c | classes, one-hot |
 //! | [`Bernoulli`] | second class with probability 1/(1 + e^{−f}) | two classes, as 0 and 1 |
@@ -20,6 +21,7 @@ mod bernoulli;
 mod categorical;
 mod curvature;
 mod gaussian;
+mod heteroscedastic;
 mod poisson;
 mod student_t;
 
@@ -36,6 +38,7 @@ pub use bernoulli::Bernoulli;
 pub use categorical::Categorical;
 pub use curvature::Curvature;
 pub use gaussian::Gaussian;
+pub use heteroscedastic::GaussianHeteroscedastic;
 pub use poisson::Poisson;
 pub use student_t::StudentT;
 
@@ -88,6 +91,16 @@ pub trait Likelihood: fmt::Debug + Send + Sync {
     /// probabilities [`log_probabilities`](Self::log_probabilities) gives.
     fn family(&self) -> Option<PredictiveFamily> {
         None
+    }
+
+    /// Appends the σ of each target of one row where outputs change it from `scales`; whether they do.
+    fn row_noise(&self, _outputs: &[f64], _scales: &[f64], _noise: &mut Vec<f64>) -> bool {
+        false
+    }
+
+    /// How many of the network's outputs, the last ones, say how large the noise is.
+    fn scale_outputs(&self, _outputs: usize) -> usize {
+        0
     }
 
     /// Draws the targets of one row.
@@ -228,7 +241,8 @@ pub(crate) mod check {
             }
         }
         for (sum, square) in sums.iter().zip(&squares) {
-            let z = sum / square.sqrt();
+            // nothing but zeros where an output has no target
+            let z = sum / square.sqrt().max(1e-6);
             assert!(z.abs() < 4.5, "{likelihood:?}: {z}");
         }
         for [sum, square] in products {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Bernoulli, Categorical, Gaussian, Likelihood, Poisson, StudentT};
+use super::{
+    Bernoulli, Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+};
 use crate::metrics::PredictiveFamily;
 use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
@@ -97,6 +99,8 @@ register! {
     StudentT,
     /// Counts.
     Poisson,
+    /// Gaussian with a noise that depends on the inputs.
+    GaussianHeteroscedastic,
 }
 
 /// Data that a likelihood cannot be of.
@@ -169,6 +173,11 @@ impl LikelihoodName {
     /// Whether there is a noise scale σ, in units of standardised targets.
     pub fn has_scale(self) -> bool {
         self.example(1.0).has_scale()
+    }
+
+    /// Whether the noise is another for every row.
+    pub fn has_row_noise(self) -> bool {
+        self.example(1.0).scale_outputs(2) > 0
     }
 
     /// Whether y ~ N(f, σ²).

@@ -1,0 +1,175 @@
+//! y_j = f_j + σ_j·e^{g_j}·ε, ε ~ N(0, 1): a Gaussian whose noise depends on the inputs. A network has two outputs for each target, first
+//! all f, then all g (Nix & Weigend 1994).
+//!
+//! With r = y − f and v = σ²e^{2g}, log p = Σ −½r²/v − log σ − g − ½ log 2π; scores r/v of f and r²/v − 1 of g and of log σ; Fisher information 1/v and 2.
+//! Coded targets have a zero for each g, and scales one number, which does not count.
+
+use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
+use super::{Approximation, Curvature, Derivatives, Likelihood};
+use crate::compute::Stream;
+use crate::metrics::PredictiveFamily;
+use crate::model::dataset::Targets;
+use crate::model::standardisation::Standardisation;
+use crate::model::targets;
+
+/// The Gaussian likelihood with a noise of every row's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GaussianHeteroscedastic;
+
+impl Likelihood for GaussianHeteroscedastic {
+    fn log_density(
+        &self,
+        targets: &[f64],
+        outputs: &[f64],
+        scales: &[f64],
+        mut derivatives: Option<Derivatives<'_>>,
+    ) -> f64 {
+        let (half, count) = (targets.len() / 2, scales.len() / 2);
+        let rows = half / count;
+        let mut total = 0.0;
+        for (j, &scale) in scales[..count].iter().enumerate() {
+            let log_scale = scale.ln();
+            let mut by_log_scale = 0.0;
+            for at in j * rows..(j + 1) * rows {
+                let log_sigma = log_scale + outputs[half + at];
+                let precision = (-2.0 * log_sigma).exp();
+                let residual = targets[at] - outputs[at];
+                let excess = residual * residual * precision - 1.0;
+                total -= 0.5 * (excess + 1.0) + log_sigma;
+                by_log_scale += excess;
+                if let Some(derivatives) = &mut derivatives {
+                    derivatives.outputs[at] = residual * precision;
+                    derivatives.outputs[half + at] = excess;
+                }
+            }
+            if let Some(derivatives) = &mut derivatives {
+                derivatives.log_scales[j] = by_log_scale;
+                derivatives.log_scales[count + j] = 0.0;
+            }
+        }
+        total
+    }
+
+    /// −½ log 2π of each target.
+    fn left_out(&self, targets: usize) -> f64 {
+        -0.25 * targets as f64 * std::f64::consts::TAU.ln()
+    }
+
+    /// The targets themselves and g = 0, with one over the mean of the Fisher informations there. Scores of g at f = 0, far
+    /// from where f will be, say nothing.
+    fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
+        let half = scales.len() / 2;
+        let precisions = scales[..half].iter().map(|sigma| sigma.powi(-2));
+        let information = precisions.sum::<f64>() + 2.0 * half as f64;
+        Approximation {
+            targets: targets.to_vec(),
+            variance: scales.len() as f64 / information,
+        }
+    }
+
+    /// 1/v of each f, 2 of each g.
+    fn curvature(&self, outputs: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
+        let (_, logarithms) = outputs.split_at(outputs.len() / 2);
+        let of_means = logarithms
+            .iter()
+            .zip(scales)
+            .map(|(g, sigma)| (sigma * g.exp()).powi(-2));
+        curvature.set_diagonal(of_means.chain(logarithms.iter().map(|_| 2.0)));
+        true
+    }
+
+    /// f of each target; zeros in place of g.
+    fn mean(&self, outputs: &mut [f64]) {
+        let half = outputs.len() / 2;
+        outputs[half..].fill(0.0);
+    }
+
+    fn row_noise(&self, outputs: &[f64], scales: &[f64], noise: &mut Vec<f64>) -> bool {
+        let (_, logarithms) = outputs.split_at(outputs.len() / 2);
+        noise.extend(logarithms.iter().zip(scales).map(|(g, s)| s * g.exp()));
+        true
+    }
+
+    fn scale_outputs(&self, outputs: usize) -> usize {
+        outputs / 2
+    }
+
+    fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {
+        let half = outputs.len() / 2;
+        for j in 0..half {
+            targets[j] = outputs[j] + scales[j] * outputs[half + j].exp() * stream.normal();
+        }
+        targets[half..].fill(0.0);
+    }
+
+    fn family(&self) -> Option<PredictiveFamily> {
+        Some(PredictiveFamily::NORMAL)
+    }
+
+    fn has_scale(&self) -> bool {
+        true
+    }
+}
+
+impl NamedLikelihood for GaussianHeteroscedastic {
+    const NAME: &str = "gaussian-heteroscedastic";
+    const PREDICTS: &str = "function of this draw, in the target's own units";
+
+    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+        match targets {
+            Targets::Real { .. } => Ok(Self),
+            Targets::Classes { .. } => Err(LikelihoodError::NeedsReal(
+                LikelihoodName::GaussianHeteroscedastic,
+            )),
+        }
+    }
+
+    fn example(_: f64) -> Self {
+        Self
+    }
+
+    fn outputs(targets: &Targets) -> usize {
+        2 * targets.outputs()
+    }
+
+    fn code(targets: &Targets, standardisation: &Standardisation) -> Vec<f64> {
+        let mut coded = targets::code(targets, standardisation);
+        coded.resize(2 * coded.len(), 0.0);
+        coded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Gaussian, check};
+    use super::*;
+
+    #[test]
+    fn is_consistent() {
+        let targets = [0.3, -1.0, 2.0, 0.1, 0.0, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        check::consistent(&GaussianHeteroscedastic, &targets, 4);
+        check::approximated(&GaussianHeteroscedastic, 2);
+    }
+
+    /// At any g it is the Gaussian likelihood of another σ.
+    #[test]
+    fn each_row_is_gaussian_with_its_own_noise() {
+        let rows = [[0.4, -0.3, 0.9], [-1.2, 0.6, 0.1], [2.0, 0.0, -0.7]];
+        let column = |at: usize| rows.map(|row| row[at]).to_vec();
+        let targets = [column(0), vec![0.0; 3]].concat();
+        let outputs = [column(1), column(2)].concat();
+        let own = GaussianHeteroscedastic;
+        let value = own.log_density(&targets, &outputs, &[0.5, 9.0], None) + own.left_out(6);
+        let expected: f64 = rows
+            .iter()
+            .map(|[y, f, g]| {
+                let sigma = 0.5 * g.exp();
+                Gaussian.log_density(&[*y], &[*f], &[sigma], None) + Gaussian.left_out(1)
+            })
+            .sum();
+        assert!((value - expected).abs() < 1e-12);
+        let mut noise = Vec::new();
+        assert!(own.row_noise(&[0.1, 0.9], &[0.5, 9.0], &mut noise));
+        assert_eq!(noise, [0.5 * 0.9_f64.exp()]);
+    }
+}

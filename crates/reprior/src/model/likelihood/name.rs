@@ -295,7 +295,7 @@ mod tests {
             let written = serde_json::to_string(name).unwrap();
             assert_eq!(written, format!("\"{name}\""));
         }
-        let message = "unknown likelihood `probit`: use one of gaussian, categorical, bernoulli, student-t, poisson";
+        let message = "unknown likelihood `probit`: use one of gaussian, categorical, bernoulli, student-t, poisson, gaussian-heteroscedastic";
         assert_eq!("probit".parse::<LikelihoodName>(), Err(message.to_owned()));
     }
 }

@@ -93,13 +93,13 @@ fn noise_that_is_right_too_small_and_too_large() {
         "{}",
         large.stdout
     );
-    // a method that takes no learned noise is told of the other way
+    // networks that are trained learn it too
     let ensemble =
         "--data y.csv --train 200 --network fcn:8 --method ensemble --epochs 100 --noise 0.05";
     let small = judged(&place, ensemble);
     assert_eq!(small.level(), "bad", "{}", small.stdout);
     assert!(
-        small.has_warning(&["too small; try --noise auto"]),
+        small.has_warning(&["too small; try --noise learn"]),
         "{}",
         small.stdout
     );

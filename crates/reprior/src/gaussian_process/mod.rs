@@ -16,6 +16,7 @@
 //! n³/3 operations once for all outputs, n² a test input and for each output; 16n² bytes.
 
 mod simplex;
+mod varying_noise;
 
 // The search for noise and scales, for the program's runs; it changes without notice.
 #[doc(hidden)]

@@ -200,6 +200,24 @@ pub fn fit_prior_scales(
     }))
 }
 
+/// The process with the scales and the noise that were found. `None` for a network that is not fully connected.
+///
+/// # Errors
+/// As [`evidence_by_scales`].
+pub fn process_of(
+    network: &Composition,
+    inputs: Matrix<'_, f64>,
+    targets: &[f64],
+    found: &FittedScales,
+    threads: usize,
+) -> Result<Option<GaussianProcess>, GaussianProcessError> {
+    let Some(kernel) = KernelByScales::new(network) else {
+        return Ok(None);
+    };
+    let pass = kernel.forward(inputs, &found.scales, threads);
+    GaussianProcess::new(pass.kernel(), inputs.nrows(), targets, found.noise).map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -195,7 +195,7 @@ fn in_short(summary: &Summary) -> String {
         }
     };
     if let [noise] = summary.noise.as_slice() {
-        row("learned noise", noise.mean);
+        row(summary.noise_name(), noise.mean);
     }
     let of = [
         ("predictions", &summary.ess.prediction),
@@ -294,8 +294,9 @@ fn noise_in_words(summary: &Summary) -> String {
     if summary.noise.is_empty() {
         return String::new();
     }
-    let head = ["learned noise of", "mean", "sd", "5 %", "95 %", "R-hat"];
-    let mut rows = vec![head.map(String::from).to_vec()];
+    let mut head = vec![format!("{} of", summary.noise_name())];
+    head.extend(["mean", "sd", "5 %", "95 %", "R-hat"].map(String::from));
+    let mut rows = vec![head];
     for noise in &summary.noise {
         let values = [noise.mean, noise.sd, noise.q05, noise.q95, noise.rhat];
         let mut row = vec![noise.output.clone()];

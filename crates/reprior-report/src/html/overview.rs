@@ -127,7 +127,10 @@ fn metrics(run: &RunPage) -> Markup {
             number(noise.q05),
             number(noise.q95)
         );
-        rows.push(vec![format!("learned noise of {}", noise.output), interval]);
+        rows.push(vec![
+            format!("{} of {}", summary.noise_name(), noise.output),
+            interval,
+        ]);
     }
     if summary.metrics_by_target.is_empty() {
         return item::table(&columns, &rows);

@@ -8,6 +8,7 @@ use crate::settings::Settings;
 use crate::words::number;
 use reprior::diagnostics::Convergence;
 use reprior::metrics::predictive_check::Expectation;
+use reprior::model::likelihood::name::LikelihoodName;
 
 /// Effective draws of every chain with which not even a mean is known.
 const HARDLY_ANY: f64 = 10.0;
@@ -106,13 +107,29 @@ impl Summary {
         }
     }
 
+    /// What [`noise`](Self::noise) is called.
+    pub fn noise_name(&self) -> &'static str {
+        let by_row = LikelihoodName::GaussianHeteroscedastic.to_string();
+        match self.likelihood == by_row {
+            true => "scale of the learned noise",
+            false => "learned noise",
+        }
+    }
+
     pub(super) fn of_noise(&self, settings: &Settings) -> Vec<Check> {
         let apart = self.noise.iter().filter(|noise| noise.disagrees);
+        let rest = match settings.model.likelihood().has_row_noise() {
+            true => "; that of a row is this times a factor, which can make up for it",
+            false => "",
+        };
         apart
             .map(|noise| Check {
-                name: "learned noise".to_owned(),
+                name: self.noise_name().to_owned(),
                 value: format!("R-hat {}", number(noise.rhat)),
-                meaning: format!("the chains disagree about the noise of {}", noise.output),
+                meaning: format!(
+                    "the chains disagree about the noise of {}{rest}",
+                    noise.output
+                ),
                 advice: self.remedy(settings),
                 level: Level::Caution,
             })

@@ -45,7 +45,9 @@ impl Kind {
         let of_probability = |p: f64| [y - p, p * (1.0 - p)];
         Some(match self {
             Self::Gaussian => [(y - f) / scale, 1.0],
-            Self::Heteroscedastic if output == 0 => [(y - f) / (scale * outputs[1].exp()), 1.0],
+            Self::Heteroscedastic if output == 0 => {
+                [(y - f) / (scale * (0.5 * outputs[1]).exp()), 1.0]
+            }
             Self::Heteroscedastic => return None,
             Self::StudentT => {
                 let t = (y - f) / scale;

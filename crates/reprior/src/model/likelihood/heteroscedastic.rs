@@ -1,8 +1,8 @@
-//! y_j = f_j + σ_j·e^{g_j}·ε, ε ~ N(0, 1): a Gaussian whose noise depends on the inputs. A network has two outputs for each target, first
-//! all f, then all g (Nix & Weigend 1994).
+//! y_j ~ N(f_j, σ_j²·e^{g_j}): a Gaussian whose noise depends on the inputs. A network has two outputs for each target, first all f,
+//! then all g (Nix & Weigend 1994).
 //!
-//! With r = y − f and v = σ²e^{2g}, log p = Σ −½r²/v − log σ − g − ½ log 2π; scores r/v of f and r²/v − 1 of g and of log σ; Fisher information 1/v and 2.
-//! Coded targets have a zero for each g, and scales one number, which does not count.
+//! With r = y − f and v = σ²e^g, log p = Σ −½r²/v − log σ − ½g − ½ log 2π; scores r/v of f, ½(r²/v − 1) of g and r²/v − 1 of log σ;
+//! Fisher information 1/v of f and ½ of g. Coded targets have a zero for each g, and scales one number, which does not count.
 
 use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
@@ -11,6 +11,9 @@ use crate::metrics::PredictiveFamily;
 use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
 use crate::model::targets;
+
+/// The Fisher information of g.
+const INFORMATION: f64 = 0.5;
 
 /// The Gaussian likelihood with a noise of every row's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,18 +31,18 @@ impl Likelihood for GaussianHeteroscedastic {
         let rows = half / count;
         let mut total = 0.0;
         for (j, &scale) in scales[..count].iter().enumerate() {
-            let log_scale = scale.ln();
+            let log_variance = 2.0 * scale.ln();
             let mut by_log_scale = 0.0;
             for at in j * rows..(j + 1) * rows {
-                let log_sigma = log_scale + outputs[half + at];
-                let precision = (-2.0 * log_sigma).exp();
+                let log_variance = log_variance + outputs[half + at];
+                let precision = (-log_variance).exp();
                 let residual = targets[at] - outputs[at];
                 let excess = residual * residual * precision - 1.0;
-                total -= 0.5 * (excess + 1.0) + log_sigma;
+                total -= 0.5 * (excess + 1.0 + log_variance);
                 by_log_scale += excess;
                 if let Some(derivatives) = &mut derivatives {
                     derivatives.outputs[at] = residual * precision;
-                    derivatives.outputs[half + at] = excess;
+                    derivatives.outputs[half + at] = 0.5 * excess;
                 }
             }
             if let Some(derivatives) = &mut derivatives {
@@ -60,21 +63,21 @@ impl Likelihood for GaussianHeteroscedastic {
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
         let half = scales.len() / 2;
         let precisions = scales[..half].iter().map(|sigma| sigma.powi(-2));
-        let information = precisions.sum::<f64>() + 2.0 * half as f64;
+        let information = precisions.sum::<f64>() + INFORMATION * half as f64;
         Approximation {
             targets: targets.to_vec(),
             variance: scales.len() as f64 / information,
         }
     }
 
-    /// 1/v of each f, 2 of each g.
+    /// 1/v of each f, ½ of each g.
     fn curvature(&self, outputs: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
         let (_, logarithms) = outputs.split_at(outputs.len() / 2);
         let of_means = logarithms
             .iter()
             .zip(scales)
-            .map(|(g, sigma)| (sigma * g.exp()).powi(-2));
-        curvature.set_diagonal(of_means.chain(logarithms.iter().map(|_| 2.0)));
+            .map(|(g, sigma)| (-g).exp() / (sigma * sigma));
+        curvature.set_diagonal(of_means.chain(logarithms.iter().map(|_| INFORMATION)));
         true
     }
 
@@ -86,7 +89,12 @@ impl Likelihood for GaussianHeteroscedastic {
 
     fn row_noise(&self, outputs: &[f64], scales: &[f64], noise: &mut Vec<f64>) -> bool {
         let (_, logarithms) = outputs.split_at(outputs.len() / 2);
-        noise.extend(logarithms.iter().zip(scales).map(|(g, s)| s * g.exp()));
+        noise.extend(
+            logarithms
+                .iter()
+                .zip(scales)
+                .map(|(g, s)| s * (0.5 * g).exp()),
+        );
         true
     }
 
@@ -97,7 +105,7 @@ impl Likelihood for GaussianHeteroscedastic {
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         let half = outputs.len() / 2;
         for j in 0..half {
-            targets[j] = outputs[j] + scales[j] * outputs[half + j].exp() * stream.normal();
+            targets[j] = outputs[j] + scales[j] * (0.5 * outputs[half + j]).exp() * stream.normal();
         }
         targets[half..].fill(0.0);
     }
@@ -163,13 +171,13 @@ mod tests {
         let expected: f64 = rows
             .iter()
             .map(|[y, f, g]| {
-                let sigma = 0.5 * g.exp();
+                let sigma = 0.5 * (0.5 * g).exp();
                 Gaussian.log_density(&[*y], &[*f], &[sigma], None) + Gaussian.left_out(1)
             })
             .sum();
         assert!((value - expected).abs() < 1e-12);
         let mut noise = Vec::new();
         assert!(own.row_noise(&[0.1, 0.9], &[0.5, 9.0], &mut noise));
-        assert_eq!(noise, [0.5 * 0.9_f64.exp()]);
+        assert_eq!(noise, [0.5 * 0.45_f64.exp()]);
     }
 }

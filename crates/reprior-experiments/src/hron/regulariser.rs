@@ -40,7 +40,7 @@ impl Experiment for Sweep {
         let all = &[32, 64, 128, 384, 512, 768, 1024][..];
         let widths = size.pick(&[32_usize][..], &[32, 128], &[32, 128], all);
         let n = size.pick(24_usize, 64, 256, 256);
-        let steps: u64 = size.pick(6000, 50_000, 100_000, 3_000_000);
+        let steps: u64 = size.pick(6000, 25_000, 100_000, 3_000_000);
         let cells = Cell::new().with("n", n).each("width", widths).into_iter();
         cells
             .flat_map(|cell| cell.each("λ over σ²", &MULTIPLES))

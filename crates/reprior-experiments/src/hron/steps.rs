@@ -36,7 +36,7 @@ impl Experiment for FullyConnected {
             name: "hron2022-fig8-left",
             paper: Paper::Hron,
             figure: "Figures 8, left, and 9",
-            what: "R̂² − 1 (their eq. 6, three chains from the prior) and effective draws against steps, a fully connected network of three hidden layers, many data; except at full size on the weights that the data touch; quick: 48 images, width 64; default: 1,024, width 128, 10,000 steps; long: 512 and 1,024, width 256, 30,000 steps; the paper: 1,024 to 40,960, width 1,024, 3 million steps",
+            what: "R̂² − 1 (their eq. 6, three chains from the prior) and effective draws against steps, a fully connected network of three hidden layers, many data; except at full size on the weights that the data touch; quick: 48 images, width 64; default: 512, width 128, 6,000 steps; long: 512 and 1,024, width 256, 30,000 steps; the paper: 1,024 to 40,960, width 1,024, 3 million steps",
             data: Some("cifar10"),
             cost: ["20 s", "15 min", "2 h", "years"],
         }
@@ -45,7 +45,7 @@ impl Experiment for FullyConnected {
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let (rows, width, steps): (&[usize], usize, u64) = size.pick(
             (&[48], 64, 6000),
-            (&[1024], 128, 10_000),
+            (&[512], 128, 6000),
             (&[512, 1024], 256, 30_000),
             (&[1024, 10_240, 40_960], 1024, 3_000_000),
         );
@@ -78,7 +78,7 @@ impl Experiment for Residual {
             name: "hron2022-fig8-right",
             paper: Paper::Hron,
             figure: "Figure 8, right",
-            what: "R̂² − 1 and effective draws against steps of a wide residual network without normalisation, λ = n·σ², except at full size of depth 8, with 8 channels (quick: 4), 64 images (quick: 20) and 25,000 steps (default: 3,000; quick: 600); the paper: depth 20, 128 channels, 1,024 and 10,240 images, 3 million steps",
+            what: "R̂² − 1 and effective draws against steps of a wide residual network without normalisation, λ = n·σ², except at full size of depth 8, with 8 channels, 64 images and 25,000 steps (default: 4, 32 and 3,000; quick: 4, 20 and 600); the paper: depth 20, 128 channels, 1,024 and 10,240 images, 3 million steps",
             data: Some("cifar10"),
             cost: ["30 s", "10 min", "1 h", "millennia"],
         }
@@ -87,7 +87,7 @@ impl Experiment for Residual {
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let (rows, width, steps): (&[usize], usize, u64) = size.pick(
             (&[20], 4, 600),
-            (&[64], 8, 3000),
+            (&[32], 4, 3000),
             (&[64], 8, 25_000),
             (&[1024, 10_240], 128, 3_000_000),
         );

@@ -79,7 +79,52 @@ fn the_prior_of_a_noisy_tables_noise_is_about_its_noise() {
     assert!(median > 0.6, "{median}");
     let (median, said) = sample(1.0, "--noise-median 0.2");
     assert_eq!(median, 0.2);
-    assert!(!said.contains("most likely"), "{said}");
+    assert!(!said.contains("--noise-median"), "{said}");
+}
+
+/// Noise that is larger where an input is, and the same everywhere.
+#[test]
+fn the_likelihood_is_heteroscedastic_where_noise_is_found_to_depend_on_inputs() {
+    let place = Place::new();
+    let table = |varies: f64, digits: usize| {
+        let rows = (0..240_u32).map(|row| {
+            let part = |step: f64| (f64::from(row) * step).fract();
+            let (x, other) = (part(0.414_213_562_37), part(0.732_050_807_57));
+            // nearly normal
+            let own = part(0.618_033_988_75) + part(0.236_067_977_5) + part(0.645_751_311_1) - 1.5;
+            let y = 3.0 * x + own * (1.0 - varies + 2.0 * varies * other);
+            format!("{x:.6},{other:.6},{y:.digits$}\n")
+        });
+        "x,other,y\n".to_owned() + &rows.collect::<String>()
+    };
+    let chosen = |varies: f64, digits: usize, flags: &str| {
+        place.write("table.csv", table(varies, digits));
+        let run = format!(
+            "sample --data table.csv --target y {flags} --network fcn:8,8 --warmup 2 --draws 2 --chains 1 --out run --overwrite"
+        );
+        let said = place.succeed(&run).stderr;
+        let config = place.read("run/config.toml");
+        let line = |key: &str| {
+            let line = config.lines().find_map(|line| line.strip_prefix(key));
+            line.unwrap().trim_matches('"').to_owned()
+        };
+        ([line("likelihood = "), line("coordinates = ")], said)
+    };
+    let by_row = ["gaussian-heteroscedastic", "repriorised"];
+    let one = ["gaussian", "marginal"];
+    let (settings, said) = chosen(0.9, 6, "");
+    assert_eq!(settings, by_row, "{said}");
+    assert!(
+        said.contains("the noise of 192 rows depends on the inputs, p = "),
+        "{said}"
+    );
+    let (settings, said) = chosen(0.0, 6, "");
+    assert_eq!(settings, one);
+    assert!(!said.contains("--likelihood"), "{said}");
+    // what is asked for is not changed, and of few values nothing is asked
+    assert_eq!(chosen(0.9, 6, "--coordinates marginal").0, one);
+    assert_eq!(chosen(0.9, 6, "--noise 0.2").0, one);
+    assert_eq!(chosen(0.9, 0, "").0, one);
 }
 
 #[test]

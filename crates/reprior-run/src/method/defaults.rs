@@ -3,8 +3,10 @@
 //! The measurements are in docs/src/choosing.md, "What is chosen for the data". What is given is never changed, and what is
 //! chosen is written into the settings and said in one line.
 
+use std::collections::HashSet;
+
 use reprior::model::NoisePrior;
-use reprior::model::dataset::{InputKind, Targets};
+use reprior::model::dataset::{Dataset, InputKind, Targets};
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
 use reprior::network::infinite::InfiniteNetwork;
@@ -31,6 +33,9 @@ const IMAGE_BIAS_VARIANCE: f64 = 0.01;
 /// have to reach rare classes - a base rate of 2 % is a logit of −3.9 - and sure ones.
 const READOUT_VARIANCES: [f64; 2] = [1.0, 0.01];
 const LOGIT_VARIANCES: [f64; 2] = [9.0, 4.0];
+/// The noise may depend on the inputs where at least one target in so many is a value of its own. Among few values, whole numbers
+/// as a rule, such a noise shrinks about each of them.
+const ROWS_PER_VALUE: usize = 10;
 /// Operations of a gradient over all rows beyond which minibatches are taken: four chains would need hours on two cores.
 const MOST_OPERATIONS: f64 = 1e10;
 
@@ -41,14 +46,15 @@ const MOST_OPERATIONS: f64 = 1e10;
 pub(crate) fn choose(settings: &mut Settings, records: &Records) -> Result<Vec<String>, Failure> {
     let train = &records.split.train;
     let mut chosen = Vec::new();
-    if settings.model.likelihood.is_open() {
+    let is_table = train.kind == InputKind::Table;
+    let was_open = settings.model.likelihood.is_open();
+    if was_open {
         let (likelihood, why) = likelihood(settings, &train.targets);
         settings.model.likelihood = likelihood.into();
         if !likelihood.is_gaussian() {
             chosen.push(format!("--likelihood {likelihood} ({why})"));
         }
     }
-    let is_table = train.kind == InputKind::Table;
     if settings.model.network == NETWORK_AUTO && settings.model.layers.is_none() {
         let (network, why) = network(settings.sampler.method(), is_table, train.rows);
         network.clone_into(&mut settings.model.network);
@@ -73,6 +79,10 @@ pub(crate) fn choose(settings: &mut Settings, records: &Records) -> Result<Vec<S
         }
     }
     choose_noise(settings, &architecture, is_table);
+    if was_open && noise_can_vary(settings, train) {
+        // the evidence says whether it does
+        settings.model.likelihood = Auto::Open;
+    }
     if let (MethodName::Chain(method), Auto::Open) =
         (settings.sampler.method(), settings.sampler.start)
     {
@@ -145,6 +155,29 @@ fn method(settings: &Settings, architecture: &Composition, rows: usize) -> Metho
     }
 }
 
+/// Whether the evidence is asked if the noise of real targets depends on the inputs: for chains on a table whose targets are not few
+/// values again and again, of which nothing is asked that the gaussian likelihood alone has.
+fn noise_can_vary(settings: &Settings, train: &Dataset) -> bool {
+    let Targets::Real { values, names } = &train.targets else {
+        return false;
+    };
+    let by_chains = match settings.sampler.method() {
+        MethodName::Chain(method) => method.needs_gradients(),
+        _ => false,
+    };
+    let asks_nothing = settings.sampler.coordinates.is_none()
+        && settings.minibatch.weights.is_none()
+        && settings.model.scales.is_none()
+        && settings.model.noise == Some(NoiseSetting::Learn(Learn::Learn));
+    let is_of_many = |column: usize| {
+        let own = values.iter().skip(column).step_by(names.len());
+        let distinct: HashSet<u64> = own.map(|value| value.to_bits()).collect();
+        distinct.len() * ROWS_PER_VALUE >= train.rows
+    };
+    let is_table = train.kind == InputKind::Table && train.rows >= FEW_ROWS;
+    is_table && by_chains && asks_nothing && (0..names.len()).all(is_of_many)
+}
+
 /// Chains and training learn it, with the prior's median left to the evidence of a table; others have what is most likely under
 /// the infinitely wide network, if there is one and the data are a table.
 fn choose_noise(settings: &mut Settings, architecture: &Composition, is_table: bool) {
@@ -213,7 +246,7 @@ mod tests {
     fn a_table_of_numbers_has_narrow_layers_and_a_noise_that_is_learned() {
         let (settings, choices) = chosen("friedman", |_| ());
         assert_eq!(settings.model.network, NARROW);
-        assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);
+        assert!(settings.model.likelihood.is_open());
         assert_eq!(settings.model.bias_variance, [1.0]);
         assert!(settings.model.learns_noise());
         assert_eq!(settings.sampler.start, StartName::Mode.into());
@@ -223,6 +256,37 @@ mod tests {
         );
         let (settings, _) = chosen("friedman", |settings| settings.data.train = Some(50));
         assert_eq!(settings.model.network, WIDE);
+        assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);
+    }
+
+    #[test]
+    fn noise_is_one_where_more_is_asked_for_or_targets_are_few_values() {
+        let is_one = |change: fn(&mut Settings)| {
+            let (settings, _) = chosen("friedman", change);
+            settings.model.likelihood == LikelihoodName::Gaussian.into()
+        };
+        assert!(!is_one(|_| ()));
+        assert!(is_one(
+            |settings| settings.model.noise = Some(NoiseSetting::One(0.2))
+        ));
+        assert!(is_one(
+            |settings| settings.sampler.coordinates = Some(Coordinates::Marginal)
+        ));
+        assert!(is_one(
+            |settings| settings.sampler.method = "sgld".parse().unwrap()
+        ));
+        assert!(is_one(
+            |settings| settings.sampler.method = "pcn".parse().unwrap()
+        ));
+        let mut settings = Settings::default();
+        settings.data.source = "friedman".to_owned();
+        let mut records = Records::load(&mut settings, None).unwrap();
+        let Targets::Real { values, .. } = &mut records.split.train.targets else {
+            panic!("the targets are real");
+        };
+        values.iter_mut().for_each(|value| *value = value.round());
+        choose(&mut settings, &records).unwrap();
+        assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! `--noise auto` and `--scales evidence`: the noise and the prior scales that make the targets most likely under the infinitely
-//! wide network, written into the settings as numbers; and that noise as the prior's median of a learned one.
+//! wide network, written into the settings as numbers.
 
 use reprior::compute::matrix;
 use reprior::gaussian_process::GaussianProcessError;
@@ -18,11 +18,6 @@ use crate::words::number;
 const MOST_ROWS: usize = 1000;
 const MOST_IMAGES: usize = 128;
 const MOST_IMAGES_WITH_SCALES: usize = 16;
-/// Of a table, where only the median of a learned noise's prior is asked for.
-const MOST_ROWS_FOR_A_MEDIAN: usize = 500;
-/// That median, in units of the standardised targets. Modes are searched with the noise held there: below the least they are
-/// not found, and more noise than the targets have in all is no noise.
-const MEDIANS: [f64; 2] = [0.3, 1.0];
 /// Inputs that have scales of their own, at most.
 const MOST_INPUTS: usize = 200;
 /// How the scales of tables are searched for: the noise at the start, in units of the standardised targets, and the spreads of the
@@ -32,8 +27,8 @@ const SPREADS: [f64; 2] = [1.0, 0.3];
 const EVALUATIONS: usize = 150;
 
 /// What was chosen.
-struct Choice {
-    noise: f64,
+pub(super) struct Choice {
+    pub(super) noise: f64,
     /// What scales became; nothing if they were left alone.
     scales: String,
     rows: usize,
@@ -79,12 +74,13 @@ impl Evidence<'_> {
     /// # Errors
     /// A wrong request: a network without an infinitely wide limit.
     pub fn choose(&self, settings: &mut ModelSettings) -> Result<Option<String>, Failure> {
-        if !settings.is_automatic() {
+        let is_open = settings.likelihood.is_open();
+        if !(settings.is_automatic() || is_open) {
             return Ok(None);
         }
         let wants_scales = settings.scales == Some(ScalesSetting::Evidence);
-        if settings.learns_noise() && !wants_scales {
-            return Ok(self.choose_median(settings));
+        if is_open || settings.learns_noise() && !wants_scales {
+            return Ok(self.choose_learned_noise(settings));
         }
         let columns = self.architecture.inputs();
         let (rows, inputs, targets) = self.rows(match self.architecture.input.pixels() {
@@ -141,35 +137,7 @@ impl Evidence<'_> {
         Ok(Some(choice.in_words()))
     }
 
-    /// The median of a learned noise's prior: the most likely noise where every input has a scale of its own (with one for all,
-    /// inputs that do not matter are taken for noise), between bounds. It is said where it is not the usual one.
-    fn choose_median(&self, settings: &mut ModelSettings) -> Option<String> {
-        let columns = self.architecture.inputs();
-        let (rows, inputs, targets) = self.rows(MOST_ROWS_FOR_A_MEDIAN);
-        let inputs = matrix(&inputs, columns, rows).transpose();
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let by_scales = fit_prior_scales(self.architecture, inputs, &targets, self.search(threads));
-        let of_network = || {
-            let network = InfiniteNetwork::new(self.architecture)?;
-            self.noise(&network, inputs, &targets, threads)
-        };
-        let noise = match by_scales {
-            Ok(Some(found)) => Some(found.noise),
-            // the usual prior does without
-            _ => of_network().ok().map(|found| found.noise),
-        };
-        let [least, most] = MEDIANS;
-        let median = noise.map_or(least, |noise| noise.clamp(least, most));
-        settings.noise_median = Some(median);
-        (median > least).then(|| {
-            format!(
-                "--noise-median {} (most likely under the infinitely wide network, {rows} rows)",
-                number(median)
-            )
-        })
-    }
-
-    fn search(&self, threads: usize) -> ScaleSearch {
+    pub(super) fn search(&self, threads: usize) -> ScaleSearch {
         ScaleSearch {
             input_spread: SPREADS[0],
             layer_spread: SPREADS[1],
@@ -181,7 +149,7 @@ impl Evidence<'_> {
     }
 
     /// Some of the rows, spread over all: their number, inputs and targets.
-    fn rows(&self, most: usize) -> (usize, Vec<f64>, Vec<f64>) {
+    pub(super) fn rows(&self, most: usize) -> (usize, Vec<f64>, Vec<f64>) {
         let columns = self.architecture.inputs();
         let all = self.inputs.len() / columns;
         let rows = all.min(most);
@@ -194,7 +162,7 @@ impl Evidence<'_> {
         (rows, inputs.collect(), targets.collect())
     }
 
-    fn noise(
+    pub(super) fn noise(
         &self,
         network: &InfiniteNetwork,
         inputs: reprior::compute::Matrix<'_, f64>,

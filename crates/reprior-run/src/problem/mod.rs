@@ -2,6 +2,7 @@
 
 mod description;
 mod evidence;
+mod learned_noise;
 mod precision;
 mod records;
 mod table;
@@ -80,9 +81,9 @@ impl Problem {
         let ranges = ranges(&train);
         settings.model.resolve();
         settings.model.check_targets(&train.targets)?;
-        let outputs = settings.model.likelihood().outputs(&train.targets);
         let reduction = settings.sampler.input_reduction;
         let architecture = |model: &ModelSettings| {
+            let outputs = model.likelihood().outputs(&train.targets);
             model.architecture(train.kind, train.columns, outputs, reduction)
         };
         let mut network = architecture(&settings.model)?;
@@ -96,11 +97,11 @@ impl Problem {
         if let Some(scales) = &settings.model.input_scales {
             standardisation = standardisation.with_input_scales(scales);
         }
-        let targets = settings
-            .model
-            .likelihood()
-            .code(&train.targets, &standardisation);
-        if settings.model.is_automatic() {
+        let code = |model: &ModelSettings, standardisation: &Standardisation| {
+            model.likelihood().code(&train.targets, standardisation)
+        };
+        let mut targets = code(&settings.model, &standardisation);
+        if settings.model.is_automatic() || settings.model.likelihood.is_open() {
             let inputs = standardisation.standardise_inputs(&train.inputs);
             let inputs = arrange(&network, train.kind, inputs);
             let covariance = match settings.sampler.method() {
@@ -118,6 +119,7 @@ impl Problem {
             choices.extend(evidence.choose(&mut settings.model)?);
             settings.model.resolve();
             network = architecture(&settings.model)?;
+            targets = code(&settings.model, &standardisation);
             if let Some(scales) = &settings.model.input_scales {
                 standardisation = standardisation.with_input_scales(scales);
             }

@@ -56,8 +56,9 @@ pub struct ModelSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readout_bias_variance: Option<f64>,
     /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C), student-t (real targets with outliers),
-    /// gaussian-heteroscedastic (real targets whose noise depends on the inputs), categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: auto: gaussian for real targets,
-    /// bernoulli for two classes, categorical for more]
+    /// gaussian-heteroscedastic (real targets whose noise depends on the inputs), categorical (softmax over classes), bernoulli (two
+    /// classes) or poisson (counts) [default: auto: bernoulli for two classes, categorical for more, gaussian for real targets, or
+    /// gaussian-heteroscedastic where a test finds that the noise of a table depends on the inputs]
     #[arg(long, value_name = "NAME")]
     pub likelihood: Auto<LikelihoodName>,
     /// Where the prior's scales come from: evidence (what makes the targets most likely under the infinitely wide network: of a table

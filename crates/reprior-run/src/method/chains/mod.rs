@@ -98,7 +98,6 @@ impl MethodFamily for Chains {
     }
 
     fn write_defaults(&self, settings: &mut Settings) {
-        settings.sampler.coordinates = Some(settings.coordinates());
         write_time(&mut settings.run);
         let schedule = settings.schedule();
         settings.run.chains = Some(schedule.chains);
@@ -120,6 +119,8 @@ impl MethodFamily for Chains {
     }
 
     fn complete(&self, problem: &mut Problem) -> Result<(), Failure> {
+        // the likelihood may be the data's choice, and the coordinates go with it
+        problem.settings.sampler.coordinates = Some(problem.settings.coordinates());
         problem.choose_precision();
         let sizes = plan::sizes(problem, self.0);
         let settings = &mut problem.settings;

@@ -20,7 +20,7 @@ const FIRST: [(&str, &str); 19] = [
     ),
     (
         "data",
-        "friedman, two-moons or strokes (built in), a .csv or .npz file, - (stdin), or a folder of images",
+        "friedman, two-moons or strokes (built in), a .csv, .parquet or .npz file, - (stdin), or a folder of images",
     ),
     (
         "target",

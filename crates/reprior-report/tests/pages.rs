@@ -87,6 +87,7 @@ fn summary(chains: usize, draws: u64) -> Summary {
                 per_second: 3.0,
                 ..Ess::default()
             }),
+            row_noise: None,
             weights: None,
         },
         metrics: Some(Metrics::Regression {

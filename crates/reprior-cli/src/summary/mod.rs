@@ -194,8 +194,10 @@ fn in_short(summary: &Summary) -> String {
             rows.push(vec![name.to_owned(), number(value)]);
         }
     };
-    if let [noise] = summary.noise.as_slice() {
-        row(summary.noise_name(), noise.mean);
+    match (&summary.ess.row_noise, summary.noise.as_slice()) {
+        (Some(of_rows), _) => row("R-hat of the noise of the rows, maximum", of_rows.rhat_max),
+        (None, [noise]) => row(summary.noise_name(), noise.mean),
+        _ => (),
     }
     let of = [
         ("predictions", &summary.ess.prediction),
@@ -271,6 +273,7 @@ fn at_length(summary: &Summary) -> String {
     ];
     let blocks = [
         ("predictions", &summary.ess.prediction),
+        ("noise of the rows", &summary.ess.row_noise),
         ("weights (random projections)", &summary.ess.weights),
     ];
     for (name, ess) in blocks {

@@ -1,4 +1,4 @@
-//! The bytes of a table: of a file, compressed by gzip or not, or of standard input.
+//! The bytes of a table: of a file, compressed by gzip or not, or of standard input; of columns in Parquet and Arrow files their text.
 //!
 //! What a compressed file unfolds to must fit into half of the memory that is left: a small file may claim any size.
 
@@ -62,9 +62,12 @@ pub(super) fn bytes(request: &Request) -> Result<Vec<u8>, DataError> {
         (None, source) => regular::read(Path::new(source))
             .map_err(|cause| DataError::from_io(Path::new(source), cause))?,
     };
-    if bytes.starts_with(&GZIP) {
-        return decompressed(path, &bytes);
-    }
+    let bytes = match bytes.starts_with(&GZIP) {
+        true => decompressed(path, &bytes)?,
+        false => bytes,
+    };
+    #[cfg(feature = "columnar")]
+    let bytes = super::columnar::as_text(path, bytes)?;
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let problem = "it is UTF-16 text; save the file as UTF-8";
         return Err(DataError::malformed(path, problem));
@@ -99,7 +102,8 @@ fn decompressed(path: &Path, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
     }
 }
 
-fn too_large(path: &Path) -> DataError {
+/// Of a table that would not fit into the memory that is free.
+pub(super) fn too_large(path: &Path) -> DataError {
     DataError::malformed(
         path,
         "it is larger than the memory that is free; give fewer rows",

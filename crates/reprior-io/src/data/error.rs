@@ -17,7 +17,7 @@ use crate::regular;
 pub enum DataError {
     /// Neither a file, a folder nor a built-in.
     #[error(
-        "`{path}` does not exist; give a .csv (or .tsv, .csv.gz) or .npz file, - for standard input, a folder of IDX or CIFAR binary files, or a built-in data set ({})",
+        "`{path}` does not exist; give a .csv (or .tsv, .csv.gz), .parquet, .arrow or .npz file, - for standard input, a folder of IDX or CIFAR binary files, or a built-in data set ({})",
         BUILT_INS.join(", ")
     )]
     NotFound {
@@ -40,7 +40,7 @@ pub enum DataError {
     },
     /// A file or folder of a kind that is not understood.
     #[error(
-        "`{path}` is {found}; understood are .csv and .tsv files with a header (also as .csv.gz), .npz files, and folders of IDX files (train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz], t10k-...) or CIFAR binary files (data_batch_1.bin, test_batch.bin; train.bin, test.bin)"
+        "`{path}` is {found}; understood are .csv and .tsv files with a header (also as .csv.gz), .parquet and .arrow files, .npz files, and folders of IDX files (train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz], t10k-...) or CIFAR binary files (data_batch_1.bin, test_batch.bin; train.bin, test.bin)"
     )]
     UnknownFormat {
         /// The file or folder.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `friedman`, `two-moons`, `strokes` | [built-in](BUILT_INS) data sets, the same on every machine |
 //! | `*.csv`, `*.tsv`, the same with `.gz`, or `-` for standard input | a table with a header; the target is named, or the last column |
+//! | `*.parquet`, `*.arrow`, `*.feather` | the same in columns, with the feature `columnar` |
 //! | `*.npz` | arrays `x_train`, `y_train` and optionally `x_test`, `y_test`; or `x` and `y`, one table |
 //! | a folder of IDX files | MNIST and its relatives, compressed or not |
 //! | a folder of CIFAR binary files | CIFAR-10 (`data_batch_1.bin` ... `test_batch.bin`) or CIFAR-100 with fine labels (`train.bin`, `test.bin`) |
@@ -22,6 +23,8 @@
 
 mod builtin;
 mod cifar;
+#[cfg(feature = "columnar")]
+mod columnar;
 mod csv_cells;
 mod csv_inputs;
 mod csv_load;
@@ -207,6 +210,7 @@ fn format_of(source: &str) -> Result<Format, DataError> {
     match extension.as_deref() {
         _ if metadata.is_dir() => Ok(Format::Folder),
         Some("csv" | "tsv") => Ok(Format::Csv),
+        Some("parquet" | "arrow" | "feather") if cfg!(feature = "columnar") => Ok(Format::Csv),
         Some("gz") if is_compressed_table => Ok(Format::Csv),
         Some("npz") => Ok(Format::Npz),
         Some(other) => Err(DataError::UnknownFormat {

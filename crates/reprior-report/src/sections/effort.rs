@@ -48,6 +48,7 @@ pub(super) fn section(run: &RunPage) -> Section {
     let mut items = vec![table(title, &[""; 2], rows)];
     let blocks = [
         ("predictions", &summary.ess.prediction),
+        ("noise of the rows", &summary.ess.row_noise),
         ("weights (random projections)", &summary.ess.weights),
     ];
     let rows: Vec<Vec<String>> = blocks

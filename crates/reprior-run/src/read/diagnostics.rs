@@ -18,6 +18,9 @@ const MOST_VARIABLES: u64 = 500;
 pub struct EssSummary {
     /// Of predictions for test rows.
     pub prediction: Option<Ess>,
+    /// Of the logarithms of the test rows' noise, where it depends on the inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row_noise: Option<Ess>,
     /// Of random projections of all weights.
     pub weights: Option<Ess>,
 }
@@ -138,6 +141,8 @@ fn diagnose(
 #[derive(Default)]
 pub struct PredictionDiagnostics {
     pub ess: Option<Ess>,
+    /// Of the rows' noise, where every row has its own.
+    pub row_noise: Option<Ess>,
     pub metrics: Option<Metrics>,
     /// Of every target, where there are several.
     pub metrics_by_target: Vec<TargetMetrics>,
@@ -188,6 +193,13 @@ impl Recorded {
                 .collect(),
             false => Vec::new(),
         };
+        let spread = match self.settings.model.likelihood().has_row_noise() {
+            true => self.kind.spread(outputs),
+            false => 0,
+        };
+        let noisy = Traces::of((rows * spread) as u64, MOST_VARIABLES);
+        let noisy: Vec<usize> = noisy.positions().collect();
+        let mut row_noise: Vec<Vec<f64>> = Vec::new();
         let mut gatherer = Gatherer::default();
         let mut by_target = ByTarget::default();
         let predicting = self.predicting(self.spacing().draws as usize)?;
@@ -197,6 +209,12 @@ impl Recorded {
             for &at in chosen.iter().filter(|at| own.contains(at)) {
                 let trace = block.mean.iter().skip(at - own.start).step_by(width);
                 traces.push(trace.map(|&x| block.kind.shown(x)).collect());
+            }
+            let width = block.rows * spread;
+            let own = start * spread..start * spread + width;
+            for &at in noisy.iter().filter(|at| own.contains(at)) {
+                let trace = block.variance.iter().skip(at - own.start);
+                row_noise.push(trace.step_by(width).map(|&x| 0.5 * x.ln()).collect());
             }
             let weighted = predicting
                 .as_ref()
@@ -213,8 +231,14 @@ impl Recorded {
         let ess = diagnose(traces.len(), chains, draws, rates, |variable, out| {
             out.copy_from_slice(&traces[variable]);
         })?;
+        // recorded only with all of a draw's predictions
+        let draws = self.spacing().draws as usize;
+        let row_noise = diagnose(row_noise.len(), chains, draws, rates, |variable, out| {
+            out.copy_from_slice(&row_noise[variable]);
+        })?;
         Ok(PredictionDiagnostics {
             ess,
+            row_noise,
             metrics: gatherer.finish()?,
             metrics_by_target: by_target.finish(),
             fit: fit.finish(),

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[command(next_help_heading = "Data")]
 pub struct DataSettings {
     /// Data: a built-in (friedman, two-moons, strokes), a .csv or .tsv file with a header (.gz too; - for standard input), a
-    /// .npz file (x_train, y_train, x_test, y_test), or a folder of IDX files or CIFAR-10/100 binary batches
+    /// .parquet, .arrow or .feather file, a .npz file (x_train, y_train, x_test, y_test), or a folder of IDX files or CIFAR-10/100 binary batches
     #[arg(long = "data", id = "data", value_name = "SRC")]
     pub source: String,
     /// Target column of a CSV file, or several with commas [default: the last column]

@@ -142,7 +142,7 @@ impl Settings {
         }
         let names = BUILT_INS.join(", ");
         Err(Failure::request(format!(
-            "no data: give --data with a built-in ({names}), a .csv or .npz file, or a folder of images"
+            "no data: give --data with a built-in ({names}), a .csv, .parquet or .npz file, or a folder of images"
         )))
     }
 

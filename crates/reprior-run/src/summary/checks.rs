@@ -27,6 +27,18 @@ impl Summary {
         check
     }
 
+    /// Of the noise of the test rows, where it depends on the inputs: intervals are made of it.
+    pub(super) fn of_row_noise(&self, ess: &Ess, settings: &Settings) -> Check {
+        let mut check = self.of_block("noise of the rows", ess, settings);
+        if ess.disagreeing > 0 {
+            check.meaning = format!(
+                "the chains disagree about the noise of {} of {}, and so about intervals",
+                ess.disagreeing, ess.variables
+            );
+        }
+        check
+    }
+
     pub(super) fn of_weights(&self, ess: &Ess, settings: &Settings) -> Check {
         let mut check = self.of_block("weights", ess, settings);
         let predictions = self.ess.prediction.as_ref();
@@ -117,11 +129,17 @@ impl Summary {
     }
 
     pub(super) fn of_noise(&self, settings: &Settings) -> Vec<Check> {
-        let apart = self.noise.iter().filter(|noise| noise.disagrees);
-        let rest = match settings.model.likelihood().has_row_noise() {
+        let is_of_rows = settings.model.likelihood().has_row_noise();
+        let rest = match is_of_rows {
             true => "; that of a row is this times a factor, which can make up for it",
             false => "",
         };
+        // the rows' own noise is what counts, where it is known
+        let is_known = is_of_rows && self.ess.row_noise.is_some();
+        let apart = self
+            .noise
+            .iter()
+            .filter(|noise| noise.disagrees && !is_known);
         apart
             .map(|noise| Check {
                 name: self.noise_name().to_owned(),

@@ -24,6 +24,8 @@ impl Summary {
         if nature.has_chains() && self.draws > 0 {
             let predictions = self.ess.prediction.as_ref();
             checks.extend(predictions.map(|ess| self.of_predictions(ess, settings)));
+            let row_noise = self.ess.row_noise.as_ref();
+            checks.extend(row_noise.map(|ess| self.of_row_noise(ess, settings)));
             checks.extend(
                 self.ess
                     .weights

@@ -47,12 +47,33 @@ fn judged(predictions: Ess, weights: Ess, change: impl FnOnce(&mut Summary)) -> 
     summary.acceptance_rate = 0.8;
     summary.ess = EssSummary {
         prediction: Some(predictions),
+        row_noise: None,
         weights: Some(weights),
     };
     summary.fit = Some(fit(Expectation::Met, 0.9));
     change(&mut summary);
     summary.conclude(&settings, Vec::new());
     summary
+}
+
+#[test]
+fn chains_that_agree_about_means_may_not_about_the_noise_of_rows() {
+    let good = || ess(1.003, 700.0);
+    let of = |row_noise| {
+        judged(good(), good(), |summary| {
+            summary.ess.row_noise = Some(row_noise);
+        })
+    };
+    assert_eq!(of(good()).verdict.level, Level::Good);
+    let apart = of(ess(1.54, 7.0));
+    assert_eq!(apart.verdict.sentence, "do not believe the predictions yet");
+    assert!(
+        apart.warnings[0].starts_with(
+            "noise of the rows: R-hat 1.540 at most, 7.0 effective draws at least; the chains disagree about the noise of 1 of 9"
+        ),
+        "{}",
+        apart.warnings[0]
+    );
 }
 
 #[test]

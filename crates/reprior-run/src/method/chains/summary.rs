@@ -43,11 +43,12 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     let weights = run.projections(&rates)?;
     let PredictionDiagnostics {
         ess: prediction,
+        row_noise,
         metrics,
         metrics_by_target,
         fit,
     } = run.predictions(&rates)?;
-    let rhats = [&weights, &prediction]
+    let rhats = [&weights, &prediction, &row_noise]
         .into_iter()
         .flatten()
         .map(|ess| ess.rhat_max)
@@ -74,6 +75,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         noise,
         ess: EssSummary {
             prediction,
+            row_noise,
             weights,
         },
         metrics,

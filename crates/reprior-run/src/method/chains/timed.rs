@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use reprior::chain::driver::ChainDriver;
+use reprior::diagnostics::Spread;
 use reprior::model::Model;
 use reprior::sampler::Method;
 use reprior_io::run::{DrawStore, NextLayout, checkpoint};
@@ -181,19 +182,23 @@ impl<'a, R: Stored> Timed<'a, R> {
     /// Whether the draws so far say enough; says so, or at the end that they do not.
     fn is_reached(&self, until: Until, draws: u64, is_last: bool) -> Result<bool, Failure> {
         let run = Recorded::of(self.place.folder.files())?;
-        let of_predictions = run.predictions(&Rates::UNIT)?.ess;
-        let ess = match of_predictions {
-            Some(ess) => Some(ess),
+        let found = run.predictions(&Rates::UNIT)?;
+        let all = match found.ess {
+            Some(ess) => vec![Some(ess), found.row_noise],
             // without test rows the weights have to do
-            None => run.projections(&Rates::UNIT)?,
+            None => vec![run.projections(&Rates::UNIT)?],
         };
-        let Some(ess) = ess else { return Ok(false) };
-        let fewest = ess.min.min(ess.tail_min);
-        let is_reached = until.is_reached(ess.rhat_max, fewest);
+        let all: Vec<_> = all.into_iter().flatten().collect();
+        if all.is_empty() {
+            return Ok(false);
+        }
+        let rhat = Spread::of(all.iter().map(|ess| ess.rhat_max)).max;
+        let fewest = Spread::of(all.iter().map(|ess| ess.min.min(ess.tail_min))).min;
+        let is_reached = until.is_reached(rhat, fewest);
         if is_reached || is_last {
             let so_far = format!(
                 "R-hat is {} and there are {} effective draws, after {draws} draws of each chain",
-                number(ess.rhat_max),
+                number(rhat),
                 number(fewest)
             );
             self.place.options.watcher.note(&match is_reached {

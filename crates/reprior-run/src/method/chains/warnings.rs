@@ -102,9 +102,13 @@ impl Summary {
                 "acceptance is {rate:.3}: the step size is too large; {remedy}"
             ));
         } else if let Some((reached, asked)) = self.shortened(settings, method) {
+            let remedy = match settings.model.learns_noise() {
+                true => "",
+                false => "raise --noise or learn it, and ",
+            };
             warn(format!(
                 "trajectories stop after 128 steps, at a length of {reached:.2e} in place of {asked:.2}, as the step size is \
-                 so small: the posterior is much narrower than its prior in some direction; raise --noise or learn it, and \
+                 so small: the posterior is much narrower than its prior in some direction; {remedy}\
                  expect draws that depend on each other (raise --thin)"
             ));
         } else if rate > 0.99 && settings.sampler.step_size.is_some() && !self.is_prior_like() {

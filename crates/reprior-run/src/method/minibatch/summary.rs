@@ -37,8 +37,10 @@ pub fn summarise(
     let (mut ess, mut rhat_max) = (EssSummary::default(), f64::NAN);
     if method.is_sampler() {
         ess.weights = run.projections(&rates)?;
-        ess.prediction = found.ess;
-        let rhats = [&ess.weights, &ess.prediction].into_iter().flatten();
+        (ess.prediction, ess.row_noise) = (found.ess, found.row_noise);
+        let rhats = [&ess.weights, &ess.prediction, &ess.row_noise]
+            .into_iter()
+            .flatten();
         rhat_max = Spread::of(rhats.map(|ess| ess.rhat_max)).max;
     }
     let step_sizes = run.read("sample_stats", "step_size")?;

@@ -33,7 +33,7 @@ pub use predictive::Metrics;
 pub use problem::{DataDescription, Problem};
 pub use read::{
     EnergyErrors, Ess, EssSummary, LeaveOneOutSummary, LeftOutRows, NoiseScale, PitHistogram,
-    Recorded, StackingSummary, Stationarity, TestRowsCheck,
+    Recorded, StackingSummary, Stationarity, TestRowsCheck, WeightScale,
 };
 pub use record::kept_in_words;
 pub use run::{benchmark, plan, prepare, resume, resume_in, sample, sample_in_memory, summarise};

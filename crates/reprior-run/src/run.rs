@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use reprior::model::InputReduction;
+use reprior::posterior::Coordinates;
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
@@ -45,7 +47,36 @@ fn check(settings: &Settings) -> Result<Box<dyn MethodFamily>, Failure> {
     check_time(settings)?;
     family.check(settings)?;
     settings.model.check()?;
+    check_scales(settings)?;
     Ok(family)
+}
+
+/// Refuses learned scales of weights where they are not sampled.
+fn check_scales(settings: &Settings) -> Result<(), Failure> {
+    let (Some(scales), true) = (
+        settings.model.scales,
+        settings.model.scale_prior().is_some(),
+    ) else {
+        return Ok(());
+    };
+    let refuse = |text: String| Err(Failure::Request(text));
+    let method = settings.sampler.method();
+    if !matches!(method, MethodName::Chain(_)) {
+        return refuse(format!(
+            "--scales {scales} is for chains on all data, not for {method}: choose one of them with --method, or leave it out"
+        ));
+    }
+    if settings.coordinates() == Coordinates::Tangent {
+        return refuse(format!(
+            "--scales {scales} is for marginal, repriorised and standard coordinates, not for tangent ones: give another --coordinates, or leave it out"
+        ));
+    }
+    if settings.sampler.input_reduction == InputReduction::On {
+        return refuse(format!(
+            "--scales {scales} needs every input by itself, and --input-reduction on mixes them: leave one of them out"
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses a limit of time that is none, or that the method does not keep to.

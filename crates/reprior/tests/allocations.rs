@@ -14,7 +14,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{
     Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
 };
-use reprior::model::{InputReduction, Model, Noise, NoisePrior};
+use reprior::model::{InputReduction, Model, Noise, NoisePrior, ScalePrior};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Regulariser, Space, Target};
 use reprior::sampler::{Method, SamplerSettings};
@@ -69,9 +69,17 @@ fn evaluations_of_the_general_map_do_not_allocate() {
         let architecture = Composition::fully_connected(inputs, hidden, outputs, Activation::Gelu);
         let y = (0..rows * outputs).map(|at| f64::from(u8::from(at % rows % 2 == at / rows)));
         let noise = Noise::Learned(NoisePrior::default());
-        let reduction = InputReduction::Auto;
+        // learned scales need all inputs
+        let (reduction, scales) = match likelihood.is_gaussian() {
+            true => (InputReduction::Off, Some(ScalePrior::HalfNormal)),
+            false => (InputReduction::Auto, None),
+        };
         let model = Model::<f32>::new(architecture, noise, &x, y.collect(), &[], reduction);
-        let model = Arc::new(model.unwrap().with_likelihood(Arc::clone(likelihood)));
+        let mut model = model.unwrap().with_likelihood(Arc::clone(likelihood));
+        if let Some(prior) = scales {
+            model = model.with_learned_scales(prior, true).unwrap();
+        }
+        let model = Arc::new(model);
         for space in [Space::Feature, Space::Data] {
             let mut target = Posterior::new(
                 Arc::clone(&model),

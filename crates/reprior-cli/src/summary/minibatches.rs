@@ -1,6 +1,6 @@
 //! What minibatch methods, and Laplace approximations, say in a summary with all numbers.
 
-use super::noise_in_words;
+use super::scales_in_words;
 use reprior_run::words::{align, duration, number};
 use reprior_run::{LaplaceFitSummary, Metrics, MinibatchSummary, Summary, target_rows};
 
@@ -28,7 +28,7 @@ pub fn minibatches_in_words(own: &MinibatchSummary, summary: &Summary) -> String
         number(summary.steps_per_second),
     );
     text += &metrics(own, summary);
-    text += &noise_in_words(summary);
+    text += &scales_in_words(summary);
     let mut rows = vec![
         row("epochs", own.epochs.to_string()),
         row("rows of a minibatch", own.batch.to_string()),

@@ -292,24 +292,37 @@ fn at_length(summary: &Summary) -> String {
     text
 }
 
-/// Learned scales of the noise, if there are any.
-fn noise_in_words(summary: &Summary) -> String {
-    if summary.noise.is_empty() {
-        return String::new();
-    }
-    let mut head = vec![format!("{} of", summary.noise_name())];
+/// Learned scales of the noise and of weights, if there are any.
+fn scales_in_words(summary: &Summary) -> String {
+    let noise = summary.noise.iter().map(|own| {
+        let values = [own.mean, own.sd, own.q05, own.q95, own.rhat];
+        (&own.output, values)
+    });
+    let weights = summary.weight_scales.iter().map(|own| {
+        let values = [own.mean, own.sd, own.q05, own.q95, own.rhat];
+        (&own.weights, values)
+    });
+    let mut text = table_of_scales(&format!("{} of", summary.noise_name()), noise);
+    text += &table_of_scales("learned scale of the weights of", weights);
+    text
+}
+
+fn table_of_scales<'a>(name: &str, scales: impl Iterator<Item = (&'a String, [f64; 5])>) -> String {
+    let mut head = vec![name.to_owned()];
     head.extend(["mean", "sd", "5 %", "95 %", "R-hat"].map(String::from));
     let mut rows = vec![head];
-    for noise in &summary.noise {
-        let values = [noise.mean, noise.sd, noise.q05, noise.q95, noise.rhat];
-        let mut row = vec![noise.output.clone()];
+    for (of, values) in scales {
+        let mut row = vec![of.clone()];
         row.extend(values.map(|value| match value.is_finite() {
             true => number(value),
             false => "-".to_owned(),
         }));
         rows.push(row);
     }
-    format!("{}\n\n", align(&rows))
+    match rows.len() {
+        1 => String::new(),
+        _ => format!("{}\n\n", align(&rows)),
+    }
 }
 
 /// Of a method that uses all data at once: what was run, its metrics, learned noise, how the sampler fared.
@@ -337,7 +350,7 @@ fn transitions_in_words(summary: &Summary) -> String {
         number(summary.steps_per_second),
     );
     text += &metrics_in_words(summary, &[]);
-    text += &noise_in_words(summary);
+    text += &scales_in_words(summary);
     text += "sampler\n";
     let mut rows = vec![row("acceptance rate", number(summary.acceptance_rate))];
     let steps: Vec<f64> = summary.step_size.iter().flatten().copied().collect();

@@ -147,7 +147,9 @@ fn choose_variances(settings: &mut Settings, is_table: bool) {
 /// Chains, unless a gradient over all rows takes too long and nothing was asked of chains.
 fn method(settings: &Settings, architecture: &Composition, rows: usize) -> MethodName {
     let given = given(&settings.sampler);
-    let of_chains = given.iter().any(|flag| flag != "--precision") || settings.run.warmup.is_some();
+    let of_chains = given.iter().any(|flag| flag != "--precision")
+        || settings.run.warmup.is_some()
+        || settings.model.scale_prior().is_some();
     let takes_long = gradient_operations(settings, architecture, rows) > MOST_OPERATIONS;
     match takes_long && !of_chains {
         true => MethodName::Minibatch(MinibatchMethod::Sgld),

@@ -3,6 +3,7 @@
 mod description;
 mod evidence;
 mod learned_noise;
+mod learned_scales;
 mod precision;
 mod records;
 mod table;
@@ -24,6 +25,7 @@ pub(crate) use description::DATA;
 pub use description::DataDescription;
 use description::fingerprint;
 use evidence::Evidence;
+pub(crate) use learned_scales::scale_names;
 pub(crate) use records::Records;
 pub(crate) use table::STDIN_TABLE;
 use table::ranges;

@@ -18,4 +18,4 @@ pub use leave_one_out::{LeaveOneOutSummary, LeftOutRows};
 pub use pit::PitHistogram;
 pub use recorded::Recorded;
 pub use stacking::StackingSummary;
-pub use transitions::{EnergyErrors, NoiseScale, Stationarity};
+pub use transitions::{EnergyErrors, NoiseScale, Stationarity, WeightScale};

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::recorded::Recorded;
 use crate::failure::Failure;
-use crate::record::NOISE;
+use crate::problem::scale_names;
+use crate::record::{NOISE, WEIGHT_SCALE};
 
 /// Whether ℓ has settled.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,6 +37,27 @@ pub struct EnergyErrors {
     pub sd: f64,
     /// Greatest absolute value.
     pub max: f64,
+}
+
+/// A learned scale of weights, in units of the prior that the flags give.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WeightScale {
+    /// Of the weights of which input, or of which layer.
+    pub weights: String,
+    /// Posterior mean.
+    pub mean: f64,
+    /// Posterior standard deviation.
+    pub sd: f64,
+    /// 5 % quantile.
+    pub q05: f64,
+    /// 95 % quantile.
+    pub q95: f64,
+    /// R-hat over chains.
+    pub rhat: f64,
+    /// Bulk effective sample size.
+    pub ess: f64,
+    /// Whether the chains disagree about it.
+    pub disagrees: bool,
 }
 
 /// A learned noise scale, in the target's own units.
@@ -142,25 +164,65 @@ impl Recorded {
                 .step_by(outputs)
                 .copied()
                 .collect();
-            let (mean, sd) = mean_and_sd(&own);
-            let all = Draws::new(&own, self.chains()).map_err(Failure::run)?;
-            let found = estimator.summary(all);
-            let mut sorted = own.clone();
-            sorted.sort_by(f64::total_cmp);
-            let quantile = |p: f64| sorted[((sorted.len() - 1) as f64 * p).round() as usize];
-            scales.push(NoiseScale {
-                output: if description.is_classification {
-                    "every class".to_owned()
-                } else {
-                    description.output_names[output].clone()
-                },
-                mean,
-                sd,
-                q05: quantile(0.05),
-                q95: quantile(0.95),
+            let output = if description.is_classification {
+                "every class".to_owned()
+            } else {
+                description.output_names[output].clone()
+            };
+            scales.push(self.scale(output, own, &mut estimator)?);
+        }
+        Ok(scales)
+    }
+
+    /// Numbers of the draws of a scale.
+    fn scale(
+        &self,
+        output: String,
+        mut own: Vec<f64>,
+        estimator: &mut Estimator,
+    ) -> Result<NoiseScale, Failure> {
+        let (mean, sd) = mean_and_sd(&own);
+        let all = Draws::new(&own, self.chains()).map_err(Failure::run)?;
+        let found = estimator.summary(all);
+        let disagrees = Convergence::rhat_disagrees(all.chains(), found.rhat, found.ess_within);
+        own.sort_by(f64::total_cmp);
+        let quantile = |p: f64| own[((own.len() - 1) as f64 * p).round() as usize];
+        Ok(NoiseScale {
+            output,
+            mean,
+            sd,
+            q05: quantile(0.05),
+            q95: quantile(0.95),
+            rhat: found.rhat,
+            ess: found.ess_bulk,
+            disagrees,
+        })
+    }
+
+    /// Learned scales of weights; empty where none are.
+    ///
+    /// # Errors
+    /// A run folder that cannot be read.
+    pub(crate) fn weight_scales(&self) -> Result<Vec<WeightScale>, Failure> {
+        if self.draws == 0 || self.settings.model.scale_prior().is_none() {
+            return Ok(Vec::new());
+        }
+        let values = self.read("posterior", WEIGHT_SCALE)?;
+        let names = scale_names(&self.settings.model, &self.description)?;
+        let mut estimator = Estimator::new();
+        let mut scales = Vec::with_capacity(names.len());
+        for (at, name) in names.iter().enumerate() {
+            let own = values.iter().skip(at).step_by(names.len());
+            let found = self.scale(name.clone(), own.copied().collect(), &mut estimator)?;
+            scales.push(WeightScale {
+                weights: found.output,
+                mean: found.mean,
+                sd: found.sd,
+                q05: found.q05,
+                q95: found.q95,
                 rhat: found.rhat,
-                ess: found.ess_bulk,
-                disagrees: Convergence::rhat_disagrees(all.chains(), found.rhat, found.ess_within),
+                ess: found.ess,
+                disagrees: found.disagrees,
             });
         }
         Ok(scales)

@@ -8,6 +8,8 @@ pub const WEIGHTS: &str = "weights";
 pub const MOMENTS: &str = "weight_moments";
 /// The variable of learned noise scales, in the group `posterior`.
 pub const NOISE: &str = "noise";
+/// The variable of learned scales of weights, in the group `posterior`.
+pub const WEIGHT_SCALE: &str = "weight_scale";
 /// Predictions for the test rows.
 pub const PREDICTIONS: &str = "predictions";
 /// Some predictions at every draw, where [`PREDICTIONS`] has fewer.

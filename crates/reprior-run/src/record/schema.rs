@@ -4,7 +4,9 @@ use reprior::network::parameters::ParameterLayout;
 use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
-use super::groups::{MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES, WEIGHTS};
+use super::groups::{
+    MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES, WEIGHT_SCALE, WEIGHTS,
+};
 use super::keeping::{Keeping, Traces};
 use super::scored::{self, CHOSEN};
 use crate::problem::Problem;
@@ -182,6 +184,17 @@ pub fn learned_noise(problem: &Problem) -> Vec<Variable> {
     is_learned.then_some(own).into_iter().collect()
 }
 
+/// The variable of learned scales of weights, where they are.
+pub fn learned_scales(problem: &Problem) -> Vec<Variable> {
+    let text = "learned scale of the weights of each input, or of each layer, in units of the prior that the flags give";
+    let count = problem.scale_names().len() as u64;
+    let own = variable(WEIGHT_SCALE, DataType::F64, &[(SCALED, count)], text);
+    (count > 0).then_some(own).into_iter().collect()
+}
+
+/// The dimension of learned scales of weights.
+const SCALED: &str = "scaled";
+
 pub fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema {
     let mut coordinates = std::collections::BTreeMap::new();
     if groups.iter().any(|group| group.name == TRACES)
@@ -192,6 +205,10 @@ pub fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema 
     }
     if let Some(rows) = scored::labels(problem) {
         coordinates.insert(CHOSEN.to_owned(), rows);
+    }
+    let scaled = problem.scale_names();
+    if !scaled.is_empty() {
+        coordinates.insert(SCALED.to_owned(), Labels::Text(scaled));
     }
     let names = Labels::Text(problem.description.output_names.clone());
     coordinates.insert(outputs(problem).0.to_owned(), names);

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use clap::Args;
 use reprior::model::dataset::Targets;
 use reprior::model::likelihood::name::LikelihoodName;
-use reprior::model::{Noise, NoisePrior};
+use reprior::model::{Noise, NoisePrior, ScalePrior};
 use reprior::network::Activation;
 use reprior::network::layer::Layer;
 use reprior::network::named::NamedNetwork;
@@ -23,6 +23,10 @@ const DEGREES_OF_FREEDOM: f64 = 4.0;
 
 /// Noise scales of standardised targets: beyond them, double precision does not tell the noise, or the function, from nothing.
 const NOISE: RangeInclusive<f64> = 1e-12..=1e12;
+
+/// Prior standard deviation of the logarithm of learned scales of weights unless given, and its range.
+const SCALE_SPREAD: f64 = 1.0;
+const SPREADS: RangeInclusive<f64> = 1e-3..=10.0;
 
 /// `[model]`: the network, its prior and its likelihood.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
@@ -62,10 +66,16 @@ pub struct ModelSettings {
     #[arg(long, value_name = "NAME")]
     pub likelihood: Auto<LikelihoodName>,
     /// Where the prior's scales come from: evidence (what makes the targets most likely under the infinitely wide network: of a table
-    /// one scale per input, those of the layers and of the noise) or none (the variances above) [default: none]
+    /// one scale per input, those of the layers and of the noise), learn (sampled along by chains: of a table one scale per input, and
+    /// one for each other layer below the readout, times the variances above, log-normal), learn-half-normal (the same with
+    /// half-normal priors) or none (the variances above) [default: none]
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scales: Option<ScalesSetting>,
+    /// Prior standard deviation of the logarithm of learned scales [default: 1]
+    #[arg(long, value_name = "S")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_spread: Option<f64>,
     /// What each input's weights are multiplied by, as the evidence chose them.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,6 +114,7 @@ impl Default for ModelSettings {
             readout_bias_variance: None,
             likelihood: Auto::Open,
             scales: None,
+            scale_spread: None,
             input_scales: None,
             noise: None,
             noise_median: None,
@@ -147,6 +158,17 @@ impl ModelSettings {
         self.scales == Some(ScalesSetting::Evidence)
             || self.noise == Some(NoiseSetting::Auto)
             || self.learns_noise() && self.noise_median.is_none()
+    }
+
+    /// Prior of learned scales of weights, where they are learned.
+    pub fn scale_prior(&self) -> Option<ScalePrior> {
+        match self.scales? {
+            ScalesSetting::Learn => Some(ScalePrior::LogNormal {
+                spread: self.scale_spread.unwrap_or(SCALE_SPREAD),
+            }),
+            ScalesSetting::LearnHalfNormal => Some(ScalePrior::HalfNormal),
+            ScalesSetting::None | ScalesSetting::Evidence => None,
+        }
     }
 
     /// Whether σ is learned.
@@ -223,6 +245,21 @@ impl ModelSettings {
                     short(value),
                     NOISE.start(),
                     NOISE.end()
+                )));
+            }
+        }
+        if let Some(spread) = self.scale_spread {
+            if self.scales != Some(ScalesSetting::Learn) {
+                return Err(Failure::request(
+                    "--scale-spread belongs to learned scales: give --scales learn as well, or leave it out",
+                ));
+            }
+            if !SPREADS.contains(&spread) {
+                return Err(Failure::request(format!(
+                    "--scale-spread is {}: it is the standard deviation of a logarithm and must be from {} to {}",
+                    short(spread),
+                    SPREADS.start(),
+                    SPREADS.end()
                 )));
             }
         }

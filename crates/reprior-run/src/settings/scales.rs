@@ -13,6 +13,10 @@ pub enum ScalesSetting {
     None,
     /// From the evidence of the infinitely wide network; numbers once the data are there.
     Evidence,
+    /// Sampled along, with log-normal priors.
+    Learn,
+    /// Sampled along, with half-normal priors.
+    LearnHalfNormal,
 }
 
 impl FromStr for ScalesSetting {
@@ -22,8 +26,10 @@ impl FromStr for ScalesSetting {
         match text {
             "none" => Ok(Self::None),
             "evidence" => Ok(Self::Evidence),
+            "learn" => Ok(Self::Learn),
+            "learn-half-normal" => Ok(Self::LearnHalfNormal),
             _ => Err(format!(
-                "unknown scales `{text}`: use evidence, or none and --weight-variance and so on"
+                "unknown scales `{text}`: use evidence, learn or learn-half-normal, or none and --weight-variance and so on"
             )),
         }
     }
@@ -34,6 +40,8 @@ impl fmt::Display for ScalesSetting {
         f.write_str(match self {
             Self::None => "none",
             Self::Evidence => "evidence",
+            Self::Learn => "learn",
+            Self::LearnHalfNormal => "learn-half-normal",
         })
     }
 }

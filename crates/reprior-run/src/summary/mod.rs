@@ -17,6 +17,7 @@ use crate::by_target::TargetMetrics;
 use crate::predictive::Metrics;
 use crate::read::{
     EnergyErrors, EssSummary, LeaveOneOutSummary, NoiseScale, Stationarity, TestRowsCheck,
+    WeightScale,
 };
 use crate::settings::Settings;
 
@@ -71,6 +72,9 @@ pub struct Summary {
     pub stationarity: Option<Stationarity>,
     /// Learned noise scales; empty if they are known.
     pub noise: Vec<NoiseScale>,
+    /// Learned scales of weights; empty if none are learned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weight_scales: Vec<WeightScale>,
     /// Of a closed form, or of a Laplace approximation (that of its best mode), in nats, of standardised targets.
     pub log_marginal_likelihood: Option<f64>,
     /// Over all variables.

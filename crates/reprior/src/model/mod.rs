@@ -6,6 +6,7 @@
 pub mod likelihood;
 mod noise;
 mod rotation;
+mod scales;
 
 // How the program codes and scales what it reads from files; it changes without notice.
 #[doc(hidden)]
@@ -30,6 +31,7 @@ pub use design::InputReduction;
 pub(crate) use design::TestInputs;
 use design::{Design, TestDesign};
 pub use noise::{Noise, NoisePrior};
+pub use scales::{LearnedScales, ScalePrior};
 
 /// A network, its data and their likelihood: everything that defines the posterior.
 ///
@@ -47,6 +49,8 @@ pub struct Model<R> {
     pub design: Design<R>,
     /// Test inputs as the first layer sees them.
     pub test_design: TestDesign<R>,
+    /// Scales of inner weights that are learned, if any are.
+    pub scales: Option<LearnedScales>,
     /// Parameters below the readout.
     inner: usize,
 }
@@ -67,6 +71,14 @@ pub enum ModelError {
         /// Outputs of the network.
         outputs: usize,
     },
+    /// The spread of learned scales: ≤ 0 or not finite.
+    #[error(
+        "the spread of learned scales is {0}: it is a standard deviation and must be positive and finite"
+    )]
+    ScaleSpread(f64),
+    /// Learned scales with reduced inputs.
+    #[error("scales of weights can be learned only where inputs are not reduced")]
+    ReducedScales,
     /// No training rows.
     #[error("there are no training rows")]
     NoData,
@@ -147,6 +159,7 @@ impl<R: Real> Model<R> {
             targets,
             design,
             test_design,
+            scales: None,
         })
     }
 
@@ -161,6 +174,7 @@ impl<R: Real> Model<R> {
             targets,
             design: self.design.clone(),
             test_design: self.test_design.clone(),
+            scales: self.scales.clone(),
             inner: self.inner,
         }
     }
@@ -175,6 +189,24 @@ impl<R: Real> Model<R> {
         self
     }
 
+    /// The same with scales of inner weights that are learned: one for every layer below the readout, or (`by_input`) one for each input of
+    /// a fully connected network in place of its first layer's. Prior: N(0, 1) given the scales on what they multiply.
+    ///
+    /// # Errors
+    /// A spread that is not positive and finite, or a model whose inputs are reduced ([`InputReduction::Off`] leaves them).
+    pub fn with_learned_scales(
+        mut self,
+        prior: ScalePrior,
+        by_input: bool,
+    ) -> Result<Self, ModelError> {
+        if self.design.is_reduced() {
+            return Err(ModelError::ReducedScales);
+        }
+        let scales = LearnedScales::new(prior, &self.architecture, by_input)?;
+        self.scales = Some(scales);
+        Ok(self)
+    }
+
     /// The network as it meets the model's [design](Self::design): its inputs are the first columns there, and its parameters a
     /// position in `standard` coordinates with the noise known: inner weights (the first layer's reduced where inputs are), then
     /// the readout.
@@ -185,6 +217,11 @@ impl<R: Real> Model<R> {
     /// Coordinates of a position that noise scales take.
     pub fn noise_coordinates(&self) -> usize {
         self.noise.coordinates(self.architecture.outputs)
+    }
+
+    /// Coordinates of a position that learned scales of weights take.
+    pub fn scale_coordinates(&self) -> usize {
+        self.scales.as_ref().map_or(0, LearnedScales::count)
     }
 
     /// Training rows n.

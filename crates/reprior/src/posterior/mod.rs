@@ -12,6 +12,7 @@ mod network;
 mod output_likelihood;
 mod recorder;
 mod repriorised;
+mod scaled;
 
 // Parts of `Posterior` that tests, plans and experiments look at one by one; they change without notice.
 #[doc(hidden)]

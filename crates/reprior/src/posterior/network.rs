@@ -1,8 +1,8 @@
 //! A network's posterior as a target, in any of the coordinate systems.
 //!
 //! Position layout: the inner weights layer by layer (column-major, rows of one unit contiguous, the bias last; the
-//! first layer in reduced coordinates), then the coordinates of noise scales that are learned, then but for `marginal`
-//! coordinates the readout's p × C matrix.
+//! first layer in reduced coordinates), then the coordinates of noise scales that are learned and of scales of weights that are, then but for
+//! `marginal` coordinates the readout's p × C matrix.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use super::features::FeatureMap;
 use super::output_likelihood::OutputLikelihood;
 use super::readout::Readout;
 use super::repriorised::Repriorised;
+use super::scaled::Scaled;
 use super::tangent::TangentMap;
 use super::target::Ellipse;
 use super::{Coordinates, EvaluationError, Regulariser, Space, TangentDeterminant, Target};
@@ -36,6 +37,8 @@ pub struct Posterior<R> {
     /// σ of every output at the last position.
     pub(super) scales: Vec<f64>,
     by_log_scale: Vec<f64>,
+    /// Inner weights where their scales are learned.
+    pub(super) scaled: Scaled<R>,
 }
 
 /// How ℓ is computed.
@@ -111,6 +114,11 @@ pub enum PosteriorError {
         "tangent coordinates are for a known noise: give it, or use marginal, repriorised or standard coordinates"
     )]
     TangentNoise,
+    /// `tangent` coordinates where scales of weights are learned.
+    #[error(
+        "tangent coordinates are for known scales of the weights: use marginal, repriorised or standard coordinates"
+    )]
+    TangentScales,
     /// A series without terms or probes.
     #[error("the series of the determinant needs at least one term and one probe")]
     Series,
@@ -160,6 +168,7 @@ impl<R: Real> Posterior<R> {
             _ => None,
         };
         Ok(Self {
+            scaled: Scaled::new(&model),
             features: FeatureMap::new(&model),
             dimension: Self::dimension(&model, settings.coordinates),
             readout: is_gaussian.then(|| Readout::new(&model, space)),
@@ -194,7 +203,7 @@ impl<R: Real> Posterior<R> {
             Coordinates::Marginal => 0,
             _ => model.architecture.readout_parameters(),
         };
-        model.inner_parameters() + model.noise_coordinates() + readout
+        model.inner_parameters() + model.noise_coordinates() + model.scale_coordinates() + readout
     }
 
     /// θ of a position in tangent coordinates, a position in `standard` ones; none in others.
@@ -202,11 +211,12 @@ impl<R: Real> Posterior<R> {
         self.tangent.as_mut().map(|map| map.weights(z)).transpose()
     }
 
-    /// The parts of a position: inner weights, noise coordinates, readout.
-    pub(super) fn split<'a>(&self, z: &'a [R]) -> [&'a [R]; 3] {
+    /// The parts of a position: inner weights (before their scales), coordinates of the noise and of scales, readout.
+    pub(super) fn split<'a>(&self, z: &'a [R]) -> [&'a [R]; 4] {
         let (inner, rest) = z.split_at(self.model.inner_parameters());
-        let (noise, readout) = rest.split_at(self.model.noise_coordinates());
-        [inner, noise, readout]
+        let (noise, rest) = rest.split_at(self.model.noise_coordinates());
+        let (scales, readout) = rest.split_at(self.model.scale_coordinates());
+        [inner, noise, scales, readout]
     }
 
     /// Sets the noise scales to those of a position.
@@ -300,10 +310,12 @@ impl<R: Real> Target for Posterior<R> {
         if let Some(map) = &mut self.tangent {
             return map.log_ratio(z);
         }
-        let [inner, noise, readout_weights] = self.split(z);
+        let [inner, noise, scales, readout_weights] = self.split(z);
         self.set_noise(noise);
         let is_integrated = matches!(self.density, Density::Integrated);
-        self.evaluate_features(inner, false, is_integrated);
+        let inner = self.scaled.weights(&self.model, inner, scales);
+        self.evaluate_features(&inner, false, is_integrated);
+        self.scaled.put_back(inner);
         self.log_ratio_of_features(readout_weights)
     }
 
@@ -316,6 +328,11 @@ impl<R: Real> Target for Posterior<R> {
             ellipse.write_point(0, angle);
             return map.log_ratio(ellipse.point);
         }
+        if self.model.scales.is_some() {
+            // the first layer's products along the ellipse are not those of one plane
+            ellipse.write_point(0, angle);
+            return self.log_ratio(ellipse.point);
+        }
         let first = self.features.first_parameters(&self.model);
         if ellipse.is_new {
             let (position, direction) = (ellipse.position, ellipse.direction);
@@ -323,7 +340,7 @@ impl<R: Real> Target for Posterior<R> {
                 .prepare_ellipse(&self.model, position, direction);
         }
         ellipse.write_point(first, angle);
-        let [inner, noise, readout_weights] = self.split(ellipse.point);
+        let [inner, noise, _, readout_weights] = self.split(ellipse.point);
         self.set_noise(noise);
         self.evaluate_features_on_ellipse(inner, angle);
         self.log_ratio_of_features(readout_weights)
@@ -337,11 +354,16 @@ impl<R: Real> Target for Posterior<R> {
         if let Some(map) = &mut self.tangent {
             return map.log_ratio_and_gradient(z, gradient);
         }
-        let [inner, noise, readout_weights] = self.split(z);
-        let (inner_gradient, rest) = gradient.split_at_mut(inner.len());
-        let (noise_gradient, readout_gradient) = rest.split_at_mut(noise.len());
+        let [of_position, noise, scales_of_weights, readout_weights] = self.split(z);
+        let (inner_gradient, rest) = gradient.split_at_mut(of_position.len());
+        let (noise_gradient, rest) = rest.split_at_mut(noise.len());
+        let (scale_gradient, readout_gradient) = rest.split_at_mut(scales_of_weights.len());
         self.set_noise(noise);
         let is_integrated = matches!(self.density, Density::Integrated);
+        let weights = self
+            .scaled
+            .weights(&self.model, of_position, scales_of_weights);
+        let inner = &*weights;
         self.evaluate_features(inner, true, is_integrated);
         let model = &*self.model;
         let (scales, by_log_scale) = (&self.scales, &mut self.by_log_scale);
@@ -381,6 +403,9 @@ impl<R: Real> Target for Posterior<R> {
             (Density::Integrated, None) => unreachable!("integrated out for Gaussians only"),
         };
         model.noise.pull_back(by_log_scale, noise_gradient);
+        let scaled = &mut self.scaled;
+        scaled.pull_back(model, of_position, inner_gradient, scale_gradient);
+        scaled.put_back(weights);
         Ok(value)
     }
 

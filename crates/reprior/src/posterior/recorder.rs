@@ -25,6 +25,8 @@ pub struct DrawRecord<R> {
     pub variance: Vec<f64>,
     /// Scale σ of the noise of every output, in the likelihood's (standardised) units.
     pub noise: Vec<f64>,
+    /// Learned scales of weights, in units of the network's own; empty if none are learned.
+    pub weight_scales: Vec<f64>,
     /// Projections of all weights.
     pub projections: Vec<f64>,
     /// Mean square of each layer's weights, 1 a priori.
@@ -67,6 +69,7 @@ impl<R: Real> Recorder<R> {
                 outputs: vec![0.0; rows * architecture.outputs],
                 variance: vec![0.0; rows * architecture.outputs],
                 noise: vec![0.0; architecture.outputs],
+                weight_scales: vec![1.0; model.scale_coordinates()],
                 projections: Vec::new(),
                 mean_squares: vec![0.0; projection.layers()],
                 weights: vec![R::ZERO; parameters],
@@ -109,8 +112,16 @@ impl<R: Real> Recorder<R> {
         let weights = posterior.tangent_weights(z)?.map(<[R]>::to_vec);
         let z = weights.as_deref().unwrap_or(z);
         let model = &*self.model;
-        let [inner, noise, rest] = posterior.split(z);
+        let [inner, noise, scales, rest] = posterior.split(z);
         posterior.set_noise(noise);
+        if let Some(learned) = &model.scales {
+            let own = self.record.weight_scales.iter_mut();
+            for (out, scale) in own.zip(learned.scales(scales)) {
+                *out = scale;
+            }
+        }
+        let weights_below = posterior.scaled.weights(model, inner, scales);
+        let inner = &*weights_below;
         self.record.noise.copy_from_slice(&posterior.scales);
         posterior.evaluate_features(inner, false, true);
         let features = posterior.features.features(model);
@@ -162,6 +173,7 @@ impl<R: Real> Recorder<R> {
         } = &mut self.record;
         self.projection
             .project(weights, stream, projections, mean_squares);
+        posterior.scaled.put_back(weights_below);
         Ok(&self.record)
     }
 }

@@ -17,6 +17,7 @@ mod tangent;
 mod timed;
 mod warnings;
 
+use reprior::model::InputReduction;
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
 use reprior::posterior::Coordinates;
@@ -109,7 +110,11 @@ impl MethodFamily for Chains {
             sampler.target_acceptance = self.0.default_target_acceptance();
         }
         let in_use = sampler_settings(settings, self.0);
+        let learns_scales = settings.model.scale_prior().is_some();
         let sampler = &mut settings.sampler;
+        if learns_scales {
+            sampler.input_reduction = InputReduction::Off;
+        }
         sampler.damping = in_use.damping_in_use();
         sampler.trajectory = in_use.trajectory_in_use();
         sampler.arrival = Some(in_use.arrival_transitions(schedule.warmup));

@@ -20,18 +20,22 @@ fn with_writers(sizes: &ProblemSizes, writers: u64) -> u64 {
 pub fn sizes(problem: &Problem, method: Method) -> ProblemSizes {
     let description = &problem.description;
     let rows = [description.train_rows, description.test_rows];
-    ProblemSizes::new(
-        &problem.settings,
-        method,
-        problem.architecture.clone(),
-        rows,
-    )
+    ProblemSizes {
+        scale_coordinates: problem.learned_scales().map_or(0, |scales| scales.count()),
+        ..ProblemSizes::new(
+            &problem.settings,
+            method,
+            problem.architecture.clone(),
+            rows,
+        )
+    }
 }
 
 /// Bytes of a chain's checkpoint.
 pub fn checkpoint_bytes(sizes: &ProblemSizes) -> u64 {
     let inner = sizes.inner_parameters();
-    let parameters = inner + sizes.noise_coordinates + sizes.architecture.readout_parameters();
+    let of_scales = sizes.noise_coordinates + sizes.scale_coordinates;
+    let parameters = inner + of_scales + sizes.architecture.readout_parameters();
     parameters as u64 * (2 * sizes.precision.bytes() as u64 + 16)
 }
 

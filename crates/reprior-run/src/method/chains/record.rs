@@ -184,6 +184,9 @@ impl<R: Stored> Observer<Posterior<R>> for ChainRecorder<R> {
             self.noise.extend(own.map(|(noise, map)| noise * map.scale));
             posterior.push(Values::F64(&self.noise));
         }
+        if !record.weight_scales.is_empty() {
+            posterior.push(Values::F64(&record.weight_scales));
+        }
         self.writer.push("posterior", &posterior)?;
         let transitions = Transitions::new(statistics, log_density);
         let of_draw = OfDraw {

@@ -38,7 +38,7 @@ pub fn sample<R: Stored>(
     if place.has_ended(&checkpoints)? {
         return Ok(());
     }
-    let model = Arc::new(problem.model::<R>(&problem.arranged(&problem.test.inputs))?);
+    let model = Arc::new(problem.sampled_model::<R>(&problem.arranged(&problem.test.inputs))?);
     if let Some(timed) = Timed::new(problem, method, &model, place)? {
         return timed.sample(store);
     }

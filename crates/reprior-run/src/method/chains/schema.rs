@@ -57,7 +57,7 @@ pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
         texts: [
             "mean square of each layer's weights and biases (1 a priori)",
             "random projections of all weights, unit variance a priori on average over directions",
-            "weights below the readout in the chain's coordinates, coordinates of learned noise scales, and the readout's weights where the likelihood is not gaussian",
+            "weights below the readout in the chain's coordinates (times their learned scales, if these are learned), coordinates of learned noise scales, and the readout's weights where the likelihood is not gaussian",
             "weights, N(0, 1) a priori (NTK parametrisation)",
             "biases, N(0, 1) a priori",
         ],
@@ -68,7 +68,11 @@ pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
             }
             false => "log p(y_i | weights), outputs together, in the target's own units",
         },
-        posterior: record::learned_noise(problem),
+        posterior: [
+            record::learned_noise(problem),
+            record::learned_scales(problem),
+        ]
+        .concat(),
         statistics: [Transitions::variables(), OfDraw::variables()].concat(),
         phases,
         last: Vec::new(),

@@ -37,6 +37,8 @@ pub struct ProblemSizes {
     /// Coordinates of learned noise scales, and noise scales that may differ.
     pub noise_coordinates: usize,
     pub noise_scales: usize,
+    /// Coordinates of learned scales of weights.
+    pub scale_coordinates: usize,
 }
 
 impl ProblemSizes {
@@ -64,6 +66,7 @@ impl ProblemSizes {
                 0
             },
             noise_scales: noise.count(outputs).max(1),
+            scale_coordinates: 0,
             keeps_momentum: sampler.keeps_momentum(),
             arrives: sampler.arrival_transitions(schedule.warmup) > 0,
             starts_at_mode: sampler.start != Start::Prior,
@@ -103,7 +106,7 @@ impl ProblemSizes {
             Coordinates::Marginal => 0,
             _ => self.architecture.readout_parameters(),
         };
-        self.inner_parameters() + self.noise_coordinates + readout
+        self.inner_parameters() + self.noise_coordinates + self.scale_coordinates + readout
     }
 
     /// Numbers of a position that is kept for `predict`.

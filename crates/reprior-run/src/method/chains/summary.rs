@@ -73,6 +73,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         stationarity: run.stationarity()?,
         rhat_max: Spread::of(rhats).max,
         noise,
+        weight_scales: run.weight_scales()?,
         ess: EssSummary {
             prediction,
             row_noise,

@@ -79,6 +79,9 @@ impl<R: Real> TangentMap<R> {
         if model.noise_coordinates() > 0 {
             return Err(PosteriorError::TangentNoise);
         }
+        if model.scales.is_some() {
+            return Err(PosteriorError::TangentScales);
+        }
         let scales = model.noise.typical(model.architecture.outputs);
         let damping = match settings.regulariser {
             Regulariser::Matched => None,

@@ -1,4 +1,4 @@
-//! `reprior plan`: memory, disk and operations, before anything is allocated.
+//! `reprior plan`: memory, disk, operations and time, before anything is sampled.
 
 use reprior_run::words::align;
 use reprior_run::{Failure, prepare};
@@ -17,7 +17,10 @@ pub fn command(arguments: &PlanArguments) -> Result<(), Failure> {
         return Err(Failure::request("--threads is 0: it must be at least 1"));
     }
     let problem = prepare(settings)?;
-    let plan = reprior_run::plan(&problem)?;
+    let threads = arguments
+        .threads
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let plan = reprior_run::plan_with_time(&problem, threads)?;
     if arguments.json {
         to_stdout(&Value::Object(plan.document).to_string());
         return Ok(());

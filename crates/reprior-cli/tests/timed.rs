@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Place, SMALL, assert_same};
+use serde_json::Value;
 
 /// A small regression without lengths.
 const OPEN: &str = "--data friedman --train 40 --test 20 --network fcn:16 --chains 2";
@@ -173,4 +174,34 @@ fn what_cannot_be_kept_to_is_refused() {
         "states of its chains were not kept",
     );
     assert_eq!(place.summary("large")["can_go_on"], false);
+}
+
+#[test]
+fn plans_say_the_time_of_a_length() {
+    let place = Place::new();
+    let plan = |flags: &str| {
+        let run = format!("plan --data friedman --train 50 --network fcn:8 {flags} --json");
+        place.succeed(&run).json()
+    };
+    let range = |plan: &Value| ["seconds_least", "seconds_most"].map(|key| plan[key].as_f64());
+    let length = "--warmup 100 --draws 150 --thin 1 --chains 3";
+    let [Some(least), Some(most)] = range(&plan(&format!("--method pcn {length} --threads 1")))
+    else {
+        panic!("no time");
+    };
+    assert!(least > 0.0 && least == most);
+    let plan_of_hmc = plan(&format!("{length} --threads 2"));
+    let [Some(least), Some(most)] = range(&plan_of_hmc) else {
+        panic!("no time");
+    };
+    // two rounds of 250 transitions
+    let each = plan_of_hmc["seconds_per_evaluation"].as_f64().unwrap();
+    assert!((least / (500.0 * each) - 1.0).abs() < 1e-12);
+    assert!((most / least - 128.0).abs() < 1e-9);
+    assert_eq!(range(&plan("")), [None, None]);
+    let said = place.succeed(&format!("plan --data friedman --network fcn:8 {length}"));
+    assert!(
+        said.stdout.contains("1 to 128 of them a transition: from"),
+        "{said:?}"
+    );
 }

@@ -36,7 +36,10 @@ pub use read::{
     Recorded, StackingSummary, Stationarity, TestRowsCheck, WeightScale,
 };
 pub use record::kept_in_words;
-pub use run::{benchmark, plan, prepare, resume, resume_in, sample, sample_in_memory, summarise};
+pub use run::{
+    benchmark, plan, plan_with_time, prepare, resume, resume_in, sample, sample_in_memory,
+    summarise,
+};
 pub use settings::*;
 pub use summary::{
     Check, LaplaceFitSummary, LeftOutSummary, Level, MinibatchSummary, Summary, Verdict,

@@ -128,6 +128,17 @@ pub fn plan(problem: &Problem) -> Result<Plan, Failure> {
     family(problem.settings.sampler.method()).plan(problem)
 }
 
+/// The same with what time it takes on so many threads of this machine, measured for a moment, where the length of chains was given.
+///
+/// # Errors
+/// As [`plan`]; a density that cannot be evaluated at a draw of the prior.
+pub fn plan_with_time(problem: &Problem, threads: usize) -> Result<Plan, Failure> {
+    let family = family(problem.settings.sampler.method());
+    let mut plan = family.plan(problem)?;
+    family.say_time(&mut plan, problem, threads)?;
+    Ok(plan)
+}
+
 /// Measures where the time of a chain's step goes on this machine, for `seconds` a part.
 ///
 /// # Errors

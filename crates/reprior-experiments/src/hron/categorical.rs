@@ -30,7 +30,7 @@ impl Experiment for Categorical {
             figure: "Figure 11",
             what: "effective draws of Langevin steps under a categorical likelihood against width, three hidden layers, standard and repriorised with the likelihood's Gaussian approximation; except at full size, on the weights that the data touch, at widths 32, 128 and 512, by 6,000 (default) or 20,000 steps (long) where the paper has 100,000; quick: n = 32",
             data: Some("cifar10"),
-            cost: ["15 s", "20 min", "1 h", "2 months"],
+            cost: ["15 s", "25 min", "90 min", "2 months"],
         }
     }
 

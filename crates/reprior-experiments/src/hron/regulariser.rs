@@ -32,7 +32,7 @@ impl Experiment for Sweep {
             figure: "Sections 3.2 and 4.2.1",
             what: "effective draws of Langevin steps against the regulariser λ, from a tenth of σ² to none at all, at networks of three hidden layers of width 32 and 128 on the weights that the data touch (full: Figure 7's widths and steps on all weights); n = 24 (quick), 64 (default), 256",
             data: Some("cifar10"),
-            cost: ["20 s", "20 min", "2 h", "years"],
+            cost: ["20 s", "30 min", "2 h", "years"],
         }
     }
 

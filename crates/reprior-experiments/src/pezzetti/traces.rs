@@ -58,7 +58,7 @@ impl Experiment for Traces {
             data: Some("cifar10"),
             cost: match self.method {
                 "pcn" => ["10 s", "5 min", "40 min", "a week"],
-                _ => ["10 s", "12 min", "90 min", "2 weeks"],
+                _ => ["10 s", "35 min", "4 h", "2 weeks"],
             },
         }
     }

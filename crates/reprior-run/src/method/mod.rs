@@ -47,6 +47,14 @@ pub(crate) trait MethodFamily {
     /// A wrong request: a run so large that its size cannot be counted.
     fn plan(&self, problem: &Problem) -> Result<Plan, Failure>;
 
+    /// Adds to a plan what time a run takes, measured by a few evaluations, where it has no limit of its own.
+    ///
+    /// # Errors
+    /// A wrong request; a density that cannot be evaluated.
+    fn say_time(&self, _: &mut Plan, _: &Problem, _threads: usize) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Starts, or goes on from checkpoints, to the end. Lengths that were open are then in the problem's settings.
     ///
     /// # Errors

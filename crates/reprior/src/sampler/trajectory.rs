@@ -12,7 +12,7 @@ pub(super) const QUARTER_TURN: f64 = FRAC_PI_2;
 const JITTER: f64 = 0.25;
 /// Steps of the longest trajectory: while the step size is still being found, or where it must be tiny, a trajectory is
 /// cut short rather than left to take hours. The number of steps does not depend on the state, so the law stays right.
-pub(super) const MOST_STEPS: f64 = 128.0;
+pub const MOST_STEPS: f64 = 128.0;
 /// Energy error beyond which a trajectory is given up as diverging.
 pub const DIVERGENCE: f64 = 1000.0;
 

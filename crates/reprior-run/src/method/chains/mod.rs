@@ -14,6 +14,7 @@ mod schema;
 mod sizes;
 mod summary;
 mod tangent;
+mod time;
 mod timed;
 mod warnings;
 
@@ -149,6 +150,10 @@ impl MethodFamily for Chains {
 
     fn plan(&self, problem: &Problem) -> Result<Plan, Failure> {
         plan::plan(problem, self.0)
+    }
+
+    fn say_time(&self, plan: &mut Plan, problem: &Problem, threads: usize) -> Result<(), Failure> {
+        time::say_time(plan, problem, self.0, threads)
     }
 
     fn sample(

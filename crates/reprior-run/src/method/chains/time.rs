@@ -1,0 +1,96 @@
+//! What chains of a given length take on this machine: the density is timed by itself, and a transition takes so many of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reprior::posterior::{Posterior, Target};
+use reprior::sampler::{MOST_STEPS, Method};
+
+use super::bench_parts::{noise, shortest};
+use crate::failure::Failure;
+use crate::method::Plan;
+use crate::problem::Problem;
+use crate::settings::Precision;
+use crate::stored::Stored;
+use crate::words::{duration, number};
+
+/// How long is measured.
+const MEASURED: Duration = Duration::from_millis(300);
+/// Points of an ellipse that are tried in a transition: the bracket halves, on average, with each.
+const MOST_POINTS: f64 = 20.0;
+/// Gradients of a tree of the greatest depth, ten.
+const MOST_LEAVES: f64 = 1023.0;
+
+/// Says what the transitions that were asked for take; nothing where the time was asked for, or memory is short.
+///
+/// # Errors
+/// A wrong request; a density that cannot be evaluated at a draw of the prior.
+pub fn say_time(
+    plan: &mut Plan,
+    problem: &Problem,
+    method: Method,
+    threads: usize,
+) -> Result<(), Failure> {
+    if problem.settings.run.minutes.is_some() || !plan.fits() {
+        return Ok(());
+    }
+    let seconds = match problem.settings.sampler.precision {
+        Precision::Auto | Precision::F32 => seconds::<f32>(problem, method)?,
+        Precision::F64 => seconds::<f64>(problem, method)?,
+    };
+    let what = match method.needs_gradients() {
+        true => "gradient",
+        false => "density",
+    };
+    let [least, most] = evaluations(method);
+    let schedule = problem.settings.schedule();
+    let rounds = schedule.chains.div_ceil(threads.max(1)) as f64;
+    let transitions = rounds * schedule.transitions() as f64;
+    let [shortest, longest] = [least, most].map(|count| count * transitions * seconds);
+    let [from, to] = [shortest, longest].map(duration);
+    let each = format!("{} ms a {what}", number(1e3 * seconds));
+    plan.say(
+        "time, measured here",
+        match most > least {
+            true => {
+                format!("{each}, {least} to {most} of them a transition: from {from} to {to}")
+            }
+            false => format!("{each}, {least} a transition: {from}"),
+        },
+    );
+    plan.note("seconds_per_evaluation", seconds);
+    plan.note("seconds_least", shortest);
+    plan.note("seconds_most", longest);
+    Ok(())
+}
+
+/// Evaluations of a transition, at least and at most.
+fn evaluations(method: Method) -> [f64; 2] {
+    match method {
+        Method::HmcInfinite | Method::Hmc => [1.0, MOST_STEPS],
+        Method::Nuts => [1.0, MOST_LEAVES],
+        Method::Elliptical => [1.0, MOST_POINTS],
+        Method::Pcn | Method::Pcnl | Method::Mala | Method::Langevin | Method::Rwm => [1.0; 2],
+    }
+}
+
+/// Of an evaluation of the density, with its gradient for methods that need it, on one thread.
+fn seconds<R: Stored>(problem: &Problem, method: Method) -> Result<f64, Failure> {
+    let model = Arc::new(problem.sampled_model::<R>(&[])?);
+    let settings = problem.settings.posterior();
+    let mut target = Posterior::new(model, settings).map_err(Failure::request)?;
+    let position = noise::<R>(target.dim());
+    let mut gradient = vec![R::ZERO; target.dim()];
+    let mut failure = None;
+    let seconds = shortest(MEASURED, || {
+        let found = match method.needs_gradients() {
+            true => target.log_ratio_and_gradient(&position, &mut gradient),
+            false => target.log_ratio(&position),
+        };
+        failure = failure.take().or(found.err());
+    });
+    match failure {
+        Some(error) => Err(Failure::run(error.to_string())),
+        None => Ok(seconds),
+    }
+}

@@ -25,7 +25,7 @@ fn refused(place: &Place, arguments: &str, parts: &[&str]) {
 #[test]
 fn flags_out_of_range() {
     let place = Place::new();
-    let methods = "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm";
+    let methods = "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm, mams";
     let cases: &[(&str, &[&str])] = &[
         ("--chains 0", &["chains", "0", "at least 1"]),
         ("--draws 0", &["draws", "at least 1"]),

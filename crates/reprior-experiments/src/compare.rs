@@ -132,7 +132,9 @@ impl Experiment for Compare {
         let length = cell.long("length");
         // steps of one gradient at most are many, trajectories few
         let (warmup, draws, thin) = match method {
-            Method::HmcInfinite | Method::Hmc | Method::Nuts => (length / 8, length / 4, 1),
+            Method::HmcInfinite | Method::Hmc | Method::Mams | Method::Nuts => {
+                (length / 8, length / 4, 1)
+            }
             Method::Pcn | Method::Rwm | Method::Elliptical => (length, length / 2, 5),
             _ => (length / 2, length / 2, 2),
         };

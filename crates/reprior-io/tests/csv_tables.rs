@@ -309,10 +309,10 @@ fn sources_that_are_not_there_or_not_understood() {
             "friedman, two-moons, strokes",
         ],
     );
-    let files = Files::new().with("data.parquet", "x").with("data", "x");
+    let files = Files::new().with("data.xlsx", "x").with("data", "x");
     message(
-        load(&Request::new(files.path("data.parquet"))),
-        &["a .parquet file", ".csv"],
+        load(&Request::new(files.path("data.xlsx"))),
+        &["a .xlsx file", ".csv"],
     );
     message(
         load(&Request::new(files.path("data"))),

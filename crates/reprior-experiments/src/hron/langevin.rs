@@ -33,7 +33,8 @@ pub(super) fn langevin(cell: &Cell, schedule: Schedule) -> ChainPlan {
 }
 
 /// The plan with the damping of [`DAMPINGS`] whose chains, a tenth as long, have the most effective draws of weights, of those that are
-/// accepted as they should be; at quick size as it is.
+/// accepted as they should be, and with the step size that they ended with: tuned where chains arrive, not on the way there. At quick size
+/// the plan as it is.
 ///
 /// # Errors
 /// Chains that could not start or go on; a request to stop.
@@ -58,6 +59,7 @@ pub(super) fn with_tuned_damping(
         let effective = sampled.ess_per_draw(&sampled.weights).mean;
         let key = (is_accepted(&plan, &sampled), effective);
         if key > best.0 {
+            own.settings.step_size = Some(sampled.step_size);
             best = (key, own);
         }
     }

@@ -20,6 +20,8 @@ use crate::memory;
 
 /// The first bytes of a Parquet file, and of an Arrow file.
 const MAGIC: [&[u8]; 2] = [b"PAR1", b"ARROW1"];
+/// How their names end.
+const NAMES: [&str; 3] = ["parquet", "arrow", "feather"];
 /// What pandas calls an index without a name.
 const PANDAS_INDEX: &str = "__index_level_";
 
@@ -29,7 +31,18 @@ const PANDAS_INDEX: &str = "__index_level_";
 /// A file that is damaged, or whose table does not fit into half of the memory that is left.
 pub(super) fn as_text(path: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, DataError> {
     let Some(kind) = MAGIC.iter().position(|magic| bytes.starts_with(magic)) else {
-        return Ok(bytes);
+        let is_named = path.extension().is_some_and(|extension| {
+            NAMES
+                .iter()
+                .any(|name| extension.eq_ignore_ascii_case(name))
+        });
+        return match is_named {
+            true => Err(DataError::malformed(
+                path,
+                "it is neither a Parquet nor an Arrow file, whatever its name says; write the table again",
+            )),
+            false => Ok(bytes),
+        };
     };
     let mut text = Text {
         path,
@@ -195,11 +208,18 @@ mod tests {
             let text = as_text(path, file).unwrap();
             assert_eq!(String::from_utf8(text).unwrap(), TEXT);
         }
-        assert_eq!(as_text(path, b"a,b\n".to_vec()).unwrap(), b"a,b\n");
+        let other = as_text(Path::new("a.csv"), b"a,b\n".to_vec());
+        assert_eq!(other.unwrap(), b"a,b\n");
     }
 
     #[test]
     fn damaged_files_are_refused() {
+        let other = as_text(Path::new("a.parquet"), b"x".to_vec());
+        let other = other.unwrap_err().to_string();
+        assert!(
+            other.contains("neither a Parquet nor an Arrow file"),
+            "{other}"
+        );
         for file in files() {
             for length in 8..file.len() {
                 let error = as_text(Path::new("cut.parquet"), file[..length].to_vec());

@@ -14,7 +14,7 @@ use super::names::{Precision, SpaceChoice, StartName, name};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 #[command(next_help_heading = "Sampler")]
 pub struct SamplingSettings {
-    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical or rwm; with minibatches sgld, sghmc or sgnht,
+    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm or mams; with minibatches sgld, sghmc or sgnht,
     /// and to compare with them map, dropout, swag or ensemble; around a trained mode laplace (a Gaussian) or
     /// laplace-diffusion; or the posterior of infinitely wide layers in closed form: nngp, or ntk [default: auto: hmc-infinite, or sgld
     /// where gradients over all rows would take hours]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::trajectory::QUARTER_TURN;
-use super::{hmc, hmc_infinite, langevin, mala, nuts, rwm};
+use super::{hmc, hmc_infinite, langevin, mala, mams, nuts, rwm};
 
 /// A sampler's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub enum Method {
     Elliptical,
     /// Random-walk Metropolis.
     Rwm,
+    /// Metropolis-adjusted microcanonical sampler; needs gradients.
+    Mams,
 }
 
 /// What a method is and can be told.
@@ -61,6 +63,7 @@ pub(super) struct StepSizeRange {
 
 const LEAPFROG: &str =
     "the step must lie between 1e-6 and 1.9 (from 2 on the prior itself is unstable)";
+const LENGTH: &str = "the step must lie between 1e-6 and 1.9";
 const BETA: &str = "β must lie in (0, 1], and not below 1e-6";
 
 impl Method {
@@ -68,7 +71,7 @@ impl Method {
     pub fn default_lengths(self) -> [u64; 3] {
         match self {
             Self::HmcInfinite => [200, 250, 2],
-            Self::Hmc => [200, 250, 1],
+            Self::Hmc | Self::Mams => [200, 250, 1],
             Self::Nuts => [300, 250, 1],
             Self::Elliptical => [1000, 500, 10],
             Self::Pcnl | Self::Mala | Self::Langevin => [2000, 1000, 10],
@@ -77,7 +80,7 @@ impl Method {
     }
 
     /// Every method.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::HmcInfinite,
         Self::Hmc,
         Self::Nuts,
@@ -87,11 +90,12 @@ impl Method {
         Self::Langevin,
         Self::Elliptical,
         Self::Rwm,
+        Self::Mams,
     ];
 
     /// Every name, for messages.
     pub const NAMES: &'static str =
-        "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm";
+        "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm, mams";
 
     pub(super) fn profile(self) -> Profile {
         let step = |initial, largest, allowed, target_acceptance| {
@@ -122,6 +126,10 @@ impl Method {
             Self::Hmc => Profile {
                 trajectory: Some(QUARTER_TURN),
                 ..plain("hmc", true, step(0.1, hmc::LARGEST, LEAPFROG, 0.8))
+            },
+            Self::Mams => Profile {
+                trajectory: Some(QUARTER_TURN),
+                ..plain("mams", true, step(0.1, mams::LARGEST, LENGTH, 0.9))
             },
             Self::Nuts => plain("nuts", true, step(0.1, nuts::LARGEST, LEAPFROG, 0.8)),
             Self::Pcn => plain("pcn", false, step(0.1, 1.0, BETA, 0.3)),

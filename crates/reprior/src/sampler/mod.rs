@@ -11,6 +11,7 @@ mod hmc;
 mod hmc_infinite;
 mod langevin;
 mod mala;
+mod mams;
 mod method;
 mod nuts;
 mod pcn;
@@ -41,6 +42,7 @@ pub mod kernels {
     pub use super::hmc_infinite::HmcInfinite;
     pub use super::langevin::Langevin;
     pub use super::mala::Mala;
+    pub use super::mams::Mams;
     pub use super::nuts::Nuts;
     pub use super::pcn::Pcn;
     pub use super::pcnl::Pcnl;

@@ -6,7 +6,7 @@
 //! here, whatever their length: a trial costs one evaluation, and the 17 halvings from 0.1 to the smallest step that any
 //! method takes cost less than one trajectory.
 
-use super::kernels::{Hmc, HmcInfinite};
+use super::kernels::{Hmc, HmcInfinite, Mams};
 use super::{Fatal, Method, Sampler, SamplerSettings, State};
 use crate::compute::{Real, Stream};
 use crate::posterior::Target;
@@ -71,6 +71,7 @@ impl SamplerSettings {
         match self.method {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, step_size, 1.0)),
             Method::Hmc | Method::Nuts => Box::new(Hmc::new(step_size, step_size)),
+            Method::Mams => Box::new(Mams::new(step_size, step_size)),
             _ => Self {
                 step_size: Some(step_size),
                 ..self.clone()

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::kernels::{
-    DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Nuts, Pcn, Pcnl, Rwm,
+    DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Mams, Nuts, Pcn, Pcnl, Rwm,
 };
 use super::trajectory::{MOST_STEPS, QUARTER_TURN};
 use super::{Method, SMALLEST_STEP, Sampler};
@@ -26,7 +26,7 @@ pub struct SamplerSettings {
     /// The algorithm.
     pub method: Method,
     /// Fixed step size; searched for and adapted during warm-up if `None`. β in (0, 1] for `pcn` and `pcnl`, an angle h in
-    /// (0, π/2] for `hmc-infinite`, h in (0, 1.9] for `mala`, `langevin`, `hmc` and `nuts`, a standard deviation in (0, 10]
+    /// (0, π/2] for `hmc-infinite`, h in (0, 1.9] for `mala`, `langevin`, `hmc`, `mams` and `nuts`, a standard deviation in (0, 10]
     /// for `rwm`, none for `elliptical`; never below 1e-6.
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at, in (0, 1); the method's default if `None`.
@@ -36,7 +36,7 @@ pub struct SamplerSettings {
     pub damping: Option<f64>,
     /// Whether proposals may be rejected; `false` only for `langevin`.
     pub metropolis: bool,
-    /// Mean length of a trajectory of `hmc-infinite` (an angle) or `hmc`, from 0.01 to 10; the method's default if `None`.
+    /// Mean length of a trajectory of `hmc-infinite` (an angle), `hmc` or `mams`, from 0.01 to 10; the method's default if `None`.
     pub trajectory: Option<f64>,
     /// How many of the first transitions of warm-up are made by `hmc-infinite`, with an adaptation of its own, before the
     /// method itself starts where they arrived; never more than the warm-up has. [`Method::default_arrival`] if `None`.
@@ -147,6 +147,7 @@ impl SamplerSettings {
         match self.method {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, trajectory, damping)),
             Method::Hmc => Box::new(Hmc::new(step_size, trajectory)),
+            Method::Mams => Box::new(Mams::new(step_size, trajectory)),
             Method::Nuts => Box::new(Nuts::new(step_size)),
             Method::Pcn => Box::new(Pcn::new(step_size)),
             Method::Pcnl => Box::new(Pcnl::new(step_size)),
@@ -296,7 +297,8 @@ mod tests {
                 trajectory: Some(1.0),
                 ..with(method)
             };
-            let with_trajectory = matches!(method, Method::Hmc | Method::HmcInfinite);
+            let with_trajectory =
+                matches!(method, Method::Hmc | Method::HmcInfinite | Method::Mams);
             assert_eq!(long.check().is_ok(), with_trajectory, "{method}");
             let uncorrected = SamplerSettings {
                 metropolis: false,
@@ -333,6 +335,7 @@ mod tests {
             (Method::Pcnl, [1e-6, 1.0]),
             (Method::HmcInfinite, [1e-6, FRAC_PI_2]),
             (Method::Hmc, [1e-6, 1.57]),
+            (Method::Mams, [1e-6, 1.57]),
             (Method::Mala, [1e-6, 1.9]),
             (Method::Langevin, [1e-6, 1.9]),
             (Method::Rwm, [1e-6, 10.0]),

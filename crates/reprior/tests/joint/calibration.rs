@@ -42,7 +42,7 @@ enum Way {
 fn thin(case: &Case) -> u64 {
     match case.settings.method {
         Method::HmcInfinite => 8,
-        Method::Hmc | Method::Nuts => 4,
+        Method::Hmc | Method::Mams | Method::Nuts => 4,
         Method::Elliptical => 25,
         Method::Pcnl | Method::Mala | Method::Langevin => 40,
         Method::Pcn | Method::Rwm => 150,

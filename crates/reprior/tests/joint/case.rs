@@ -122,7 +122,7 @@ pub fn learned(per_output: bool) -> Noise {
 pub fn samplers(is_stiff: bool) -> Vec<SamplerSettings> {
     let step_size = |method| {
         let (usual, stiff) = match method {
-            Method::HmcInfinite | Method::Hmc => (0.4, 0.15),
+            Method::HmcInfinite | Method::Hmc | Method::Mams => (0.4, 0.15),
             Method::Pcn => (0.6, 0.2),
             Method::Pcnl => (0.6, 0.3),
             Method::Rwm => (0.3, 0.1),

@@ -22,6 +22,7 @@ pub type Methods = &'static [(Method, u64)];
 pub const EASY: Methods = &[
     (Method::Nuts, 1),
     (Method::Hmc, 2),
+    (Method::Mams, 2),
     (Method::HmcInfinite, 2),
     (Method::Mala, 10),
     (Method::Elliptical, 10),
@@ -31,6 +32,7 @@ pub const EASY: Methods = &[
 pub const CURVED: Methods = &[
     (Method::Nuts, 1),
     (Method::Hmc, 1),
+    (Method::Mams, 1),
     (Method::HmcInfinite, 1),
     (Method::Elliptical, 10),
 ];

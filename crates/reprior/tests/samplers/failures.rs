@@ -111,7 +111,7 @@ fn fixed(method: Method) -> SamplerSettings {
     SamplerSettings {
         step_size: match method {
             Method::Elliptical => None,
-            Method::HmcInfinite | Method::Hmc | Method::Langevin => Some(0.4),
+            Method::HmcInfinite | Method::Hmc | Method::Mams | Method::Langevin => Some(0.4),
             _ => Some(0.7),
         },
         arrival: Some(0),
@@ -153,7 +153,7 @@ fn failures_at_random_are_counted_and_keep_the_law() {
             let transitions: u64 = statistics().map(|s| s.transitions).sum();
             match method {
                 // several evaluations a transition, and several may fail
-                Method::Elliptical | Method::Hmc | Method::HmcInfinite => {
+                Method::Elliptical | Method::Hmc | Method::Mams | Method::HmcInfinite => {
                     assert!(diverged <= failed && 2 * diverged > failed, "{method}");
                 }
                 _ => assert_eq!(diverged, failed, "{method}"),

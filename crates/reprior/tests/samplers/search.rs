@@ -30,9 +30,10 @@ impl Target for Narrow {
     }
 }
 
-const ADAPTED: [Method; 8] = [
+const ADAPTED: [Method; 9] = [
     Method::HmcInfinite,
     Method::Hmc,
+    Method::Mams,
     Method::Nuts,
     Method::Pcn,
     Method::Pcnl,

@@ -109,7 +109,7 @@ impl ProblemSizes {
         let real = self.precision.bytes();
         let states = match self.method {
             Method::HmcInfinite if self.keeps_momentum => 7,
-            Method::HmcInfinite | Method::Hmc => 5,
+            Method::HmcInfinite | Method::Hmc | Method::Mams => 5,
             Method::Langevin => 8,
             Method::Pcnl | Method::Mala => 4,
             Method::Elliptical => 3,

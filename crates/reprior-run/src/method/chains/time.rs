@@ -67,7 +67,7 @@ pub fn say_time(
 /// Evaluations of a transition, at least and at most.
 fn evaluations(method: Method) -> [f64; 2] {
     match method {
-        Method::HmcInfinite | Method::Hmc => [1.0, MOST_STEPS],
+        Method::HmcInfinite | Method::Hmc | Method::Mams => [1.0, MOST_STEPS],
         Method::Nuts => [1.0, MOST_LEAVES],
         Method::Elliptical => [1.0, MOST_POINTS],
         Method::Pcn | Method::Pcnl | Method::Mala | Method::Langevin | Method::Rwm => [1.0; 2],

@@ -32,8 +32,8 @@ pub use predict::{
 pub use predictive::Metrics;
 pub use problem::{DataDescription, Problem};
 pub use read::{
-    EnergyErrors, Ess, EssSummary, LeaveOneOutSummary, LeftOutRows, NoiseScale, PitHistogram,
-    Recorded, StackingSummary, Stationarity, TestRowsCheck, WeightScale,
+    EnergyErrors, EnsembleOfModes, Ess, EssSummary, LeaveOneOutSummary, LeftOutRows, Mode,
+    NoiseScale, PitHistogram, Recorded, StackingSummary, Stationarity, TestRowsCheck, WeightScale,
 };
 pub use record::kept_in_words;
 pub use run::{

@@ -399,6 +399,13 @@ impl Gatherer {
 }
 
 impl Metrics {
+    /// Mean over rows of −log of the predictive density, or of the probability of the true class.
+    pub fn nll(&self) -> f64 {
+        match *self {
+            Self::Regression { nll, .. } | Self::Classification { nll, .. } => nll,
+        }
+    }
+
     /// Names and values, in order.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
         match *self {

@@ -214,6 +214,10 @@ fn in_short(summary: &Summary) -> String {
             ess.min.min(ess.tail_min),
         );
     }
+    if let Some(modes) = &summary.modes {
+        row("R-hat within chains, maximum", modes.rhat_within);
+        row("part of the variance between chains", modes.between);
+    }
     if let Some(evidence) = summary.log_marginal_likelihood {
         row("log marginal likelihood", evidence);
     }
@@ -288,6 +292,12 @@ fn at_length(summary: &Summary) -> String {
     }
     if rows.len() > 1 {
         text += &format!("{}\n\n", align(&rows));
+    }
+    if let Some(modes) = &summary.modes {
+        let loo = summary.loo.as_ref();
+        let stacking = loo.and_then(|loo| loo.stacking.as_ref());
+        let rows = modes.rows(summary.metrics.as_ref(), stacking);
+        text += &format!("{}\n{}\n\n", modes.title(), align(&rows));
     }
     text
 }

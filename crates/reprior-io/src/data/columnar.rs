@@ -1,24 +1,32 @@
 //! Parquet and Arrow (Feather) files, as the text of a table.
 //!
 //! They become the CSV text that the rest of the reader knows, so that what a column means is decided in one place: shortest forms of numbers that read back the
-//! same, dates and times by ISO 8601, levels of categories, and empty cells for nulls. The index that pandas stores as a column loses its name, and
-//! is left out like the index of a CSV file.
+//! same, dates and times by ISO 8601 (those with a time zone by the clock of UTC), levels of categories, and empty cells for nulls. Columns that pandas stores an
+//! index in lose their names, and are left out like the index of a CSV file.
 
 use std::io::Cursor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::reader::FileReader;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::DataError;
+use super::columnar_check::{check_arrow, check_parquet};
 use super::csv_source::too_large;
 use crate::memory;
 
-/// The first bytes of a Parquet file, and of an Arrow file.
+/// How a Parquet file begins and ends, and how an Arrow file does.
 const MAGIC: [&[u8]; 2] = [b"PAR1", b"ARROW1"];
 /// How their names end.
 const NAMES: [&str; 3] = ["parquet", "arrow", "feather"];
@@ -29,42 +37,64 @@ const PANDAS_INDEX: &str = "__index_level_";
 ///
 /// # Errors
 /// A file that is damaged, or whose table does not fit into half of the memory that is left.
-pub(super) fn as_text(path: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, DataError> {
-    let Some(kind) = MAGIC.iter().position(|magic| bytes.starts_with(magic)) else {
-        let is_named = path.extension().is_some_and(|extension| {
-            NAMES
-                .iter()
-                .any(|name| extension.eq_ignore_ascii_case(name))
-        });
+pub(super) fn as_text(path: &Path, bytes: &[u8]) -> Result<Option<Vec<u8>>, DataError> {
+    let is_named = path.extension().is_some_and(|extension| {
+        NAMES
+            .iter()
+            .any(|name| extension.eq_ignore_ascii_case(name))
+    });
+    // a header may begin with the same letters
+    let is_of = |magic: &&[u8]| bytes.starts_with(magic) && (is_named || bytes.ends_with(magic));
+    let Some(kind) = MAGIC.iter().position(is_of) else {
         return match is_named {
             true => Err(DataError::malformed(
                 path,
                 "it is neither a Parquet nor an Arrow file, whatever its name says; write the table again",
             )),
-            false => Ok(bytes),
+            false => Ok(None),
         };
     };
-    let mut text = Text {
+    let text = Text {
         path,
         limit: memory::left() / 2,
         writer: csv::Writer::from_writer(Vec::new()),
         cell: String::new(),
+        index: Vec::new(),
         has_header: false,
     };
-    match kind {
-        0 => {
-            let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes));
-            let reader = reader.and_then(ParquetRecordBatchReaderBuilder::build);
-            for batch in reader.map_err(|error| damaged(path, &error))? {
-                text.push(&batch.map_err(|error| damaged(path, &error))?)?;
-            }
-        }
-        _ => {
-            let reader = FileReader::try_new(Cursor::new(bytes), None);
-            for batch in reader.map_err(|error| damaged(path, &error))? {
-                text.push(&batch.map_err(|error| damaged(path, &error))?)?;
-            }
-        }
+    // lengths that lie are found first; readers assume what else a file says
+    let read = catch_unwind(AssertUnwindSafe(|| match kind {
+        0 => of_parquet(text, bytes),
+        _ => of_arrow(text, bytes),
+    }));
+    match read {
+        Ok(found) => found.map(Some),
+        Err(_) => Err(damaged(path, &"it contradicts itself")),
+    }
+}
+
+fn of_parquet(mut text: Text<'_>, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
+    let path = text.path;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes));
+    let builder = builder.map_err(|error| damaged(path, &error))?;
+    check_parquet(builder.metadata(), bytes.len(), text.limit)
+        .map_err(|problem| damaged(path, &problem))?;
+    // batches have lost what pandas says
+    text.index = pandas_index(builder.schema());
+    for batch in builder.build().map_err(|error| damaged(path, &error))? {
+        text.push(&batch.map_err(|error| damaged(path, &error))?)?;
+    }
+    text.finish()
+}
+
+fn of_arrow(mut text: Text<'_>, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
+    let path = text.path;
+    check_arrow(bytes, text.limit).map_err(|problem| damaged(path, &problem))?;
+    let reader = FileReader::try_new(Cursor::new(bytes), None);
+    let reader = reader.map_err(|error| damaged(path, &error))?;
+    text.index = pandas_index(&reader.schema());
+    for batch in reader {
+        text.push(&batch.map_err(|error| damaged(path, &error))?)?;
     }
     text.finish()
 }
@@ -75,6 +105,8 @@ struct Text<'a> {
     limit: u64,
     writer: csv::Writer<Vec<u8>>,
     cell: String,
+    /// Columns that are the index of pandas.
+    index: Vec<String>,
     has_header: bool,
 }
 
@@ -82,15 +114,17 @@ impl Text<'_> {
     fn push(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
         if !self.has_header {
             let schema = batch.schema();
+            let index = std::mem::take(&mut self.index);
             let names = schema.fields().iter().map(|field| match field.name() {
-                name if name.starts_with(PANDAS_INDEX) => "",
+                name if name.starts_with(PANDAS_INDEX) || index.contains(name) => "",
                 name => name,
             });
             self.write(names)?;
             self.has_header = true;
         }
         let options = FormatOptions::default();
-        let columns = batch.columns().iter();
+        let columns: Vec<ArrayRef> = batch.columns().iter().map(without_time_zone).collect();
+        let columns = columns.iter();
         let columns = columns.map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
         let columns = columns.collect::<Result<Vec<_>, ArrowError>>();
         let columns = columns.map_err(|error| damaged(self.path, &error))?;
@@ -132,6 +166,43 @@ impl Text<'_> {
     }
 }
 
+/// The columns that pandas says are an index; those of no name have one of their own.
+fn pandas_index(schema: &Schema) -> Vec<String> {
+    let said = schema.metadata().get("pandas");
+    let said = said.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let columns = said
+        .as_ref()
+        .and_then(|said| said.get("index_columns")?.as_array());
+    let names = columns.into_iter().flatten();
+    // a range is no column
+    names
+        .filter_map(|name| Some(name.as_str()?.to_owned()))
+        .collect()
+}
+
+/// Instants as they are on the clock of UTC: names of time zones mean nothing here.
+fn without_time_zone(column: &ArrayRef) -> ArrayRef {
+    macro_rules! naive {
+        ($unit:ty) => {
+            Arc::new(
+                column
+                    .as_primitive::<$unit>()
+                    .clone()
+                    .with_timezone_opt::<&str>(None),
+            )
+        };
+    }
+    match column.data_type() {
+        DataType::Timestamp(unit, Some(_)) => match unit {
+            TimeUnit::Second => naive!(TimestampSecondType),
+            TimeUnit::Millisecond => naive!(TimestampMillisecondType),
+            TimeUnit::Microsecond => naive!(TimestampMicrosecondType),
+            TimeUnit::Nanosecond => naive!(TimestampNanosecondType),
+        },
+        _ => Arc::clone(column),
+    }
+}
+
 fn damaged(path: &Path, error: &dyn std::fmt::Display) -> DataError {
     DataError::malformed(
         path,
@@ -141,14 +212,15 @@ fn damaged(path: &Path, error: &dyn std::fmt::Display) -> DataError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::collections::HashMap;
 
     use arrow_array::types::Int32Type;
     use arrow_array::{
-        ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int64Array,
-        StringArray, TimestampMicrosecondArray,
+        BooleanArray, DictionaryArray, Float32Array, Float64Array, Int64Array, StringArray,
+        TimestampMicrosecondArray,
     };
-    use arrow_ipc::writer::FileWriter;
+    use arrow_ipc::CompressionType;
+    use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
     use parquet::arrow::ArrowWriter;
 
     use super::*;
@@ -188,33 +260,88 @@ mod tests {
             .unwrap()
     }
 
-    fn files() -> [Vec<u8>; 2] {
-        let batch = batch();
-        let (mut parquet, mut arrow) = (Vec::new(), Vec::new());
-        let mut writer = ArrowWriter::try_new(&mut parquet, batch.schema(), None).unwrap();
-        writer.write(&batch).unwrap();
+    fn parquet(batch: &RecordBatch) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+        writer.write(batch).unwrap();
         writer.close().unwrap();
-        let mut writer = FileWriter::try_new(&mut arrow, &batch.schema()).unwrap();
-        writer.write(&batch).unwrap();
+        bytes
+    }
+
+    fn arrow(batch: &RecordBatch, compression: Option<CompressionType>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let options = IpcWriteOptions::default();
+        let options = options.try_with_compression(compression).unwrap();
+        let mut writer =
+            FileWriter::try_new_with_options(&mut bytes, &batch.schema(), options).unwrap();
+        writer.write(batch).unwrap();
         writer.finish().unwrap();
         drop(writer);
-        [parquet, arrow]
+        bytes
+    }
+
+    fn files() -> [Vec<u8>; 3] {
+        let batch = batch();
+        [
+            parquet(&batch),
+            arrow(&batch, None),
+            arrow(&batch, Some(CompressionType::LZ4_FRAME)),
+        ]
+    }
+
+    fn text_of(path: &str, bytes: &[u8]) -> String {
+        let text = as_text(Path::new(path), bytes).unwrap().unwrap();
+        String::from_utf8(text).unwrap()
     }
 
     #[test]
     fn columns_become_the_text_of_a_table() {
-        let path = Path::new("a.parquet");
         for file in files() {
-            let text = as_text(path, file).unwrap();
-            assert_eq!(String::from_utf8(text).unwrap(), TEXT);
+            assert_eq!(text_of("a.parquet", &file), TEXT);
+            // of standard input there is no name
+            assert_eq!(text_of("stdin", &file), TEXT);
         }
-        let other = as_text(Path::new("a.csv"), b"a,b\n".to_vec());
-        assert_eq!(other.unwrap(), b"a,b\n");
+        for text in ["a,b\n", "PAR1,PAR2,y\n1,2,3\n"] {
+            assert!(
+                as_text(Path::new("a.csv"), text.as_bytes())
+                    .unwrap()
+                    .is_none()
+            );
+        }
+    }
+
+    #[test]
+    fn an_index_of_pandas_loses_its_name_wherever_it_is() {
+        let columns: [(&str, ArrayRef); 2] = [
+            ("x", Arc::new(Int64Array::from(vec![5, 6]))),
+            ("id", Arc::new(Int64Array::from(vec![1, 2]))),
+        ];
+        let said = r#"{"index_columns": ["id", {"kind": "range"}], "columns": []}"#;
+        let metadata = HashMap::from([("pandas".to_owned(), said.to_owned())]);
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let schema = batch.schema().as_ref().clone().with_metadata(metadata);
+        let batch = batch.with_schema(Arc::new(schema)).unwrap();
+        for file in [parquet(&batch), arrow(&batch, None)] {
+            assert_eq!(text_of("a.parquet", &file), "x,\n5,1\n6,2\n");
+        }
+    }
+
+    #[test]
+    fn instants_are_on_the_clock_of_utc() {
+        for zone in ["UTC", "Europe/Berlin", "+01:00"] {
+            let times = TimestampMicrosecondArray::from(vec![Some(1_582_977_600_000_000), None]);
+            let times: ArrayRef = Arc::new(times.with_timezone(zone));
+            let batch = RecordBatch::try_from_iter_with_nullable([("sold", times, true)]).unwrap();
+            for file in [parquet(&batch), arrow(&batch, None)] {
+                let expected = "sold\n2020-02-29T12:00:00\n\"\"\n";
+                assert_eq!(text_of("a.arrow", &file), expected, "{zone}");
+            }
+        }
     }
 
     #[test]
     fn damaged_files_are_refused() {
-        let other = as_text(Path::new("a.parquet"), b"x".to_vec());
+        let other = as_text(Path::new("a.parquet"), b"x");
         let other = other.unwrap_err().to_string();
         assert!(
             other.contains("neither a Parquet nor an Arrow file"),
@@ -222,9 +349,24 @@ mod tests {
         );
         for file in files() {
             for length in 8..file.len() {
-                let error = as_text(Path::new("cut.parquet"), file[..length].to_vec());
+                let error = as_text(Path::new("cut.parquet"), &file[..length]);
                 let error = error.unwrap_err().to_string();
                 assert!(error.contains("`cut.parquet`"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bit_that_is_flipped_gives_a_table_or_an_error() {
+        for mut file in files() {
+            for place in 0..file.len() {
+                for bit in [0x01, 0x80] {
+                    file[place] ^= bit;
+                    if let Err(error) = as_text(Path::new("flipped.arrow"), &file) {
+                        assert!(error.to_string().contains("`flipped.arrow`"), "{error}");
+                    }
+                    file[place] ^= bit;
+                }
             }
         }
     }
@@ -238,9 +380,9 @@ mod tests {
             load_with_notes(&Request::new(path.to_string_lossy())).unwrap()
         };
         let expected = loaded("a.csv", TEXT.as_bytes());
-        let [parquet, arrow] = files();
+        let [parquet, arrow, compressed] = files();
         assert_eq!(loaded("a.parquet", &parquet), expected);
         assert_eq!(loaded("a.arrow", &arrow), expected);
-        assert_eq!(loaded("a.feather", &arrow), expected);
+        assert_eq!(loaded("a.feather", &compressed), expected);
     }
 }

@@ -83,13 +83,6 @@ pub(super) fn read_header(
         }
     }
     let header: Vec<String> = record.iter().map(String::from).collect();
-    let is_number = |name: &String| name.is_empty() || name.parse::<f64>().is_ok();
-    if header.iter().all(is_number) {
-        return Err(DataError::malformed(
-            path,
-            "line 1 holds numbers only; put a header with the columns' names above it",
-        ));
-    }
     let mut sorted: Vec<&String> = header.iter().filter(|name| !name.is_empty()).collect();
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -97,6 +90,18 @@ pub(super) fn read_header(
         return Err(DataError::malformed(path, problem));
     }
     Ok(header)
+}
+
+/// Refuses a first line that is a row of numbers.
+pub(super) fn check_header(path: &Path, header: &[String]) -> Result<(), DataError> {
+    let is_number = |name: &String| name.is_empty() || name.parse::<f64>().is_ok();
+    match header.iter().all(is_number) {
+        true => Err(DataError::malformed(
+            path,
+            "line 1 holds numbers only; put a header with the columns' names above it",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Turns ascending positions in a file into line numbers.

@@ -26,7 +26,7 @@ pub(super) fn from_csv(
         let problem = "the model takes images, which a .csv file does not hold; give an .npz file or a folder";
         return Err(DataError::malformed(path, problem));
     }
-    let table = TextTable::read(path, &csv_source::bytes_of(source)?)?;
+    let table = TextTable::read(path, &csv_source::text_of(source)?)?;
     let rows: Vec<usize> = (0..table.rows()).collect();
     let numbers = TableEncoding::of_numbers(&expected.column_names);
     let encoding = encoding.unwrap_or(&numbers);

@@ -16,9 +16,9 @@ use super::{DataError, Loaded, Request, csv_source, split};
 /// Loads, encodes and splits a table.
 pub(super) fn load(request: &Request) -> Result<Loaded, DataError> {
     let path = csv_source::shown(&request.source);
-    let bytes = csv_source::bytes(request)?;
-    let table = TextTable::read(path, &bytes)?;
-    drop(bytes);
+    let text = csv_source::text(request)?;
+    let table = TextTable::read(path, &text)?;
+    drop(text);
     let columns = table.choose(path, request)?;
     let mut notes = Vec::new();
     if columns.nameless > 0 {

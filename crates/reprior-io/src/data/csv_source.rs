@@ -50,11 +50,20 @@ pub fn read_stdin() -> Result<Vec<u8>, DataError> {
     }
 }
 
-/// The text of a table as bytes, decompressed.
+/// The text of a table.
+#[derive(Debug, PartialEq)]
+pub(super) struct TableText {
+    /// As bytes, decompressed.
+    pub bytes: Vec<u8>,
+    /// Whether it was made of columns: then commas separate its cells, its first line is a header, and no row is empty by mistake.
+    pub is_columnar: bool,
+}
+
+/// The text of a table.
 ///
 /// # Errors
 /// A file that cannot be read, or whose compressed data are damaged.
-pub(super) fn bytes(request: &Request) -> Result<Vec<u8>, DataError> {
+pub(super) fn text(request: &Request) -> Result<TableText, DataError> {
     let path = shown(&request.source);
     let bytes = match (&request.content, request.source.as_str()) {
         (Some(content), _) => Vec::clone(content),
@@ -67,20 +76,24 @@ pub(super) fn bytes(request: &Request) -> Result<Vec<u8>, DataError> {
         false => bytes,
     };
     #[cfg(feature = "columnar")]
-    let bytes = super::columnar::as_text(path, bytes)?;
+    if let Some(bytes) = super::columnar::as_text(path, &bytes)? {
+        let is_columnar = true;
+        return Ok(TableText { bytes, is_columnar });
+    }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let problem = "it is UTF-16 text; save the file as UTF-8";
         return Err(DataError::malformed(path, problem));
     }
-    Ok(bytes)
+    let is_columnar = false;
+    Ok(TableText { bytes, is_columnar })
 }
 
 /// The same of a source that is nothing but a path.
 ///
 /// # Errors
-/// As [`bytes`].
-pub(super) fn bytes_of(source: &str) -> Result<Vec<u8>, DataError> {
-    bytes(&Request::new(source))
+/// As [`text`].
+pub(super) fn text_of(source: &str) -> Result<TableText, DataError> {
+    text(&Request::new(source))
 }
 
 fn decompressed(path: &Path, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
@@ -120,10 +133,11 @@ mod tests {
     use super::*;
 
     fn given(content: Vec<u8>) -> Result<Vec<u8>, DataError> {
-        bytes(&Request {
+        let found = text(&Request {
             content: Some(Arc::new(content)),
             ..Request::new(STDIN)
-        })
+        });
+        found.map(|found| found.bytes)
     }
 
     #[test]

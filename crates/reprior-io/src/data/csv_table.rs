@@ -7,7 +7,8 @@ use std::path::Path;
 
 use csv::StringRecord;
 
-use super::csv_cells::{Lines, read_header, reader, separator};
+use super::csv_cells::{Lines, check_header, read_header, reader, separator};
+use super::csv_source::TableText;
 use super::error::{excerpt, show};
 use super::targets::is_missing;
 use super::{DataError, Request, Task};
@@ -38,18 +39,25 @@ pub(super) struct TextTable {
 }
 
 impl TextTable {
-    /// Reads a table from the bytes of its file.
+    /// Reads a table from its text.
     ///
     /// # Errors
     /// Anything that makes it no table: bytes that are not UTF-8, rows of other lengths, no rows.
-    pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Self, DataError> {
-        let separator = match path.extension().is_some_and(|extension| extension == "tsv") {
-            true => b'\t',
-            false => separator(bytes),
+    pub(super) fn read(path: &Path, text: &TableText) -> Result<Self, DataError> {
+        let TableText { bytes, is_columnar } = text;
+        let is_tsv = path.extension().is_some_and(|extension| extension == "tsv");
+        let separator = match (is_columnar, is_tsv) {
+            (true, _) => b',',
+            (false, true) => b'\t',
+            (false, false) => separator(bytes),
         };
         let mut reader = reader(bytes, separator);
+        let header = read_header(path, &mut reader)?;
+        if !is_columnar {
+            check_header(path, &header)?;
+        }
         let mut table = Self {
-            header: read_header(path, &mut reader)?,
+            header,
             separator,
             lines: Vec::new(),
             text: String::new(),
@@ -68,7 +76,7 @@ impl TextTable {
                     return Err(DataError::malformed(path, problem));
                 }
             }
-            if record.iter().all(str::is_empty) {
+            if !is_columnar && record.iter().all(str::is_empty) {
                 blank = blank.or(Some(line));
                 continue;
             }

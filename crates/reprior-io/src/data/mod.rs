@@ -25,6 +25,8 @@ mod builtin;
 mod cifar;
 #[cfg(feature = "columnar")]
 mod columnar;
+#[cfg(feature = "columnar")]
+mod columnar_check;
 mod csv_cells;
 mod csv_inputs;
 mod csv_load;

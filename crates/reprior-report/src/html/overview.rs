@@ -44,6 +44,7 @@ pub(super) fn first_screen(run: &RunPage, verdict: &Verdict) -> Markup {
                 @if !verdict.checks.is_empty() {
                     (checks(verdict))
                 }
+                (modes(run))
             }
             div {
                 h3 { "What it predicts" }
@@ -157,6 +158,22 @@ fn left_out(run: &RunPage) -> Markup {
     html! {
         (item::table(&columns, &rows))
         p.quiet { (capital(&found.title())) ". " (capital(&found.trust())) "." }
+    }
+}
+
+/// The chains one by one, where they disagree.
+fn modes(run: &RunPage) -> Markup {
+    let summary = &run.summary;
+    let Some(modes) = &summary.modes else {
+        return html! {};
+    };
+    let loo = summary.loo.as_ref();
+    let stacking = loo.and_then(|loo| loo.stacking.as_ref());
+    let mut rows = modes.rows(summary.metrics.as_ref(), stacking);
+    let header = rows.remove(0);
+    html! {
+        (item::table(&header, &rows))
+        p.quiet { (capital(&modes.title())) "." }
     }
 }
 

@@ -3,26 +3,22 @@
 //! The measurements are in docs/src/choosing.md, "What is chosen for the data". What is given is never changed, and what is
 //! chosen is written into the settings and said in one line.
 
-use std::collections::HashSet;
-
-use reprior::model::NoisePrior;
-use reprior::model::dataset::{Dataset, InputKind, Targets};
+use reprior::model::dataset::{InputKind, Targets};
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
-use reprior::network::infinite::InfiniteNetwork;
 use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
 
 use super::chains::gradient_operations;
+use super::default_noise::{choose_noise, noise_can_vary};
 use crate::failure::Failure;
 use crate::problem::Records;
 use crate::settings::{
-    Auto, Learn, MethodName, MinibatchMethod, NETWORK_AUTO, NoiseSetting, ScalesSetting, Settings,
-    StartName, given,
+    Auto, MethodName, MinibatchMethod, NETWORK_AUTO, Settings, StartName, given,
 };
 
 /// Tables of fewer rows have one wide layer, whose posterior is near the infinitely wide network's and quickly sampled.
-const FEW_ROWS: usize = 100;
+pub(super) const FEW_ROWS: usize = 100;
 const WIDE: &str = "fcn:512";
 /// For other tables four narrow layers.
 const NARROW: &str = "fcn:32,32,32,32";
@@ -33,9 +29,6 @@ const IMAGE_BIAS_VARIANCE: f64 = 0.01;
 /// have to reach rare classes - a base rate of 2 % is a logit of −3.9 - and sure ones.
 const READOUT_VARIANCES: [f64; 2] = [1.0, 0.01];
 const LOGIT_VARIANCES: [f64; 2] = [9.0, 4.0];
-/// The noise may depend on the inputs where at least one target in so many is a value of its own. Among few values, whole numbers
-/// as a rule, such a noise shrinks about each of them.
-const ROWS_PER_VALUE: usize = 10;
 /// Operations of a gradient over all rows beyond which minibatches are taken: four chains would need hours on two cores.
 const MOST_OPERATIONS: f64 = 1e10;
 
@@ -157,60 +150,6 @@ fn method(settings: &Settings, architecture: &Composition, rows: usize) -> Metho
     }
 }
 
-/// Whether the evidence is asked if the noise of real targets depends on the inputs: for chains on a table whose targets are not few
-/// values again and again, of which nothing is asked that the gaussian likelihood alone has.
-fn noise_can_vary(settings: &Settings, train: &Dataset) -> bool {
-    let Targets::Real { values, names } = &train.targets else {
-        return false;
-    };
-    let by_chains = match settings.sampler.method() {
-        MethodName::Chain(method) => method.needs_gradients(),
-        _ => false,
-    };
-    let asks_nothing = settings.sampler.coordinates.is_none()
-        && settings.minibatch.weights.is_none()
-        && settings.model.scales.is_none()
-        && settings.model.noise == Some(NoiseSetting::Learn(Learn::Learn));
-    let is_of_many = |column: usize| {
-        let own = values.iter().skip(column).step_by(names.len());
-        let distinct: HashSet<u64> = own.map(|value| value.to_bits()).collect();
-        distinct.len() * ROWS_PER_VALUE >= train.rows
-    };
-    let is_table = train.kind == InputKind::Table && train.rows >= FEW_ROWS;
-    is_table && by_chains && asks_nothing && (0..names.len()).all(is_of_many)
-}
-
-/// Chains and training learn it, with the prior's median left to the evidence of a table; others have what is most likely under
-/// the infinitely wide network, if there is one and the data are a table.
-fn choose_noise(settings: &mut Settings, architecture: &Composition, is_table: bool) {
-    let is_tangent = settings.coordinates() == Coordinates::Tangent;
-    let model = &mut settings.model;
-    if !model.likelihood().has_scale() {
-        return;
-    }
-    let is_gaussian = model.likelihood().is_gaussian();
-    let has_limit = is_table && InfiniteNetwork::new(architecture).is_ok();
-    if model.noise.is_none() && !model.is_automatic() {
-        let is_trained = settings.minibatch.weights.is_some();
-        model.noise = Some(match settings.sampler.method() {
-            MethodName::Chain(_) if !is_tangent => NoiseSetting::Learn(Learn::Learn),
-            // weights that a Laplace approximation is given stay as they are
-            MethodName::Minibatch(method) if !(is_trained && method.is_around_mode()) => {
-                NoiseSetting::Learn(Learn::Learn)
-            }
-            MethodName::Infinite(_) if is_gaussian => NoiseSetting::Auto,
-            _ if is_gaussian && has_limit => NoiseSetting::Auto,
-            _ => NoiseSetting::One(0.1),
-        });
-    }
-    let is_near = is_gaussian || model.likelihood().has_row_noise();
-    let is_open = is_near && has_limit || model.scales == Some(ScalesSetting::Evidence);
-    if model.learns_noise() && !is_open {
-        let median = NoisePrior::default().median;
-        model.noise_median.get_or_insert(median);
-    }
-}
-
 /// At modes where the posterior is rough: more rows than units.
 fn start(
     method: Method,
@@ -230,6 +169,7 @@ fn start(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{Learn, NoiseSetting};
     use reprior_io::data::BUILT_INS;
 
     /// Settings as chosen for a built-in, with `change` made before.
@@ -289,6 +229,21 @@ mod tests {
         values.iter_mut().for_each(|value| *value = value.round());
         choose(&mut settings, &records).unwrap();
         assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);
+        assert!(!settings.model.likelihood.is_open());
+    }
+
+    #[test]
+    fn noise_is_one_where_many_targets_are_nothing() {
+        let mut settings = Settings::default();
+        settings.data.source = "friedman".to_owned();
+        let mut records = Records::load(&mut settings, None).unwrap();
+        let Targets::Real { values, .. } = &mut records.split.train.targets else {
+            panic!("the targets are real");
+        };
+        // as of rain, or of claims: one row in seven
+        values.iter_mut().step_by(7).for_each(|value| *value = 0.0);
+        choose(&mut settings, &records).unwrap();
+        assert_eq!(settings.model.likelihood, LikelihoodName::Gaussian.into());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Whatever differs between families is behind [`MethodFamily`]; nothing else asks which one it is.
 
 mod chains;
+mod default_noise;
 pub(crate) mod defaults;
 mod drive;
 mod infinite;

@@ -18,6 +18,8 @@ const MOST_TESTED: usize = 1500;
 const MEDIANS: [f64; 2] = [0.3, 1.0];
 /// The noise is taken to depend on the inputs where residuals are as unlikely as this without.
 const VARYING: f64 = 0.01;
+/// Below this a probability is not told.
+const LEAST_P_VALUE: f64 = 1e-100;
 
 impl Evidence<'_> {
     /// Whether a learned noise depends on the inputs, where the likelihood is open, and the median of its prior, where that is: the
@@ -49,8 +51,12 @@ impl Evidence<'_> {
             if p_value < VARYING {
                 let likelihood = LikelihoodName::GaussianHeteroscedastic;
                 settings.likelihood = likelihood.into();
+                let p_value = match p_value < LEAST_P_VALUE {
+                    true => format!("p < {LEAST_P_VALUE:.0e}"),
+                    false => format!("p = {p_value:.0e}"),
+                };
                 said.push(format!(
-                    "--likelihood {likelihood} (the noise of {rows} rows depends on the inputs, p = {p_value:.0e})"
+                    "--likelihood {likelihood} (the noise of {rows} rows depends on the inputs, {p_value})"
                 ));
             }
         }
@@ -66,7 +72,7 @@ impl Evidence<'_> {
         }
         (!said.is_empty()).then(|| {
             format!(
-                "chosen by the infinitely wide network on {rows} rows: {}",
+                "chosen by the infinitely wide network, fitted to {rows} rows: {}",
                 said.join(", ")
             )
         })

@@ -56,7 +56,7 @@ pub(crate) fn scale_names(
         return Ok(Vec::new());
     };
     let (kind, columns) = (description.kind, description.columns);
-    // what is above the readout has no scale
+    // the readout and its outputs have none
     let network = model.architecture(kind, columns, 1, InputReduction::Off)?;
     let scales = LearnedScales::new(prior, &network, kind == InputKind::Table);
     let scales = scales.map_err(Failure::request)?;

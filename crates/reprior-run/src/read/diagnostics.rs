@@ -4,11 +4,12 @@ use reprior::diagnostics::{Convergence, Draws, Estimator, Spread, Truncation, Va
 use serde::Serialize;
 
 use super::fit::{TestRows, TestRowsCheck};
+use super::modes::EnsembleOfModes;
 use super::recorded::{Recorded, first};
 use crate::by_target::{ByTarget, TargetMetrics};
 use crate::failure::Failure;
 use crate::predictive::{Gatherer, Metrics};
-use crate::record::{TRACES, Traces};
+use crate::record::{SPREAD, TRACES, Traces};
 
 /// Variables of predictions that diagnostics are computed for, evenly spread over rows and outputs.
 const MOST_VARIABLES: u64 = 500;
@@ -146,6 +147,8 @@ pub struct PredictionDiagnostics {
     pub metrics: Option<Metrics>,
     /// Of every target, where there are several.
     pub metrics_by_target: Vec<TargetMetrics>,
+    /// Where chains disagree.
+    pub modes: Option<EnsembleOfModes>,
     pub fit: Option<TestRowsCheck>,
 }
 
@@ -185,7 +188,7 @@ impl Recorded {
         }
         let truth = self.truth()?;
         let mut fit = TestRows::new(self.kind, rows, &self.targets("observed_data")?);
-        let mut traces = self.traces()?;
+        let mut traces = self.traces(self.kind.variable())?;
         // those that were not recorded by themselves
         let chosen: Vec<usize> = match traces.is_empty() {
             true => Traces::of((rows * outputs) as u64, MOST_VARIABLES)
@@ -197,9 +200,18 @@ impl Recorded {
             true => self.kind.spread(outputs),
             false => 0,
         };
-        let noisy = Traces::of((rows * spread) as u64, MOST_VARIABLES);
-        let noisy: Vec<usize> = noisy.positions().collect();
-        let mut row_noise: Vec<Vec<f64>> = Vec::new();
+        let mut row_noise = match spread {
+            0 => Vec::new(),
+            _ => self.traces(SPREAD)?,
+        };
+        row_noise.iter_mut().flatten().for_each(|sd| *sd = sd.ln());
+        let noisy: Vec<usize> = match row_noise.is_empty() {
+            true => {
+                let all = Traces::of((rows * spread) as u64, MOST_VARIABLES);
+                all.positions().collect()
+            }
+            false => Vec::new(),
+        };
         let mut gatherer = Gatherer::default();
         let mut by_target = ByTarget::default();
         let predicting = self.predicting(self.spacing().draws as usize)?;
@@ -231,8 +243,9 @@ impl Recorded {
         let ess = diagnose(traces.len(), chains, draws, rates, |variable, out| {
             out.copy_from_slice(&traces[variable]);
         })?;
-        // recorded only with all of a draw's predictions
-        let draws = self.spacing().draws as usize;
+        let has_chains = self.settings.sampler.method().nature().has_chains();
+        let is_apart = has_chains && ess.as_ref().is_some_and(|ess| ess.disagreeing > 0);
+        let modes = is_apart.then(|| self.modes(&traces)).transpose()?;
         let row_noise = diagnose(row_noise.len(), chains, draws, rates, |variable, out| {
             out.copy_from_slice(&row_noise[variable]);
         })?;
@@ -241,16 +254,17 @@ impl Recorded {
             row_noise,
             metrics: gatherer.finish()?,
             metrics_by_target: by_target.finish(),
+            modes,
             fit: fit.finish(),
         })
     }
 
-    /// Draws of the predictions that were recorded at every draw because not all were, one vector each; none otherwise.
-    fn traces(&self) -> Result<Vec<Vec<f64>>, Failure> {
+    /// Draws of a variable of the predictions that were recorded at every draw because not all were, one vector each; none otherwise.
+    fn traces(&self, variable: &str) -> Result<Vec<Vec<f64>>, Failure> {
         if self.reader.groups().all(|group| group.name != TRACES) {
             return Ok(Vec::new());
         }
-        let all = self.read(TRACES, self.kind.variable())?;
+        let all = self.read(TRACES, variable)?;
         let count = all.len() / (self.chains() * self.draws as usize).max(1);
         let of_trace = |at: usize| {
             let own = all.iter().skip(at).step_by(count);

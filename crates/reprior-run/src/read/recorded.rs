@@ -10,7 +10,7 @@ use super::stacking::ChainWeights;
 use crate::failure::{Failure, name_of};
 use crate::predictive::{PredictionKind, PredictiveDraws};
 use crate::problem::DataDescription;
-use crate::record::{LOG_LIKELIHOOD, NOISE, POSITIONS, PREDICTIONS, TRACES};
+use crate::record::{LOG_LIKELIHOOD, NOISE, POSITIONS, PREDICTIONS, SPREAD, TRACES};
 use crate::settings::Settings;
 
 /// Numbers of a block of predictions that is read at a time.
@@ -178,7 +178,7 @@ impl Recorded {
             };
             let mean = self.read_selected(PREDICTIONS, kind.variable(), &selection)?;
             let variance = if kind.has_function_variance() {
-                let sd = self.read_selected(PREDICTIONS, "sd", &selection)?;
+                let sd = self.read_selected(PREDICTIONS, SPREAD, &selection)?;
                 sd.into_iter().map(|sd| sd * sd).collect()
             } else {
                 vec![0.0; total * (end - start) * kind.spread(outputs)]

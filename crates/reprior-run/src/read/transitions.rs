@@ -207,8 +207,11 @@ impl Recorded {
         if self.draws == 0 || self.settings.model.scale_prior().is_none() {
             return Ok(Vec::new());
         }
-        let values = self.read("posterior", WEIGHT_SCALE)?;
         let names = scale_names(&self.settings.model, &self.description)?;
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let values = self.read("posterior", WEIGHT_SCALE)?;
         let mut estimator = Estimator::new();
         let mut scales = Vec::with_capacity(names.len());
         for (at, name) in names.iter().enumerate() {

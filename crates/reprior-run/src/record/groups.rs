@@ -12,6 +12,8 @@ pub const NOISE: &str = "noise";
 pub const WEIGHT_SCALE: &str = "weight_scale";
 /// Predictions for the test rows.
 pub const PREDICTIONS: &str = "predictions";
+/// The variable of standard deviations there, if predictions have any beside the means.
+pub const SPREAD: &str = "sd";
 /// Some predictions at every draw, where [`PREDICTIONS`] has fewer.
 pub const TRACES: &str = "prediction_traces";
 /// The variable of means and variances of batch normalisation beside kept positions, where those are trained.

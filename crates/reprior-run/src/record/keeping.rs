@@ -173,7 +173,10 @@ impl Load {
         Self {
             position: real.saturating_mul(position) as u64,
             prediction: (number * rows * (outputs + spread)) as u64,
-            trace: number as u64,
+            trace: match settings.model.likelihood().has_row_noise() {
+                true => 2 * number,
+                false => number,
+            } as u64,
             rest: of_chain
                 .saturating_add(of_each_chain)
                 .saturating_mul(schedule.chains as u64)

@@ -10,8 +10,8 @@ mod statistics;
 
 pub use disk::Destination;
 pub use groups::{
-    BATCH_NORM, LOG_LIKELIHOOD, MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES,
-    WEIGHT_SCALE, WEIGHTS,
+    BATCH_NORM, LOG_LIKELIHOOD, MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, SPREAD, TARGET,
+    TRACES, WEIGHT_SCALE, WEIGHTS,
 };
 pub use keeping::{Keeping, Load, Traces, kept_in_words, megabytes};
 pub use predictions::{PredictionRecord, split_layer};

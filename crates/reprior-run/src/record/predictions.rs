@@ -14,6 +14,8 @@ pub struct PredictionRecord {
     pub keeping: Keeping,
     /// Predictions that are recorded at every draw, where not all are.
     pub traces: Option<Traces>,
+    /// Whether rows have noise of their own, which is traced too.
+    pub has_row_noise: bool,
 }
 
 impl PredictionRecord {
@@ -37,13 +39,16 @@ impl PredictionRecord {
         // classes are coded near 0 and 1
         let is_narrow = self.kind.is_of_classes();
         if let Some(traces) = self.traces {
-            let traced: Vec<f64> = traces.positions().map(|at| mean[at]).collect();
-            let own = narrow(&traced);
-            let values = match is_narrow {
-                true => Values::F32(&own),
-                false => Values::F64(&traced),
-            };
-            writer.push(TRACES, &[values])?;
+            let of = |values: &[f64]| traces.positions().map(|at| values[at]).collect();
+            let traced: Vec<f64> = of(mean);
+            if is_narrow {
+                writer.push(TRACES, &[Values::F32(&narrow(&traced))])?;
+            } else if self.has_row_noise {
+                let noise: Vec<f64> = of(sd);
+                writer.push(TRACES, &[Values::F64(&traced), Values::F64(&noise)])?;
+            } else {
+                writer.push(TRACES, &[Values::F64(&traced)])?;
+            }
         }
         if !draw.is_multiple_of(self.keeping.predictions_every) {
             return Ok(());

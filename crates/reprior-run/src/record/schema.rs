@@ -5,7 +5,7 @@ use reprior_io::run::{DataType, Draws, Group, Labels, Schema, Variable};
 use serde_json::{Map, Value, json};
 
 use super::groups::{
-    MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, TARGET, TRACES, WEIGHT_SCALE, WEIGHTS,
+    MOMENTS, NOISE, POSITION, POSITIONS, PREDICTIONS, SPREAD, TARGET, TRACES, WEIGHT_SCALE, WEIGHTS,
 };
 use super::keeping::{Keeping, Traces};
 use super::scored::{self, CHOSEN};
@@ -236,7 +236,7 @@ pub fn predictions(problem: &Problem, draws: Draws, [mean, sd]: [&str; 2]) -> Op
     };
     let mut variables = vec![variable(kind.variable(), number, &dims, mean)];
     if kind.has_function_variance() {
-        variables.push(variable("sd", number, spread, sd));
+        variables.push(variable(SPREAD, number, spread, sd));
     }
     Some(group(
         &problem.settings,
@@ -272,7 +272,10 @@ fn traces(problem: &Problem, draws: u64) -> Option<Group> {
     let kind = problem.kind();
     let text = "the variable of this name of the group `predictions` at every draw, for some rows and outputs: the label is the row times the number of outputs, plus the output";
     let dims = [(TRACED, traces.count())];
-    let variables = vec![variable(kind.variable(), number(problem), &dims, text)];
+    let mut variables = vec![variable(kind.variable(), number(problem), &dims, text)];
+    if problem.settings.model.likelihood().has_row_noise() {
+        variables.push(variable(SPREAD, number(problem), &dims, text));
+    }
     Some(group(
         &problem.settings,
         TRACES,

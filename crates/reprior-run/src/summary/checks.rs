@@ -23,6 +23,12 @@ impl Summary {
                 "the chains disagree about {} of {}",
                 ess.disagreeing, ess.variables
             );
+            if let Some(modes) = &self.modes {
+                check.meaning += &format!(
+                    "; {} of the predictions' variance is between chains",
+                    percent(modes.between)
+                );
+            }
         }
         check
     }
@@ -42,7 +48,9 @@ impl Summary {
     pub(super) fn of_weights(&self, ess: &Ess, settings: &Settings) -> Check {
         let mut check = self.of_block("weights", ess, settings);
         let predictions = self.ess.prediction.as_ref();
-        let agree = predictions.is_some_and(|ess| ess.disagreeing == 0 && ess.unknown == 0);
+        let agrees = |ess: &Ess| ess.disagreeing == 0 && ess.unknown == 0;
+        let row_noise = self.ess.row_noise.as_ref();
+        let agree = predictions.is_some_and(agrees) && row_noise.is_none_or(agrees);
         if ess.disagreeing > 0 {
             check.meaning = format!(
                 "the chains are at different weights ({} of {} projections)",

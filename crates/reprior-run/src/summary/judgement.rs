@@ -72,7 +72,7 @@ impl Summary {
             let of_fit = ["calibration", "likelihood"];
             return match at(Level::Bad).all(|check| named(&check, &of_fit)) {
                 true => format!("do not believe the {what}: the test rows are not as predicted"),
-                false => format!("do not believe the {what} yet"),
+                false => format!("do not believe the {what} yet{}", self.as_ensemble(checks)),
             };
         }
         if level == Level::Caution {
@@ -105,6 +105,31 @@ impl Summary {
             Nature::Draws => format!("an approximation, not draws of the posterior{fits}"),
             _ => format!("believe the {what}: the chains agree{fits}"),
         }
+    }
+
+    /// What chains are that have settled apart from one another, and what the test rows say of them together; nothing of others.
+    fn as_ensemble(&self, checks: &[Check]) -> String {
+        let is_moving = self
+            .stationarity
+            .as_ref()
+            .is_none_or(|found| found.is_drifting);
+        let are_apart = self
+            .ess
+            .prediction
+            .as_ref()
+            .is_some_and(|ess| ess.disagreeing > 0);
+        let (Some(modes), false, true) = (&self.modes, is_moving, are_apart) else {
+            return String::new();
+        };
+        let mut of_test_rows = checks.iter().filter(|check| check.name == "calibration");
+        let together = match of_test_rows.next().map(|check| check.level) {
+            Some(Level::Good) => ", which together predict the test rows as they should",
+            _ => "",
+        };
+        format!(
+            ": they are of an ensemble of {} modes, one a chain{together}",
+            modes.chains.len()
+        )
     }
 }
 

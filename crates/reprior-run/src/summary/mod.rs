@@ -16,8 +16,8 @@ pub use verdict::{Check, Level, Verdict};
 use crate::by_target::TargetMetrics;
 use crate::predictive::Metrics;
 use crate::read::{
-    EnergyErrors, EssSummary, LeaveOneOutSummary, NoiseScale, Stationarity, TestRowsCheck,
-    WeightScale,
+    EnergyErrors, EnsembleOfModes, EssSummary, LeaveOneOutSummary, NoiseScale, Stationarity,
+    TestRowsCheck, WeightScale,
 };
 use crate::settings::Settings;
 
@@ -88,6 +88,9 @@ pub struct Summary {
     pub metrics_by_target: Vec<TargetMetrics>,
     /// Draws of each chain that the metrics are of: those whose predictions were recorded.
     pub metrics_draws: u64,
+    /// The chains one by one, where they disagree about predictions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<EnsembleOfModes>,
     /// Of minibatch methods.
     pub minibatch: Option<MinibatchSummary>,
     /// Whether the test rows are as predicted; null without test rows or draws.

@@ -1,7 +1,7 @@
 //! What the findings lead to.
 
 use super::{Level, Summary};
-use crate::read::{Ess, EssSummary, Stationarity, TestRowsCheck};
+use crate::read::{EnsembleOfModes, Ess, EssSummary, Mode, Stationarity, TestRowsCheck};
 use crate::settings::Settings;
 use reprior::metrics::predictive_check::Expectation;
 
@@ -187,4 +187,47 @@ fn what_is_still_on_its_way_is_bad() {
         });
     });
     assert_eq!(drifting.level, Level::Bad);
+}
+
+#[test]
+fn chains_that_have_settled_apart_are_an_ensemble_and_are_not_believed() {
+    let with = |drift: f64, expectation| {
+        judged(ess(1.54, 7.0), ess(2.15, 5.3), |summary| {
+            summary.modes = Some(EnsembleOfModes {
+                between: 0.37,
+                chains: vec![Mode::default(); 4],
+                ..EnsembleOfModes::default()
+            });
+            summary.stationarity = Some(Stationarity {
+                log_ratio_mean: -10.0,
+                log_ratio_sd: 1.0,
+                rhat: 1.6,
+                drift,
+                is_drifting: drift.abs() > 4.0,
+                is_reached: false,
+            });
+            summary.fit = Some(fit(expectation, 0.9));
+        })
+    };
+    let settled = with(0.5, Expectation::Met).verdict;
+    assert_eq!(settled.level, Level::Bad);
+    assert_eq!(
+        settled.sentence,
+        "do not believe the predictions yet: they are of an ensemble of 4 modes, one a chain, which together predict the test rows as they should"
+    );
+    assert!(
+        settled.checks[0]
+            .meaning
+            .ends_with("37 % of the predictions' variance is between chains"),
+        "{}",
+        settled.checks[0].meaning
+    );
+    let unsure = with(0.5, Expectation::TooFew).verdict.sentence;
+    assert!(
+        unsure.ends_with("an ensemble of 4 modes, one a chain"),
+        "{unsure}"
+    );
+    // chains on their way are in no mode yet
+    let moving = with(9.0, Expectation::Met).verdict.sentence;
+    assert_eq!(moving, "do not believe the predictions yet");
 }

@@ -29,7 +29,7 @@ pub struct DrawRecord<R> {
     pub weight_scales: Vec<f64>,
     /// Projections of all weights.
     pub projections: Vec<f64>,
-    /// Mean square of each layer's weights, 1 a priori.
+    /// Mean square of each layer's weights, 1 a priori without learned scales.
     pub mean_squares: Vec<f64>,
     /// All weights in the chain's coordinates: the inner weights, then the readout's p × C.
     pub weights: Vec<R>,

@@ -82,7 +82,7 @@ fn bench<R: Stored>(
 ) -> Result<Benchmark, Failure> {
     let sizes = sizes(problem, method);
     let settings = &problem.settings;
-    let model = Arc::new(problem.model::<R>(&[])?);
+    let model = Arc::new(problem.sampled_model::<R>(&[])?);
     let mut target = Posterior::new(model, settings.posterior()).map_err(Failure::request)?;
     let dim = target.dim();
     let mut pcn = SamplerSettings {

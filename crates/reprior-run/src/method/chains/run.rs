@@ -91,6 +91,7 @@ pub fn make_chains<R: Stored>(
             kind: problem.kind(),
             keeping,
             traces: traces_of(problem),
+            has_row_noise: settings.model.likelihood().has_row_noise(),
         },
         architecture: model.architecture.clone(),
         outputs: problem.output_maps(),

@@ -37,6 +37,20 @@ pub fn tensors(network: &Composition) -> Vec<LayerTensors> {
     record::tensors(&ParameterLayout::new(network), network.layers.len())
 }
 
+/// What weights are, in all and one by one, and what they are times their learned scales.
+const PLAIN: [&str; 4] = [
+    "mean square of each layer's weights and biases (1 a priori)",
+    "random projections of all weights, unit variance a priori on average over directions",
+    "weights, N(0, 1) a priori (NTK parametrisation)",
+    "biases, N(0, 1) a priori",
+];
+const SCALED: [&str; 4] = [
+    "mean square of each layer's weights and biases, times their learned scales",
+    "random projections of all weights, times their learned scales",
+    "weights times their learned scales, N(0, 1) a priori before (NTK parametrisation)",
+    "biases, N(0, 1) a priori",
+];
+
 /// The schema of a problem's run.
 pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
     let settings = &problem.settings;
@@ -48,6 +62,10 @@ pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
         phases.push(group(settings, WARMUP, Some(draws), variables));
     }
     let prediction = settings.model.likelihood().predicts();
+    let [mean_square, projection, weights, biases] = match settings.model.scale_prior() {
+        None => PLAIN,
+        Some(_) => SCALED,
+    };
     let spread = "standard deviation of the function given this draw's inner weights, without observation noise";
     let contents = SchemaContents {
         tensors: &tensors(&problem.architecture),
@@ -55,11 +73,11 @@ pub fn schema(problem: &Problem, sizes: &ProblemSizes) -> Schema {
         beside_position: Vec::new(),
         parameters: sizes.all_parameters() as u64,
         texts: [
-            "mean square of each layer's weights and biases (1 a priori)",
-            "random projections of all weights, unit variance a priori on average over directions",
+            mean_square,
+            projection,
             "weights below the readout in the chain's coordinates (times their learned scales, if these are learned), coordinates of learned noise scales, and the readout's weights where the likelihood is not gaussian",
-            "weights, N(0, 1) a priori (NTK parametrisation)",
-            "biases, N(0, 1) a priori",
+            weights,
+            biases,
         ],
         predictions: [prediction, spread],
         log_likelihood: match sizes.is_gaussian {

@@ -46,6 +46,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         row_noise,
         metrics,
         metrics_by_target,
+        modes,
         fit,
     } = run.predictions(&rates)?;
     let rhats = [&weights, &prediction, &row_noise]
@@ -82,6 +83,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         metrics,
         metrics_by_target,
         metrics_draws: run.spacing().draws,
+        modes,
         fit,
         ..Summary::new(settings, draws)
     };

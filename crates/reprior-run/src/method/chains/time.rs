@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reprior::posterior::{Posterior, Target};
-use reprior::sampler::{MOST_STEPS, Method};
+use reprior::posterior::{EvaluationError, Posterior, Target};
+use reprior::sampler::{MOST_STEPS, Method, Start};
 
 use super::bench_parts::{noise, shortest};
+use super::sampler_settings;
 use crate::failure::Failure;
 use crate::method::Plan;
 use crate::problem::Problem;
@@ -34,19 +35,39 @@ pub fn say_time(
     if problem.settings.run.minutes.is_some() || !plan.fits() {
         return Ok(());
     }
-    let seconds = match problem.settings.sampler.precision {
-        Precision::Auto | Precision::F32 => seconds::<f32>(problem, method)?,
-        Precision::F64 => seconds::<f64>(problem, method)?,
+    let measured = |with_gradient: bool| match problem.settings.sampler.precision {
+        Precision::Auto | Precision::F32 => seconds::<f32>(problem, with_gradient),
+        Precision::F64 => seconds::<f64>(problem, with_gradient),
     };
     let what = match method.needs_gradients() {
         true => "gradient",
         false => "density",
     };
+    let Some(seconds) = measured(method.needs_gradients())? else {
+        plan.say(
+            "time",
+            "not measured: the density of a draw of the prior cannot be computed".to_owned(),
+        );
+        return Ok(());
+    };
     let [least, most] = evaluations(method);
     let schedule = problem.settings.schedule();
     let rounds = schedule.chains.div_ceil(threads.max(1)) as f64;
-    let transitions = rounds * schedule.transitions() as f64;
-    let [shortest, longest] = [least, most].map(|count| count * transitions * seconds);
+    let sampler = sampler_settings(&problem.settings, method);
+    let arrival = sampler.arrival_transitions(schedule.warmup);
+    let at_start = match sampler.start {
+        Start::Mode(gradients) => gradients as f64,
+        Start::Prior => 0.0,
+    };
+    // what comes before the method's own transitions takes gradients
+    let of_gradient = match method.needs_gradients() || (arrival == 0 && at_start == 0.0) {
+        true => seconds,
+        false => measured(true)?.unwrap_or(seconds),
+    };
+    let transitions = schedule.transitions().saturating_sub(arrival) as f64;
+    let before = [arrival as f64, MOST_STEPS * arrival as f64 + at_start];
+    let [shortest, longest] = [(least, before[0]), (most, before[1])]
+        .map(|(own, before)| rounds * (own * transitions * seconds + before * of_gradient));
     let [from, to] = [shortest, longest].map(duration);
     let each = format!("{} ms a {what}", number(1e3 * seconds));
     plan.say(
@@ -54,6 +75,11 @@ pub fn say_time(
         match most > least {
             true => {
                 format!("{each}, {least} to {most} of them a transition: from {from} to {to}")
+            }
+            false if longest > shortest => {
+                format!(
+                    "{each}, {least} a transition after the first {arrival}: from {from} to {to}"
+                )
             }
             false => format!("{each}, {least} a transition: {from}"),
         },
@@ -74,8 +100,9 @@ fn evaluations(method: Method) -> [f64; 2] {
     }
 }
 
-/// Of an evaluation of the density, with its gradient for methods that need it, on one thread.
-fn seconds<R: Stored>(problem: &Problem, method: Method) -> Result<f64, Failure> {
+/// Of an evaluation of the density, and of one with its gradient if there is need of it, on one thread; nothing where a draw of the prior
+/// cannot be evaluated, which chains would get over.
+fn seconds<R: Stored>(problem: &Problem, with_gradient: bool) -> Result<Option<f64>, Failure> {
     let model = Arc::new(problem.sampled_model::<R>(&[])?);
     let settings = problem.settings.posterior();
     let mut target = Posterior::new(model, settings).map_err(Failure::request)?;
@@ -83,14 +110,15 @@ fn seconds<R: Stored>(problem: &Problem, method: Method) -> Result<f64, Failure>
     let mut gradient = vec![R::ZERO; target.dim()];
     let mut failure = None;
     let seconds = shortest(MEASURED, || {
-        let found = match method.needs_gradients() {
+        let found = match with_gradient {
             true => target.log_ratio_and_gradient(&position, &mut gradient),
             false => target.log_ratio(&position),
         };
         failure = failure.take().or(found.err());
     });
     match failure {
+        Some(EvaluationError::Recoverable(_)) => Ok(None),
         Some(error) => Err(Failure::run(error.to_string())),
-        None => Ok(seconds),
+        None => Ok(Some(seconds)),
     }
 }

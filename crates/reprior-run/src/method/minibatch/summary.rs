@@ -66,6 +66,7 @@ pub fn summarise(
         metrics: found.metrics,
         metrics_by_target: found.metrics_by_target,
         metrics_draws: run.spacing().draws,
+        modes: found.modes,
         fit: found.fit,
         ..Summary::new(settings, draws)
     };

@@ -185,12 +185,17 @@ fn plans_say_the_time_of_a_length() {
     };
     let range = |plan: &Value| ["seconds_least", "seconds_most"].map(|key| plan[key].as_f64());
     let length = "--warmup 100 --draws 150 --thin 1 --chains 3";
-    let [Some(least), Some(most)] = range(&plan(&format!("--method pcn {length} --threads 1")))
-    else {
+    let pcn = format!("--method pcn {length} --threads 1");
+    let [Some(least), Some(most)] = range(&plan(&format!("{pcn} --arrival 0"))) else {
         panic!("no time");
     };
     assert!(least > 0.0 && least == most);
-    let plan_of_hmc = plan(&format!("{length} --threads 2"));
+    // thirty trajectories to get to the posterior
+    let [Some(least), Some(most)] = range(&plan(&pcn)) else {
+        panic!("no time");
+    };
+    assert!(least < most);
+    let plan_of_hmc = plan(&format!("{length} --threads 2 --start prior"));
     let [Some(least), Some(most)] = range(&plan_of_hmc) else {
         panic!("no time");
     };
@@ -198,6 +203,11 @@ fn plans_say_the_time_of_a_length() {
     let each = plan_of_hmc["seconds_per_evaluation"].as_f64().unwrap();
     assert!((least / (500.0 * each) - 1.0).abs() < 1e-12);
     assert!((most / least - 128.0).abs() < 1e-9);
+    let from_modes = plan(&format!("{length} --threads 2 --start mode"));
+    let each = from_modes["seconds_per_evaluation"].as_f64().unwrap();
+    let most = from_modes["seconds_most"].as_f64().unwrap();
+    let gradients = 2.0 * (250.0 * 128.0 + 1000.0);
+    assert!((most / (gradients * each) - 1.0).abs() < 1e-12);
     assert_eq!(range(&plan("")), [None, None]);
     let said = place.succeed(&format!("plan --data friedman --network fcn:8 {length}"));
     assert!(

@@ -11,7 +11,7 @@ use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, d
 use crate::problem::{DataDescription, GivenWeights, Problem, Records, STDIN_TABLE};
 use crate::read::Recorded;
 use crate::record::Destination;
-use crate::settings::{CONFIG, MethodName, Settings, Until};
+use crate::settings::{Auto, CONFIG, MethodName, Settings, StartName, Until};
 use crate::summary::Summary;
 
 /// Ten years.
@@ -166,6 +166,13 @@ pub fn sample(
             out.display()
         )));
     }
+    if let Auto::Chosen(StartName::Run(earlier)) = &settings.sampler.start
+        && is_same_folder(Path::new(earlier), out)
+    {
+        return Err(Failure::request(format!(
+            "--start {earlier} is the run that --overwrite would replace: choose another --out"
+        )));
+    }
     let mut problem = prepare(settings)?;
     let plan = plan(&problem)?;
     plan.check(Destination::New { out, overwrite })?;
@@ -173,6 +180,11 @@ pub fn sample(
     let weights = given_weights(&problem)?;
     let folder = RunFolder::create(out, overwrite).map_err(Failure::request)?;
     begin(&mut problem, &plan, weights, &folder, options)
+}
+
+fn is_same_folder(one: &Path, other: &Path) -> bool {
+    let [one, other] = [one, other].map(|path| path.canonicalize().ok());
+    one.is_some() && one == other
 }
 
 /// Makes a run in memory, with the same draws and the same bytes as in a folder ([`RunFolder::save_to`] writes them there).

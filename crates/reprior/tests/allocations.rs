@@ -62,17 +62,22 @@ fn evaluations_of_the_general_map_do_not_allocate() {
         Arc::new(Poisson::new(vec![1.0; outputs]).unwrap()),
         Arc::new(Gaussian),
     ];
-    for (hidden, likelihood) in [vec![80], vec![40, 75], vec![30]]
+    // the gaussian one also with scales of weights that are learned
+    let with_scales = (&likelihoods[4], Some(ScalePrior::HalfNormal));
+    let laws: Vec<_> = (likelihoods.iter().map(|law| (law, None)))
+        .chain([with_scales])
+        .collect();
+    for (hidden, (likelihood, scales)) in [vec![80], vec![40, 75], vec![30]]
         .iter()
-        .flat_map(|hidden| likelihoods.iter().map(move |law| (hidden, law)))
+        .flat_map(|hidden| laws.iter().map(move |&law| (hidden, law)))
     {
         let architecture = Composition::fully_connected(inputs, hidden, outputs, Activation::Gelu);
         let y = (0..rows * outputs).map(|at| f64::from(u8::from(at % rows % 2 == at / rows)));
         let noise = Noise::Learned(NoisePrior::default());
         // learned scales need all inputs
-        let (reduction, scales) = match likelihood.is_gaussian() {
-            true => (InputReduction::Off, Some(ScalePrior::HalfNormal)),
-            false => (InputReduction::Auto, None),
+        let reduction = match scales {
+            Some(_) => InputReduction::Off,
+            None => InputReduction::Auto,
         };
         let model = Model::<f32>::new(architecture, noise, &x, y.collect(), &[], reduction);
         let mut model = model.unwrap().with_likelihood(Arc::clone(likelihood));

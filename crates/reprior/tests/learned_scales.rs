@@ -8,7 +8,11 @@ use std::sync::Arc;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{Gaussian, GaussianHeteroscedastic, Likelihood, StudentT};
 use reprior::model::{InputReduction, Model, ModelError, Noise, NoisePrior, ScalePrior};
-use reprior::network::{Activation, Composition};
+use reprior::network::layer::{
+    BatchNorm, Branch, Combination, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
+};
+use reprior::network::parameters::ParameterLayout;
+use reprior::network::{Activation, Composition, LayerScale};
 use reprior::posterior::features::FeatureMap;
 use reprior::posterior::target::Ellipse;
 use reprior::posterior::{
@@ -176,22 +180,111 @@ fn gradients_agree_with_central_differences() {
                 let model = scaled(plain(hidden, targets, Arc::clone(&likelihood)), prior);
                 let mut target = Posterior::new(model, settings).unwrap();
                 let z = normals(target.dim(), 5);
-                let mut gradient = vec![f64::NAN; z.len()];
-                target.log_ratio_and_gradient(&z, &mut gradient).unwrap();
-                for at in 0..z.len() {
-                    let mut value = |step: f64| {
-                        let mut moved = z.clone();
-                        moved[at] += step;
-                        target.log_ratio(&moved).unwrap()
-                    };
-                    let h = 1e-4;
-                    let far = value(2.0 * h) - value(-2.0 * h);
-                    let numeric = (8.0 * (value(h) - value(-h)) - far) / (12.0 * h);
-                    let error = (gradient[at] - numeric).abs() / (1.0 + numeric.abs());
-                    assert!(error < 1e-6, "{likelihood:?} {settings:?} {prior:?} {at}");
-                }
+                let what = format!("{likelihood:?} {settings:?} {prior:?}");
+                check_gradient(&mut target, &z, &what);
             }
         }
+    }
+}
+
+/// Images of 4 × 4 through a convolution, normalisation, two parallel branches and a dense layer.
+fn of_images() -> Composition {
+    let scale = LayerScale::HIDDEN;
+    let convolution = |size: usize| {
+        Layer::Convolution(Convolution {
+            channels: 2,
+            window: Window {
+                size: [size; 2],
+                stride: [1; 2],
+                padding: Padding::Same,
+            },
+            scale,
+        })
+    };
+    let function = Activation::Gelu;
+    let branch = |layers: Vec<Layer>| Branch {
+        factor: 0.8,
+        layers,
+    };
+    Composition {
+        input: Shape::from([4, 4, 1]),
+        layers: vec![
+            convolution(2),
+            Layer::BatchNorm(BatchNorm {
+                mean: vec![0.1, -0.2],
+                variance: vec![1.0, 0.5],
+                epsilon: 1e-5,
+            }),
+            Layer::Activation { function },
+            Layer::Parallel(Parallel {
+                branches: vec![branch(Vec::new()), branch(vec![convolution(1)])],
+                combination: Combination::Sum,
+            }),
+            Layer::Flatten,
+            Layer::Dense(Dense { units: 3, scale }),
+            Layer::Activation { function },
+        ],
+        outputs: OUTPUTS,
+        readout_scale: LayerScale::READOUT,
+    }
+}
+
+/// Of other networks every layer has one scale, and normalisation none.
+#[test]
+fn layers_of_images_have_scales_of_their_weights_alone() {
+    let architecture = of_images();
+    let model = || {
+        let (x, noise) = (normals(ROWS * 16, 1), Noise::from(0.5));
+        let targets = normals(ROWS * OUTPUTS, 3);
+        let network = architecture.clone();
+        Model::<f64>::new(network, noise, &x, targets, &[], InputReduction::Off).unwrap()
+    };
+    let layout = ParameterLayout::new(&architecture);
+    let weights: Vec<_> = (layout.layers.iter())
+        .filter(|layer| layer.range.end <= architecture.inner_parameters())
+        .filter(|layer| !layer.is_normalisation)
+        .collect();
+    assert_eq!(weights.len(), 3);
+    for prior in PRIORS {
+        let mut known = Posterior::new(Arc::new(model()), Coordinates::Marginal).unwrap();
+        let mut learned = Posterior::new(scaled(model(), prior), Coordinates::Marginal).unwrap();
+        let z = normals(learned.dim(), 4);
+        let (below, u) = z.split_at(known.dim());
+        assert_eq!(u.len(), 3);
+        let mut same = below.to_vec();
+        for (layer, &u) in weights.iter().zip(u) {
+            let factor = match prior {
+                ScalePrior::LogNormal { spread } => (spread * u).exp(),
+                ScalePrior::HalfNormal => u,
+            };
+            for unit in same[layer.range.clone()].chunks_exact_mut(layer.rows) {
+                unit[..layer.fan_in()]
+                    .iter_mut()
+                    .for_each(|weight| *weight *= factor);
+            }
+        }
+        let (found, expected) = (learned.log_ratio(&z), known.log_ratio(&same));
+        let (found, expected) = (found.unwrap(), expected.unwrap());
+        assert!((found - expected).abs() < 1e-12 * (1.0 + expected.abs()));
+        check_gradient(&mut learned, &z, &format!("{prior:?}"));
+    }
+}
+
+/// Compares every derivative with a central difference of fourth order.
+fn check_gradient(target: &mut Posterior<f64>, z: &[f64], what: &str) {
+    let mut gradient = vec![f64::NAN; z.len()];
+    target.log_ratio_and_gradient(z, &mut gradient).unwrap();
+    for at in 0..z.len() {
+        let mut value = |step: f64| {
+            let mut moved = z.to_vec();
+            moved[at] += step;
+            target.log_ratio(&moved).unwrap()
+        };
+        let h = 1e-4;
+        let far = value(2.0 * h) - value(-2.0 * h);
+        let numeric = (8.0 * (value(h) - value(-h)) - far) / (12.0 * h);
+        let error = (gradient[at] - numeric).abs() / (1.0 + numeric.abs());
+        assert!(error < 1e-6, "{what} {at}");
     }
 }
 

@@ -214,10 +214,6 @@ fn in_short(summary: &Summary) -> String {
             ess.min.min(ess.tail_min),
         );
     }
-    if let Some(modes) = &summary.modes {
-        row("R-hat within chains, maximum", modes.rhat_within);
-        row("part of the variance between chains", modes.between);
-    }
     if let Some(evidence) = summary.log_marginal_likelihood {
         row("log marginal likelihood", evidence);
     }

@@ -77,7 +77,7 @@ pub(crate) fn choose(settings: &mut Settings, records: &Records) -> Result<Vec<S
         settings.model.likelihood = Auto::Open;
     }
     if let (MethodName::Chain(method), Auto::Open) =
-        (settings.sampler.method(), settings.sampler.start)
+        (settings.sampler.method(), &settings.sampler.start)
     {
         let start = match is_table {
             true => start(method, settings, &architecture, train.rows),

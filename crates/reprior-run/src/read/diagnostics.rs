@@ -244,8 +244,8 @@ impl Recorded {
             out.copy_from_slice(&traces[variable]);
         })?;
         let has_chains = self.settings.sampler.method().nature().has_chains();
-        let is_apart = has_chains && ess.as_ref().is_some_and(|ess| ess.disagreeing > 0);
-        let modes = is_apart.then(|| self.modes(&traces)).transpose()?;
+        let apart = ess.as_ref().filter(|ess| has_chains && ess.disagreeing > 0);
+        let modes = apart.map(|ess| self.modes(&traces, ess)).transpose()?;
         let row_noise = diagnose(row_noise.len(), chains, draws, rates, |variable, out| {
             out.copy_from_slice(&row_noise[variable]);
         })?;

@@ -11,6 +11,7 @@
 use reprior::diagnostics::{Draws, Estimator, Spread};
 use serde::Serialize;
 
+use super::diagnostics::Ess;
 use super::recorded::Recorded;
 use super::stacking::StackingSummary;
 use crate::failure::Failure;
@@ -24,7 +25,9 @@ const FEWEST_DRAWS: usize = 8;
 /// What there is to say of chains that disagree about predictions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct EnsembleOfModes {
-    /// Maximum over predictions and chains of the R-hat of a chain's two halves, each split once more; NaN where chains are too short.
+    /// Part of the predictions about which the chains disagree.
+    pub apart: f64,
+    /// Median over predictions and chains of the R-hat of a chain's two halves, each split once more; NaN where chains are too short.
     pub rhat_within: f64,
     /// Minimum over predictions of the chains' own effective draws, added up.
     pub ess_within: f64,
@@ -45,12 +48,30 @@ pub struct Mode {
     pub nll: Option<f64>,
 }
 
+/// R-hat within chains up to which they have settled, each where it is: the bar of Gelman & Rubin (1992).
+const SETTLED: f64 = 1.2;
+
 impl EnsembleOfModes {
+    /// Whether chains disagree about most predictions.
+    pub fn are_apart(&self) -> bool {
+        self.apart >= 0.5
+    }
+
+    /// Whether each chain has settled where it is, by most of its predictions.
+    pub fn have_settled(&self) -> bool {
+        self.rhat_within <= SETTLED
+    }
+
     /// What was found, in a sentence without its capital and its full stop.
     pub fn title(&self) -> String {
         let [rhat, ess, between] = [self.rhat_within, self.ess_within, self.between].map(number);
+        let what = match (self.are_apart(), self.have_settled()) {
+            (true, true) => "the chains are an ensemble of modes",
+            (true, false) => "the chains are in different places, and have not settled there",
+            (false, _) => "the chains disagree about some predictions",
+        };
         format!(
-            "the chains are an ensemble of modes: within them R-hat of predictions is {rhat} at most, with {ess} effective draws at least; \
+            "{what}: within them R-hat of predictions is {rhat} in the median, with {ess} effective draws at least; \
              {between} of the predictions' variance is between chains"
         )
     }
@@ -103,15 +124,15 @@ impl EnsembleOfModes {
     }
 }
 
-/// Of one prediction: R-hat within chains, effective draws within chains, part of the variance between.
-fn of_variable(estimator: &mut Estimator, draws: Draws<'_>) -> [f64; 3] {
+/// Of one prediction: R-hat within each chain; effective draws within chains, and the part of the variance between.
+fn of_variable(estimator: &mut Estimator, draws: Draws<'_>) -> (Vec<f64>, [f64; 2]) {
     let even = draws.length() / 2 * 2;
     let within = draws.iter().map(|chain| {
         let halves = (even >= FEWEST_DRAWS).then(|| Draws::new(&chain[..even], 2).ok());
         let halves = halves.flatten();
         halves.map_or(f64::NAN, |halves| estimator.rhat_rank(halves))
     });
-    let rhat = Spread::of(within.collect::<Vec<_>>()).max;
+    let rhats = within.collect();
     let count = draws.length() as f64;
     let [mut means, mut variances] = [Vec::new(), Vec::new()];
     for chain in draws.iter() {
@@ -123,24 +144,23 @@ fn of_variable(estimator: &mut Estimator, draws: Draws<'_>) -> [f64; 3] {
     let mean = means.iter().sum::<f64>() / chains;
     let between = means.iter().map(|own| (own - mean).powi(2)).sum::<f64>() / chains;
     let within = variances.iter().sum::<f64>() / chains;
-    [
-        rhat,
-        estimator.summary(draws).ess_within,
-        between / (between + within),
-    ]
+    let ess = estimator.summary(draws).ess_within;
+    (rhats, [ess, between / (between + within)])
 }
 
 impl Recorded {
-    /// The chains one by one, given the draws of some predictions, chain after chain.
+    /// The chains one by one, given the draws of some predictions, chain after chain, and what they come to.
     ///
     /// # Errors
     /// A run that cannot be read.
-    pub(super) fn modes(&self, traces: &[Vec<f64>]) -> Result<EnsembleOfModes, Failure> {
+    pub(super) fn modes(&self, traces: &[Vec<f64>], ess: &Ess) -> Result<EnsembleOfModes, Failure> {
         let (chains, draws) = (self.chains(), self.draws as usize);
         let read = |variable: usize, out: &mut [f64]| out.copy_from_slice(&traces[variable]);
         let found = Estimator::map_variables(traces.len(), chains, draws, read, of_variable)
             .map_err(Failure::run)?;
-        let of = |at: usize| Spread::of(found.iter().map(|all| all[at]));
+        let of = |at: usize| Spread::of(found.iter().map(|(_, all)| all[at]));
+        let mut rhats: Vec<f64> = found.iter().flat_map(|(own, _)| own.clone()).collect();
+        rhats.sort_by(f64::total_cmp);
         let densities = self.log_posteriors()?;
         let nll = self.nll_of_chains()?;
         let mode = |chain: usize| Mode {
@@ -149,9 +169,10 @@ impl Recorded {
             nll: nll.get(chain).copied(),
         };
         Ok(EnsembleOfModes {
-            rhat_within: of(0).max,
-            ess_within: of(1).min,
-            between: of(2).mean,
+            apart: ess.disagreeing as f64 / ess.variables as f64,
+            rhat_within: rhats.get(rhats.len() / 2).copied().unwrap_or(f64::NAN),
+            ess_within: of(0).min,
+            between: of(1).mean,
             chains: (0..chains).map(mode).collect(),
         })
     }
@@ -211,7 +232,9 @@ mod tests {
     fn chains_that_have_settled_apart_are_told_from_those_on_their_way() {
         let of = |centres, drift| {
             let values = chains(centres, drift);
-            of_variable(&mut Estimator::new(), Draws::new(&values, 4).unwrap())
+            let draws = Draws::new(&values, 4).unwrap();
+            let (rhats, [ess, between]) = of_variable(&mut Estimator::new(), draws);
+            [rhats.into_iter().fold(0.0, f64::max), ess, between]
         };
         let together = of([0.0; 4], 0.0);
         assert!(together[0] < 1.02 && together[2] < 0.01, "{together:?}");
@@ -229,6 +252,20 @@ mod tests {
     fn too_few_draws_say_nothing_of_halves() {
         let values = [0.0, 1.0, 0.5, 0.2, 0.3, 0.9, 2.0, 2.1];
         let found = of_variable(&mut Estimator::new(), Draws::new(&values, 2).unwrap());
-        assert!(found[0].is_nan(), "{found:?}");
+        assert!(found.0.iter().all(|rhat| rhat.is_nan()), "{found:?}");
+        let some = EnsembleOfModes {
+            apart: 0.25,
+            rhat_within: 1.01,
+            ..EnsembleOfModes::default()
+        };
+        assert!(
+            some.title()
+                .starts_with("the chains disagree about some predictions")
+        );
+        let unknown = EnsembleOfModes {
+            rhat_within: f64::NAN,
+            ..EnsembleOfModes::default()
+        };
+        assert!(!unknown.have_settled());
     }
 }

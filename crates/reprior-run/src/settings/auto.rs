@@ -15,7 +15,7 @@ pub enum Auto<T> {
     Chosen(T),
 }
 
-impl<T: Copy> Auto<T> {
+impl<T> Auto<T> {
     /// The value, if there is one.
     pub fn get(self) -> Option<T> {
         match self {

@@ -18,6 +18,7 @@ mod rules;
 mod run;
 mod sampler;
 mod scales;
+mod start;
 mod until;
 
 use std::path::Path;
@@ -48,6 +49,7 @@ pub(crate) use rules::{SettingRule, at_least_one, refuse_others};
 pub use run::{RecordSettings, RunSettings, SettledKeeping};
 pub use sampler::SamplingSettings;
 pub use scales::ScalesSetting;
+pub use start::StartName;
 pub use until::{MINUTES_UNTIL, Until};
 
 use crate::failure::{Failure, name_of};

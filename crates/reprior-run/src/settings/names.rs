@@ -112,10 +112,6 @@ names!(
     DiffusionName, "diffusion" { NonKernel = "non-kernel", Kernel = "kernel", Alternating = "alternating", Full = "full" }
 );
 names!(
-    /// Where chains start.
-    StartName, "start" { Prior = "prior", Mode = "mode" }
-);
-names!(
     /// Steps of a Laplace diffusion.
     IntegratorName, "integrator" { Euler = "euler", Heun = "heun" }
 );

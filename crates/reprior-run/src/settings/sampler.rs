@@ -5,9 +5,10 @@ use reprior::model::InputReduction;
 use reprior::posterior::{Coordinates, Regulariser, TangentDeterminant};
 use serde::{Deserialize, Serialize};
 
+use super::StartName;
 use super::auto::Auto;
 use super::method::MethodName;
-use super::names::{Precision, SpaceChoice, StartName, name};
+use super::names::{Precision, SpaceChoice, name};
 
 /// `[sampler]`: the method, and what chains on all data take; what is absent is the method's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]
@@ -77,11 +78,12 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrival: Option<u64>,
-    /// Where each chain starts: at a draw of the prior, or at the mode that L-BFGS finds from there, in 1000 gradients at most; chains on
-    /// rough posteriors (narrow networks, many rows) need a shorter warm-up so [default: auto: mode for tables with more rows than the
-    /// narrowest layer has units, prior for others]
-    #[arg(long, value_name = "NAME")]
-    #[serde(skip_serializing_if = "is_not_mode")]
+    /// Where each chain starts: at a draw of the `prior`; at the `mode` that L-BFGS finds from there, in 1000 gradients at most, as chains on
+    /// rough posteriors (narrow networks, many rows) need a shorter warm-up so; or where the chains of an earlier run ended, of the same
+    /// network in the same coordinates, whose folder is given [default: auto: mode for tables with more rows than the narrowest layer has
+    /// units, prior for others]
+    #[arg(long, value_name = "WHERE")]
+    #[serde(skip_serializing_if = "is_usual")]
     pub start: Auto<StartName>,
     /// Precision of the network, f32 or f64 (factorisations are always f64) [default: f64 for chains where the noise is
     /// less than a hundredth of the function's prior standard deviation, f32 elsewhere]
@@ -89,9 +91,9 @@ pub struct SamplingSettings {
     pub precision: Precision,
 }
 
-/// Configurations do not say where chains start, but for modes, which version 0.1 did not have.
-fn is_not_mode(start: &Auto<StartName>) -> bool {
-    *start != Auto::Chosen(StartName::Mode)
+/// Configurations do not say that chains start at draws of the prior, as all of version 0.1 did.
+fn is_usual(start: &Auto<StartName>) -> bool {
+    matches!(start, Auto::Open | Auto::Chosen(StartName::Prior))
 }
 
 impl SamplingSettings {

@@ -113,14 +113,13 @@ impl Summary {
             .stationarity
             .as_ref()
             .is_none_or(|found| found.is_drifting);
-        let are_apart = self
-            .ess
-            .prediction
-            .as_ref()
-            .is_some_and(|ess| ess.disagreeing > 0);
-        let (Some(modes), false, true) = (&self.modes, is_moving, are_apart) else {
+        let modes = self.modes.as_ref().filter(|modes| modes.are_apart());
+        let (Some(modes), false) = (modes, is_moving) else {
             return String::new();
         };
+        if !modes.have_settled() {
+            return ": the chains are in different places, and have not settled there".to_owned();
+        }
         let mut of_test_rows = checks.iter().filter(|check| check.name == "calibration");
         let together = match of_test_rows.next().map(|check| check.level) {
             Some(Level::Good) => ", which together predict the test rows as they should",

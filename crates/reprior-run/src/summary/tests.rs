@@ -191,9 +191,11 @@ fn what_is_still_on_its_way_is_bad() {
 
 #[test]
 fn chains_that_have_settled_apart_are_an_ensemble_and_are_not_believed() {
-    let with = |drift: f64, expectation| {
+    let with_rhat = |rhat_within: f64, drift: f64, expectation| {
         judged(ess(1.54, 7.0), ess(2.15, 5.3), |summary| {
             summary.modes = Some(EnsembleOfModes {
+                apart: 0.9,
+                rhat_within,
                 between: 0.37,
                 chains: vec![Mode::default(); 4],
                 ..EnsembleOfModes::default()
@@ -209,6 +211,7 @@ fn chains_that_have_settled_apart_are_an_ensemble_and_are_not_believed() {
             summary.fit = Some(fit(expectation, 0.9));
         })
     };
+    let with = |drift, expectation| with_rhat(1.04, drift, expectation);
     let settled = with(0.5, Expectation::Met).verdict;
     assert_eq!(settled.level, Level::Bad);
     assert_eq!(
@@ -228,6 +231,8 @@ fn chains_that_have_settled_apart_are_an_ensemble_and_are_not_believed() {
         "{unsure}"
     );
     // chains on their way are in no mode yet
+    let wandering = with_rhat(1.7, 0.5, Expectation::Met).verdict.sentence;
+    assert!(wandering.ends_with("have not settled there"), "{wandering}");
     let moving = with(9.0, Expectation::Met).verdict.sentence;
     assert_eq!(moving, "do not believe the predictions yet");
 }

@@ -5,11 +5,11 @@ use super::snapshot::Snapshot;
 use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
-use crate::sampler::{Fatal, FoundStepSize, Sampler, SamplerSettings, Start};
+use crate::sampler::{Fatal, FoundStepSize, Sampler, SamplerSettings, Start, State};
 
 /// A chain of draws from a target.
 ///
-/// It starts at a draw of the prior, or at the mode that is found from there. The first transitions of warm-up may be an *arrival*: `hmc-infinite` makes them, which gets from a prior draw to the
+/// It starts at a draw of the prior, at the mode that is found from there, or at a position that is given. The first transitions of warm-up may be an *arrival*: `hmc-infinite` makes them, which gets from a prior draw to the
 /// posterior in a few trajectories where methods without gradients crawl. Then the method that was asked for starts where
 /// it got to, with an adaptation of its own.
 pub struct Chain<T: Target> {
@@ -51,19 +51,7 @@ impl<T: Target> Chain<T> {
                 .fill_normal(&mut position);
             match sampler.init(&mut target, position) {
                 Ok(state) => {
-                    let snapshot = Snapshot {
-                        transition: 0,
-                        state,
-                        step_size: sampler.step_size(),
-                        adaptation: in_use.adaptation().filter(|_| schedule.warmup > 0),
-                        failures: 0,
-                        since_record: Statistics::default(),
-                        warmup: Statistics::default(),
-                        sampling: Statistics::default(),
-                    };
-                    return Ok(Self::with(
-                        index, schedule, settings, target, sampler, snapshot,
-                    ));
+                    return Ok(Self::new(index, schedule, settings, target, sampler, state));
                 }
                 Err(EvaluationError::Fatal(reason)) => {
                     return Err(StartError::Fatal {
@@ -79,6 +67,61 @@ impl<T: Target> Chain<T> {
             tries: START_TRIES,
             reason: last,
         })
+    }
+
+    /// A chain that starts at a position, such as where one of an earlier run ended; it looks for a mode from there if it is to start at
+    /// one.
+    ///
+    /// # Errors
+    /// [`StartError::Position`] if it has another dimension; [`StartError::Fatal`] if ℓ cannot be evaluated there.
+    pub fn start_at(
+        index: usize,
+        schedule: Schedule,
+        settings: &SamplerSettings,
+        mut target: T,
+        position: Vec<T::Real>,
+    ) -> Result<Self, StartError> {
+        if position.len() != target.dim() {
+            return Err(StartError::Position {
+                chain: index,
+                found: position.len(),
+                expected: target.dim(),
+            });
+        }
+        let settings = &settings_for(settings, &target);
+        let mut sampler = in_use(settings, schedule, 0).sampler();
+        match sampler.init(&mut target, position) {
+            Ok(state) => Ok(Self::new(index, schedule, settings, target, sampler, state)),
+            Err(EvaluationError::Fatal(reason) | EvaluationError::Recoverable(reason)) => {
+                Err(StartError::Fatal {
+                    chain: index,
+                    reason,
+                })
+            }
+        }
+    }
+
+    /// A chain before its first transition.
+    fn new(
+        index: usize,
+        schedule: Schedule,
+        settings: &SamplerSettings,
+        target: T,
+        sampler: Box<dyn Sampler<T::Real>>,
+        state: State<T::Real>,
+    ) -> Self {
+        let adaptation = in_use(settings, schedule, 0).adaptation();
+        let snapshot = Snapshot {
+            transition: 0,
+            state,
+            step_size: sampler.step_size(),
+            adaptation: adaptation.filter(|_| schedule.warmup > 0),
+            failures: 0,
+            since_record: Statistics::default(),
+            warmup: Statistics::default(),
+            sampling: Statistics::default(),
+        };
+        Self::with(index, schedule, settings, target, sampler, snapshot)
     }
 
     /// A chain that goes on from a snapshot, to the same draws as if it had never stopped. The snapshot may be of a longer warm-up than

@@ -57,6 +57,18 @@ pub enum StartError {
         /// What the target said.
         reason: String,
     },
+    /// A start that is no position of the target.
+    #[error(
+        "chain {chain}: the position to start at has {found} coordinates, the target has {expected}"
+    )]
+    Position {
+        /// Which chain.
+        chain: usize,
+        /// Coordinates of the position.
+        found: usize,
+        /// Coordinates of the target.
+        expected: usize,
+    },
     /// A snapshot of another target.
     #[error("chain {chain}: the checkpoint has {found} coordinates, the target has {expected}")]
     Dimension {

@@ -12,6 +12,7 @@ mod record;
 mod run;
 mod schema;
 mod sizes;
+mod start;
 mod summary;
 mod tangent;
 mod time;
@@ -25,6 +26,7 @@ use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings, Start};
 
 use self::sizes::ProblemSizes;
+use self::start::EarlierRun;
 use self::timed::MOST_DRAWS;
 use super::{MethodFamily, Plan, Predict, RunContext, keeps_states};
 use crate::failure::Failure;
@@ -60,7 +62,7 @@ pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings 
             Coordinates::Tangent => sampler.arrival.or(Some(0)),
             _ => sampler.arrival,
         },
-        start: match sampler.start {
+        start: match &sampler.start {
             Auto::Chosen(StartName::Mode) => Start::Mode(MODE_GRADIENTS),
             _ => Start::Prior,
         },
@@ -129,6 +131,12 @@ impl MethodFamily for Chains {
         problem.settings.sampler.coordinates = Some(problem.settings.coordinates());
         problem.choose_precision();
         let sizes = plan::sizes(problem, self.0);
+        if problem.run.is_none()
+            && let Some(earlier) = EarlierRun::of(problem)?
+        {
+            // a wrong one is refused before any work
+            earlier.check(sizes.dimension())?;
+        }
         let settings = &mut problem.settings;
         if settings.coordinates() == Coordinates::Tangent {
             settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));

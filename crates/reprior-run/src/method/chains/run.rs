@@ -15,6 +15,7 @@ use reprior_io::run::{Checkpoint, DrawStore};
 use super::checkpoint::{read_document, restore};
 use super::record::{ChainRecorder, Common};
 use super::sampler_settings;
+use super::start::EarlierRun;
 use super::timed::Timed;
 use crate::failure::Failure;
 use crate::method::Plan;
@@ -105,6 +106,10 @@ pub fn make_chains<R: Stored>(
     let dimension = Posterior::dimension(model, settings.coordinates());
     let parameters = model.inner_parameters() + model.architecture.readout_parameters();
     let sampler = sampler_settings(settings, method);
+    let earlier = match checkpoints.iter().any(Option::is_none) {
+        true => EarlierRun::of(problem)?,
+        false => None,
+    };
     let mut chains = Vec::with_capacity(schedule.chains);
     for (index, checkpoint) in checkpoints.iter().enumerate() {
         let target =
@@ -115,8 +120,14 @@ pub fn make_chains<R: Stored>(
             .with_log_likelihood(scored_rows(settings, &problem.description));
         let (chain, writer, moments) = match checkpoint {
             None => {
-                let chain =
-                    Chain::start(index, schedule, &sampler, target).map_err(Failure::run)?;
+                let chain = match &earlier {
+                    None => Chain::start(index, schedule, &sampler, target),
+                    Some(earlier) => {
+                        let position = earlier.position(index, dimension)?;
+                        Chain::start_at(index, schedule, &sampler, target, position)
+                    }
+                };
+                let chain = chain.map_err(Failure::run)?;
                 let writer = store.writer(index as u64).map_err(Failure::run)?;
                 (chain, writer, WeightMoments::new(parameters))
             }

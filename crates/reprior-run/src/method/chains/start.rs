@@ -1,0 +1,143 @@
+//! `--start RUN`: chains that begin where those of an earlier run ended, in the same coordinates of the same network.
+//!
+//! The states are those of its checkpoints, so that nothing is rounded or mapped. Chain k begins at the state of chain k of that run, and at those again from
+//! the first on where it has fewer. Prior, noise, method, rows and seed may be others: a start is no part of what is sampled.
+
+use std::path::Path;
+
+use reprior::model::InputReduction;
+use reprior_io::run::{Checkpoint, RunFolder, checkpoint};
+
+use crate::failure::Failure;
+use crate::problem::{DataDescription, Problem};
+use crate::settings::{Auto, MethodName, Precision, Settings, StartName};
+use crate::stored::Stored;
+
+/// The chains of an earlier run.
+pub struct EarlierRun {
+    folder: String,
+    checkpoints: Vec<Checkpoint>,
+    precision: Precision,
+}
+
+impl EarlierRun {
+    /// The run that a problem's chains are to begin at, if they are.
+    ///
+    /// # Errors
+    /// A wrong request: no run, one whose chains are of another kind, or whose states were not kept.
+    pub fn of(problem: &Problem) -> Result<Option<Self>, Failure> {
+        let Auto::Chosen(StartName::Run(folder)) = &problem.settings.sampler.start else {
+            return Ok(None);
+        };
+        let refuse = |why: String| Err(Failure::request(format!("--start {folder}: {why}")));
+        if !Path::new(folder).join("config.toml").is_file() {
+            return refuse(
+                "it is neither `prior` nor `mode`, and there is no run of that name: give one of the two, or a run folder".to_owned(),
+            );
+        }
+        let run = RunFolder::open(Path::new(folder)).map_err(Failure::request)?;
+        let files = run.files();
+        let other = Settings::of_run(files)?;
+        let own = &problem.settings;
+        if !matches!(other.sampler.method(), MethodName::Chain(_)) {
+            return refuse(format!(
+                "it is a run of {}, which has no chains on all data: give one that has",
+                other.sampler.method()
+            ));
+        }
+        let differs = [
+            (
+                "coordinates",
+                other.coordinates().to_string(),
+                own.coordinates().to_string(),
+            ),
+            (
+                "network",
+                other.model.network.clone(),
+                own.model.network.clone(),
+            ),
+            (
+                "likelihood",
+                other.model.likelihood().to_string(),
+                own.model.likelihood().to_string(),
+            ),
+        ]
+        .into_iter()
+        .find(|(_, other, own)| other != own);
+        if let Some((what, other, own)) = differs {
+            return refuse(format!(
+                "it was made with --{what} {other}, not {own}: give the same, or another start"
+            ));
+        }
+        let description = DataDescription::read(files)?;
+        let is_same =
+            description.is_some_and(|other| other.fingerprint == problem.description.fingerprint);
+        let is_whole = [&other, own]
+            .into_iter()
+            .all(|settings| settings.sampler.input_reduction == InputReduction::Off);
+        if !is_same && !is_whole {
+            return refuse(
+                "its data are others, by which inputs were reduced: make both runs with --input-reduction off, or give another start".to_owned(),
+            );
+        }
+        let mut checkpoints = Vec::new();
+        for chain in 0..other.schedule().chains as u64 {
+            let found = checkpoint::load(files, chain).map_err(Failure::request)?;
+            checkpoints.extend(found.filter(|found| !found.is_finished()));
+        }
+        if checkpoints.is_empty() {
+            return refuse(
+                "the states of its chains were not kept, as they are large: raise its --keep-mb, or give another start".to_owned(),
+            );
+        }
+        Ok(Some(Self {
+            folder: folder.clone(),
+            checkpoints,
+            precision: other.sampler.precision,
+        }))
+    }
+
+    /// Refuses states of another dimension.
+    ///
+    /// # Errors
+    /// A wrong request.
+    pub fn check(&self, dimension: usize) -> Result<(), Failure> {
+        let of = |checkpoint: &Checkpoint| {
+            let mut tensors = checkpoint.tensors();
+            let position = tensors.find(|(name, _)| *name == "position");
+            position.map_or(0, |(_, shape)| shape.iter().product())
+        };
+        match self
+            .checkpoints
+            .iter()
+            .map(of)
+            .find(|&found| found != dimension)
+        {
+            None => Ok(()),
+            Some(found) => Err(Failure::request(format!(
+                "--start {}: its chains have {found} coordinates, and {dimension} here: give the same network, noise and scales, or another start",
+                self.folder
+            ))),
+        }
+    }
+
+    /// Where a chain with so many coordinates begins.
+    ///
+    /// # Errors
+    /// A state of another dimension; a damaged checkpoint.
+    pub fn position<R: Stored>(&self, chain: usize, dimension: usize) -> Result<Vec<R>, Failure> {
+        self.check(dimension)?;
+        let checkpoint = &self.checkpoints[chain % self.checkpoints.len()];
+        let shape = [dimension];
+        let read = match self.precision {
+            Precision::F64 => checkpoint
+                .f64("position", &shape)
+                .map(|all| all.into_iter().map(R::from_f64).collect()),
+            _ => checkpoint.f32("position", &shape).map(|all| {
+                let wide = all.into_iter().map(f64::from);
+                wide.map(R::from_f64).collect()
+            }),
+        };
+        read.map_err(Failure::request)
+    }
+}

@@ -37,6 +37,7 @@
 //!
 //! Modules that are not shown serve this workspace's own crates, tests and benchmarks: they change without notice.
 
+pub mod annealing;
 pub mod chain;
 pub mod compute;
 pub mod diagnostics;

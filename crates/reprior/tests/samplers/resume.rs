@@ -166,7 +166,7 @@ fn value_stability() {
         seed: 13,
     };
     let mut drawn = String::new();
-    for settings in every_way().into_iter().take(12) {
+    for settings in every_way().into_iter().take(13) {
         let chains = sample(|| Line, &settings, schedule, 1);
         for z in &chains[0].positions {
             drawn += &format!("{:.7} {:.7}, ", z[0], z[1]);

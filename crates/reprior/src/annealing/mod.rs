@@ -8,11 +8,13 @@
 //! * each particle makes some transitions of an exact method on π_{β+Δ}.
 //!
 //! Δ is such that the conditional effective sample size N(Σ W_i w_i)²/Σ W_i w_i², w_i = exp(Δℓ(z_i)), is a given share of N (Zhou, Johansen &
-//! Aston 2016). The step size follows the acceptance rate of all particles from transition to transition. exp log Z is unbiased but for that
-//! adaptation; its error is measured by replicates, which share nothing ([`LogEvidence`]).
+//! Aston 2016). The step size follows the acceptance rate of all particles from transition to transition. Both are found by a pilot of a quarter of
+//! the particles, which are then dropped: temperatures chosen by the particles that are weighted would favour those that are well off (seen: log Z
+//! too large by 3/N). So exp log Z is unbiased, whatever N is and however well transitions mix; its error is measured by replicates, which share nothing
+//! ([`LogEvidence`]).
 //!
-//! Chains that start in one mode of several stay there; particles fill modes by their mass as long as it can be seen at every β. Cost: N × (1 +
-//! temperatures × transitions) of the method's transitions; N positions and gradients.
+//! Chains that start in one mode of several stay there; particles fill modes by their mass as long as it can be seen at every β. Cost: (5/4)N
+//! times the temperatures times the transitions of the method; N positions and gradients.
 
 mod evidence;
 mod ladder;

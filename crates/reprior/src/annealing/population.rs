@@ -1,4 +1,4 @@
-//! A population of particles on its way up the ladder of temperatures: one replicate.
+//! A population of particles on its way up the ladder of temperatures: one replicate, and the pilot before it that finds ladder and step sizes.
 
 use super::ladder::{effective, largest_step, resample, reweight};
 use super::particles::{Particle, replace};
@@ -13,6 +13,8 @@ use crate::sampler::{Fatal, Info, Sampler, State};
 pub struct Rung {
     /// β.
     pub beta: f64,
+    /// Particles.
+    pub particles: usize,
     /// log Z_β.
     pub log_evidence: f64,
     /// Effective sample size of the weights before resampling.
@@ -39,7 +41,7 @@ struct Worker<T: Target> {
     sampler: Box<dyn Sampler<T::Real>>,
 }
 
-/// Particles between prior and posterior.
+/// Particles between prior and posterior: those of a pilot first, then, on its ladder, those that count.
 pub struct Annealing<T: Target> {
     settings: AnnealingSettings,
     replicate: u64,
@@ -53,6 +55,8 @@ pub struct Annealing<T: Target> {
     /// Transitions made of each particle.
     transition: u64,
     rungs: Vec<Rung>,
+    /// Those of the pilot, once it is over.
+    pilot: Option<Vec<Rung>>,
     log_weights: Vec<f64>,
     log_ratios: Vec<f64>,
     copies: Vec<usize>,
@@ -65,6 +69,10 @@ const MOST_RUNGS: usize = 10_000;
 const RESAMPLED_BELOW: f64 = 0.5;
 /// How much the logarithm of the step size follows the acceptance rate. One transition says the rate to some 1/√N.
 const GAIN: f64 = 1.5;
+/// Particles of the pilot: one of so many, and not fewer than so many.
+const PILOT: [usize; 2] = [4, 16];
+/// Marks the random numbers of a pilot among those of its replicate.
+const OF_PILOT: u64 = 1 << 63;
 
 impl<T: Target> Annealing<T> {
     /// Draws of the prior for one of several replicates; targets are one for each thread (the same one: results do not hang on how many). Where
@@ -92,34 +100,47 @@ impl<T: Target> Annealing<T> {
                 least: 1,
             });
         };
-        let count = settings.particles;
         let mut annealing = Self {
             settings: settings.clone(),
             replicate,
-            particles: Vec::with_capacity(count),
+            particles: Vec::new(),
             beta: 0.0,
             scale: 1.0,
             log_evidence: 0.0,
             step_size: first.sampler.step_size(),
             transition: 0,
             rungs: Vec::new(),
-            log_weights: vec![0.0; count],
-            log_ratios: vec![0.0; count],
-            copies: vec![0; count],
-            infos: vec![Ok(Info::default()); count],
+            pilot: None,
+            log_weights: Vec::new(),
+            log_ratios: Vec::new(),
+            copies: Vec::new(),
+            infos: Vec::new(),
             workers,
         };
-        annealing.draw_prior()?;
+        annealing.draw_prior(settings.particles.div_ceil(PILOT[0]).max(PILOT[1]))?;
         Ok(annealing)
     }
 
-    fn stream(&self, purpose: Purpose, index: u64) -> Stream {
-        Stream::new(self.settings.seed, self.replicate, purpose, index)
+    /// What streams are keyed by, besides the seed.
+    fn key(&self) -> u64 {
+        match self.pilot {
+            Some(_) => self.replicate,
+            None => self.replicate | OF_PILOT,
+        }
     }
 
-    fn draw_prior(&mut self) -> Result<(), AnnealingError> {
-        let (seed, replicate, count) =
-            (self.settings.seed, self.replicate, self.settings.particles);
+    /// Begins at β = 0, with so many particles.
+    fn draw_prior(&mut self, count: usize) -> Result<(), AnnealingError> {
+        (self.beta, self.scale, self.transition) = (0.0, 1.0, 0);
+        for worker in &mut self.workers {
+            worker.target.set_beta(1.0);
+        }
+        self.log_weights.clear();
+        self.log_weights.resize(count, 0.0);
+        self.log_ratios.resize(count, 0.0);
+        self.copies.resize(count, 0);
+        self.infos.resize(count, Ok(Info::default()));
+        let (seed, key) = (self.settings.seed, self.key());
         let mut states: Vec<Option<Result<State<T::Real>, EvaluationError>>> =
             (0..count).map(|_| None).collect();
         share(
@@ -127,8 +148,7 @@ impl<T: Target> Annealing<T> {
             states.iter_mut().enumerate(),
             |worker, (index, state)| {
                 let mut position = vec![T::Real::ZERO; worker.target.dim()];
-                Stream::new(seed, replicate, Purpose::Initial, index as u64)
-                    .fill_normal(&mut position);
+                Stream::new(seed, key, Purpose::Initial, index as u64).fill_normal(&mut position);
                 *state = Some(worker.sampler.init(&mut worker.target, position));
             },
         );
@@ -179,7 +199,8 @@ impl<T: Target> Annealing<T> {
 
     /// Makes all weights the same, by copies.
     fn resample(&mut self) {
-        let mut stream = self.stream(Purpose::Resampling, self.rungs.len() as u64);
+        let (seed, key) = (self.settings.seed, self.key());
+        let mut stream = Stream::new(seed, key, Purpose::Resampling, self.rungs.len() as u64);
         resample(&self.log_weights, stream.uniform(), &mut self.copies);
         replace(&mut self.particles, &mut self.copies);
         self.log_weights.fill(0.0);
@@ -200,19 +221,25 @@ impl<T: Target> Annealing<T> {
             *log_ratio = particle.state.log_ratio / self.scale;
         }
         let (weights, ratios) = (&mut self.log_weights, &self.log_ratios);
-        let share = self.settings.conditional_ess;
-        let delta = largest_step(weights, ratios, self.beta, share);
+        let (rest, share) = (1.0 - self.beta, self.settings.conditional_ess);
+        let given = self.pilot.as_ref().and_then(|p| p.get(self.rungs.len()));
+        let delta = match given {
+            Some(rung) => rung.beta - self.beta,
+            None => largest_step(weights, ratios, self.beta, share),
+        };
         self.log_evidence += reweight(weights, ratios, delta);
         // the last step ends at 1 whatever rounding says
-        self.beta = match delta >= 1.0 - self.beta {
-            true => 1.0,
-            false => self.beta + delta,
+        self.beta = match given {
+            Some(rung) => rung.beta,
+            None if delta >= rest => 1.0,
+            None => self.beta + delta,
         };
         let effective = effective(&self.log_weights);
         let is_resampled =
             self.beta == 1.0 || effective < RESAMPLED_BELOW * self.particles.len() as f64;
         let mut rung = Rung {
             beta: self.beta,
+            particles: self.particles.len(),
             log_evidence: self.log_evidence,
             effective,
             is_resampled,
@@ -223,7 +250,20 @@ impl<T: Target> Annealing<T> {
         }
         self.move_particles(&mut rung)?;
         self.rungs.push(rung);
+        if self.beta >= 1.0 && self.pilot.is_none() {
+            self.pilot = Some(std::mem::take(&mut self.rungs));
+            self.draw_prior(self.settings.particles)?;
+        }
         Ok(())
+    }
+
+    /// Sets the step size of every thread.
+    fn set_step_size(&mut self, step_size: f64) {
+        for worker in &mut self.workers {
+            worker.sampler.set_step_size(step_size);
+            // as the method clamps it
+            self.step_size = worker.sampler.step_size();
+        }
     }
 
     /// The transitions of one temperature.
@@ -236,8 +276,12 @@ impl<T: Target> Annealing<T> {
         for particle in &mut self.particles {
             particle.rescale(factor);
         }
-        let (seed, replicate) = (self.settings.seed, self.replicate);
+        let (seed, key) = (self.settings.seed, self.key());
         let count = self.particles.len() as u64;
+        let given = self.pilot.as_ref().and_then(|p| p.get(self.rungs.len()));
+        if let Some(step_size) = given.and_then(|rung| rung.step_size) {
+            self.set_step_size(step_size);
+        }
         for _ in 0..self.settings.transitions {
             let first = self.transition * count;
             self.transition += 1;
@@ -246,7 +290,7 @@ impl<T: Target> Annealing<T> {
                 self.particles.iter_mut().zip(&mut self.infos).enumerate(),
                 |worker, (index, (particle, info))| {
                     let index = first + index as u64;
-                    let mut stream = Stream::new(seed, replicate, Purpose::Transition, index);
+                    let mut stream = Stream::new(seed, key, Purpose::Transition, index);
                     let (target, state) = (&mut worker.target, &mut particle.state);
                     *info = worker.sampler.step(target, state, &mut stream);
                 },
@@ -272,19 +316,11 @@ impl<T: Target> Annealing<T> {
         Ok(())
     }
 
-    /// Makes the step size follow an acceptance rate.
+    /// Makes the step size of the pilot follow an acceptance rate.
     fn adapt(&mut self, rate: f64) {
-        let Some(aim) = self.settings.sampler.target_acceptance_in_use() else {
-            return;
-        };
-        let Some(step_size) = self.step_size else {
-            return;
-        };
-        let next = step_size * (GAIN * (rate - aim)).exp();
-        for worker in &mut self.workers {
-            worker.sampler.set_step_size(next);
-            // as the method clamps it
-            self.step_size = worker.sampler.step_size();
+        let aim = self.settings.sampler.target_acceptance_in_use();
+        if let (Some(aim), Some(step_size), None) = (aim, self.step_size, &self.pilot) {
+            self.set_step_size(step_size * (GAIN * (rate - aim)).exp());
         }
     }
 
@@ -301,7 +337,12 @@ impl<T: Target> Annealing<T> {
 
     /// Whether β is 1: particles are then draws of the posterior with equal weights.
     pub fn is_done(&self) -> bool {
-        self.beta >= 1.0
+        self.pilot.is_some() && self.beta >= 1.0
+    }
+
+    /// Temperatures of the pilot; none while it is on its way, which is what [`beta`](Self::beta) and [`rungs`](Self::rungs) then speak of.
+    pub fn pilot(&self) -> Option<&[Rung]> {
+        self.pilot.as_deref()
     }
 
     /// β.

@@ -52,13 +52,23 @@ impl Observation {
 fn errors_are_honest() {
     // t of 7 degrees of freedom: variance 7/5, |t| > 2.365 in one of twenty
     let (seeds, replicates) = (60_u64, 8);
-    let mut scores = Vec::new();
+    let (mut scores, mut ratios) = (Vec::new(), Vec::new());
     for seed in 0..seeds {
         let own = settings(Method::HmcInfinite, 48, seed);
         let done = anneal(|| OBSERVATION, &own, replicates);
         let found = log_evidence(&done);
         scores.push((found.value - OBSERVATION.exact()) / found.error);
+        let ratio = |own: &reprior::annealing::Annealing<Observation>| {
+            (own.log_evidence() - OBSERVATION.exact()).exp()
+        };
+        ratios.extend(done.iter().map(ratio));
     }
+    // Z is unbiased: its mean over all replicates is exact
+    let all = ratios.len() as f64;
+    let mean = ratios.iter().sum::<f64>() / all;
+    let variance = ratios.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (all - 1.0);
+    let z = (mean - 1.0) / (variance / all).sqrt();
+    assert!(z.abs() < 4.0, "{mean} {variance} {z}");
     let count = seeds as f64;
     let mean = scores.iter().sum::<f64>() / count;
     assert!(mean.abs() < 4.0 * (1.4 / count).sqrt(), "{mean} {scores:?}");

@@ -31,8 +31,7 @@ fn anneal<T: Target>(
     replicates: u64,
 ) -> Vec<Annealing<T>> {
     let start = |replicate| {
-        let targets = vec![make(), make()];
-        let mut annealing = Annealing::start(settings, replicate, targets).unwrap();
+        let mut annealing = Annealing::start(settings, replicate, vec![make()]).unwrap();
         annealing.finish().unwrap();
         annealing
     };

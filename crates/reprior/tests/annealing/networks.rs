@@ -25,7 +25,7 @@ fn a_linear_model_has_the_evidence_of_regression() {
     let (n, d) = (20, 4);
     let (x, y) = (noise(n * d, 0), noise(n, 1));
     let architecture = Composition::fully_connected(d, &[], 1, Activation::Identity);
-    let model = Model::new(architecture, 0.3, &x, y, &[], InputReduction::Auto).unwrap();
+    let model = Model::<f64>::new(architecture, 0.3, &x, y, &[], InputReduction::Auto).unwrap();
     let model = Arc::new(model);
     let make = |coordinates| Posterior::new(Arc::clone(&model), coordinates).unwrap();
     let exact = make(Coordinates::Marginal).log_ratio(&[]).unwrap();
@@ -47,7 +47,7 @@ fn a_linear_model_has_the_evidence_of_regression() {
 fn a_narrow_network_has_the_evidence_of_the_quadrature() {
     let x = [0.7, -0.4];
     let architecture = Composition::fully_connected(1, &[1], 1, Activation::Gelu);
-    let model = Model::new(
+    let model = Model::<f64>::new(
         architecture,
         0.1,
         &x,
@@ -90,7 +90,9 @@ fn a_wide_network_has_the_evidence_of_the_infinitely_wide_one() {
     let sigma = 0.5;
     let network = |width| Composition::fully_connected(d, &[width], 1, Activation::Gelu);
     let infinite = InfiniteNetwork::new(&network(1)).unwrap();
-    let inputs = matrix(&x, n, d);
+    // column by column
+    let columns: Vec<f64> = (0..n * d).map(|at| x[at % n * d + at / n]).collect();
+    let inputs = matrix(&columns, n, d);
     let kernel = infinite
         .cross_kernels(inputs, inputs, Kinds::Nngp, 1)
         .unwrap()
@@ -99,7 +101,7 @@ fn a_wide_network_has_the_evidence_of_the_infinitely_wide_one() {
     let left_out = -0.5 * n as f64 * std::f64::consts::TAU.ln();
     let exact = process.log_marginal_likelihood() - left_out;
     let found = [64, 1024].map(|width| {
-        let model = Model::new(
+        let model = Model::<f64>::new(
             network(width),
             sigma,
             &x,

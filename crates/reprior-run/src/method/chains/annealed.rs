@@ -11,7 +11,6 @@ use reprior::chain::driver::ChainDriver;
 use reprior::chain::moments::WeightMoments;
 use reprior::chain::snapshot::Snapshot;
 use reprior::chain::{DriverError, Observer, Progress, ProgressDetails, Schedule, Statistics};
-use reprior::compute::norm_squared;
 use reprior::model::Model;
 use reprior::posterior::Posterior;
 use reprior::sampler::{Method, State};
@@ -102,7 +101,8 @@ impl<R: Stored> Running<R> {
         };
         self.drawn += 1;
         let log_ratio = particle.state.log_ratio;
-        let log_density = log_ratio - 0.5 * norm_squared(&particle.state.position);
+        let squares = particle.state.position.iter().map(|z| z.to_f64().powi(2));
+        let log_density = log_ratio - 0.5 * squares.sum::<f64>();
         let transition = self.schedule.warmup + self.drawn * self.schedule.thin;
         let densities = [log_ratio, log_density];
         let state = &particle.state;

@@ -22,7 +22,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-METHODS = ["hmc-infinite", "nuts", "hmc", "elliptical", "pcn", "pcnl", "langevin", "mala", "rwm"]
+METHODS = ["hmc-infinite", "nuts", "hmc", "elliptical", "pcn", "pcnl", "langevin", "mala", "rwm", "mams", "mclmc"]
 CHAINS = 2
 # Draws of each chain that are recorded at most; more transitions are thinned to this.
 MOST_DRAWS = 1000

@@ -25,7 +25,8 @@ fn refused(place: &Place, arguments: &str, parts: &[&str]) {
 #[test]
 fn flags_out_of_range() {
     let place = Place::new();
-    let methods = "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm, mams";
+    let methods =
+        "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm, mams, mclmc";
     let cases: &[(&str, &[&str])] = &[
         ("--chains 0", &["chains", "0", "at least 1"]),
         ("--draws 0", &["draws", "at least 1"]),
@@ -75,6 +76,22 @@ fn flags_out_of_range() {
             "--trajectory 0.2 --step-size 0.3",
             &["step size 0.3", "longer than the trajectory"],
         ),
+        (
+            "--method mclmc --target-acceptance 0.5",
+            &["target acceptance 0.5", "mclmc", "energy variance"],
+        ),
+        (
+            "--energy-variance 1e-3",
+            &["energy variance 0.001", "hmc-infinite", "leave it out"],
+        ),
+        (
+            "--method mclmc --energy-variance 2",
+            &["energy variance 2", "mclmc", "between 1e-12 and 1"],
+        ),
+        ("--method smc --warmup 10", &["--warmup", "smc"]),
+        ("--method smc --minutes 1", &["--minutes", "smc", "--draws"]),
+        ("--method smc --start mode", &["--start mode", "smc"]),
+        ("--method smc --draws 1", &["1 particles", "at least 2"]),
         (
             "--method pcnl --no-metropolis",
             &["pcnl", "Metropolis", "only langevin"],

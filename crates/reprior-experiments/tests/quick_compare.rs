@@ -20,7 +20,7 @@ fn swapped(row: &mut Row) {
 fn compare() {
     let outcome = common::measured("compare", false);
     // every sampler in three coordinate systems, and the papers' five
-    assert_eq!(outcome.tables[0].rows.len(), 35);
+    assert_eq!(outcome.tables[0].rows.len(), 38);
     expect_reasons(&outcome);
     let default = "the default of this library";
     // times are those of a busy machine, and draws are few: nothing is expected to hold

@@ -42,5 +42,6 @@ pub use run::{
 };
 pub use settings::*;
 pub use summary::{
-    Check, LaplaceFitSummary, LeftOutSummary, Level, MinibatchSummary, Summary, Verdict,
+    Check, EvidenceSummary, LaplaceFitSummary, LeftOutSummary, Level, MinibatchSummary, Summary,
+    Verdict,
 };

@@ -61,7 +61,7 @@ fn check_scales(settings: &Settings) -> Result<(), Failure> {
     };
     let refuse = |text: String| Err(Failure::Request(text));
     let method = settings.sampler.method();
-    if !matches!(method, MethodName::Chain(_)) {
+    if method.kernel().is_none() {
         return refuse(format!(
             "--scales {scales} is for chains on all data, not for {method}: choose one of them with --method, or leave it out"
         ));
@@ -105,6 +105,9 @@ fn check_more(
     };
     let way = match method {
         MethodName::Chain(_) => return Ok(()),
+        MethodName::Annealed => {
+            ", and give the particles by --draws, and transitions at each temperature by --thin"
+        }
         MethodName::Minibatch(_) => ", and give the length by --epochs",
         MethodName::Infinite(_) => "",
     };

@@ -47,11 +47,13 @@ fn settings(flags: &str) -> Settings {
         .unwrap()
 }
 
-const METHODS: [&str; 4] = [
+const METHODS: [&str; 6] = [
     "--network fcn:8 --chains 2 --warmup 20 --draws 10",
     "--network fcn:8 --method sgld --epochs 20 --batch 10 --draws 5 --chains 2",
     "--network fcn:8 --method laplace --epochs 20 --batch 10 --draws 5",
     "--network fcn:8 --method nngp",
+    "--network fcn:8 --method mclmc --chains 2 --warmup 40 --draws 10",
+    "--network fcn:8 --method smc --chains 2 --draws 24",
 ];
 
 #[test]

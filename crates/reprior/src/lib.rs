@@ -22,6 +22,7 @@
 //! them, each of which uses only those below it in this list:
 //!
 //! - `fit`: the front door: [`Regression`], [`Classification`], [`Fit`].
+//! - [`annealing`]: particles from the prior to the posterior; the log evidence.
 //! - [`chain`]: many chains over threads, warm-up, checkpoints.
 //! - [`laplace`]: Laplace approximations and diffusions around trained weights.
 //! - [`stochastic`]: minibatch methods.
@@ -37,6 +38,7 @@
 //!
 //! Modules that are not shown serve this workspace's own crates, tests and benchmarks: they change without notice.
 
+pub mod annealing;
 pub mod chain;
 pub mod compute;
 pub mod diagnostics;

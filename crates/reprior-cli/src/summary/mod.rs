@@ -217,6 +217,9 @@ fn in_short(summary: &Summary) -> String {
     if let Some(evidence) = summary.log_marginal_likelihood {
         row("log marginal likelihood", evidence);
     }
+    if let Some(evidence) = &summary.evidence {
+        rows.push(vec!["log evidence".to_owned(), evidence.in_words()]);
+    }
     if !rows.is_empty() {
         let title = match summary.ess.prediction.is_some() || summary.ess.weights.is_some() {
             true => "can it be believed",
@@ -374,6 +377,20 @@ fn transitions_in_words(summary: &Summary) -> String {
     }
     if let Some(energy) = &summary.energy_error {
         rows.push(row("energy error, sd", number(energy.sd)));
+    }
+    if let Some(variance) = summary.energy_variance {
+        rows.push(row(
+            "energy error per coordinate, mean square",
+            number(variance),
+        ));
+    }
+    if let Some(evidence) = &summary.evidence {
+        rows.push(row("log evidence", evidence.in_words()));
+        rows.push(row("temperatures", evidence.temperatures.to_string()));
+        rows.push(row(
+            "prior draws that particles descend from",
+            evidence.families.to_string(),
+        ));
     }
     if summary.n_gradients > 0 {
         rows.push(row("gradient evaluations", summary.n_gradients.to_string()));

@@ -121,6 +121,9 @@ fn metrics(run: &RunPage) -> Markup {
             number(evidence),
         ]);
     }
+    if let Some(evidence) = &summary.evidence {
+        rows.push(vec!["log evidence".to_owned(), evidence.in_words()]);
+    }
     for noise in &summary.noise {
         let interval = format!(
             "{} ({} to {})",

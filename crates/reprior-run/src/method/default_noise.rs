@@ -7,6 +7,7 @@ use reprior::model::dataset::{Dataset, InputKind, Targets};
 use reprior::network::Composition;
 use reprior::network::infinite::InfiniteNetwork;
 use reprior::posterior::Coordinates;
+use reprior::sampler::Method;
 
 use super::defaults::FEW_ROWS;
 use crate::settings::{Learn, MethodName, NoiseSetting, ScalesSetting, Settings};
@@ -20,10 +21,8 @@ pub(super) fn noise_can_vary(settings: &Settings, train: &Dataset) -> bool {
     let Targets::Real { values, names } = &train.targets else {
         return false;
     };
-    let by_chains = match settings.sampler.method() {
-        MethodName::Chain(method) => method.needs_gradients(),
-        _ => false,
-    };
+    let kernel = settings.sampler.method().kernel();
+    let by_chains = kernel.is_some_and(Method::needs_gradients);
     let asks_nothing = settings.sampler.coordinates.is_none()
         && settings.minibatch.weights.is_none()
         && settings.model.scales.is_none()
@@ -54,7 +53,9 @@ pub(super) fn choose_noise(settings: &mut Settings, architecture: &Composition, 
     if model.noise.is_none() && !model.is_automatic() {
         let is_trained = settings.minibatch.weights.is_some();
         model.noise = Some(match settings.sampler.method() {
-            MethodName::Chain(_) if !is_tangent => NoiseSetting::Learn(Learn::Learn),
+            MethodName::Chain(_) | MethodName::Annealed if !is_tangent => {
+                NoiseSetting::Learn(Learn::Learn)
+            }
             // weights that a Laplace approximation is given stay as they are
             MethodName::Minibatch(method) if !(is_trained && method.is_around_mode()) => {
                 NoiseSetting::Learn(Learn::Learn)

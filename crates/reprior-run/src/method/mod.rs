@@ -11,6 +11,7 @@ mod laplace;
 mod minibatch;
 mod plan;
 
+pub(crate) use chains::annealed::DEFAULT_LENGTHS as ANNEALED_LENGTHS;
 pub(crate) use chains::bench;
 pub use chains::bench::{Benchmark, TimedPart};
 pub(crate) use drive::RunContext;
@@ -135,6 +136,7 @@ pub(crate) struct Predictions {
 pub(crate) fn family(method: MethodName) -> Box<dyn MethodFamily> {
     match method {
         MethodName::Chain(method) => Box::new(chains::Chains(method)),
+        MethodName::Annealed => Box::new(chains::Particles),
         MethodName::Minibatch(method) if method.is_around_mode() => {
             Box::new(laplace::Laplace(method))
         }

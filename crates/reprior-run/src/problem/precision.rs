@@ -8,7 +8,7 @@ use reprior::compute::matrix;
 use reprior::network::Composition;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 
-use crate::settings::{MethodName, Precision, Settings};
+use crate::settings::{Precision, Settings};
 use crate::words::number;
 
 /// Prior standard deviations of the function in units of the noise from which on double precision is chosen.
@@ -20,7 +20,7 @@ pub(super) fn choose(settings: &mut Settings, network: &Composition) -> Option<S
         return None;
     }
     settings.sampler.precision = Precision::F32;
-    let is_chain = matches!(settings.sampler.method(), MethodName::Chain(_));
+    let is_chain = settings.sampler.method().kernel().is_some();
     if !is_chain || !settings.model.likelihood().has_scale() {
         return None;
     }

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum MethodName {
     /// Chains.
     Chain(Method),
+    /// Particles annealed from the prior.
+    Annealed,
     /// Langevin dynamics with minibatches, and what it is compared with.
     Minibatch(MinibatchMethod),
     /// The posterior of infinitely wide layers.
@@ -107,11 +109,20 @@ impl Nature {
 }
 
 impl MethodName {
+    /// The method that moves chains or particles on all data; none where there are none.
+    pub fn kernel(self) -> Option<Method> {
+        match self {
+            Self::Chain(method) => Some(method),
+            Self::Annealed => Some(Method::default()),
+            Self::Minibatch(_) | Self::Infinite(_) => None,
+        }
+    }
+
     /// What its draws are.
     pub fn nature(self) -> Nature {
         match self {
             Self::Infinite(_) => Nature::ClosedForm,
-            Self::Chain(_) => Nature::Chains,
+            Self::Chain(_) | Self::Annealed => Nature::Chains,
             Self::Minibatch(method) if method.is_sampler() => Nature::ApproximateChains,
             Self::Minibatch(_) => Nature::Draws,
         }
@@ -131,12 +142,14 @@ impl FromStr for MethodName {
         match text {
             "nngp" => Ok(Self::Infinite(Covariance::Nngp)),
             "ntk" => Ok(Self::Infinite(Covariance::Ntk)),
+            "smc" => Ok(Self::Annealed),
             _ => match (MinibatchMethod::of_name(text), text.parse()) {
                 (Some(method), _) => Ok(Self::Minibatch(method)),
                 (None, Ok(method)) => Ok(Self::Chain(method)),
-                (None, Err(error)) => {
-                    Err(format!("{error}, {}, nngp, ntk", MinibatchMethod::NAMES))
-                }
+                (None, Err(error)) => Err(format!(
+                    "{error}, smc, {}, nngp, ntk",
+                    MinibatchMethod::NAMES
+                )),
             },
         }
     }
@@ -146,6 +159,7 @@ impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Chain(method) => method.fmt(f),
+            Self::Annealed => f.write_str("smc"),
             Self::Minibatch(method) => method.fmt(f),
             Self::Infinite(Covariance::Nngp) => f.write_str("nngp"),
             Self::Infinite(Covariance::Ntk) => f.write_str("ntk"),

@@ -183,6 +183,10 @@ impl Settings {
                 let [warmup, draws, thin] = method.default_lengths();
                 (4, warmup, draws, thin)
             }
+            MethodName::Annealed => {
+                let [replicates, particles, transitions] = crate::method::ANNEALED_LENGTHS;
+                (replicates as usize, 0, particles, transitions)
+            }
             MethodName::Minibatch(_) | MethodName::Infinite(_) => (1, 0, 1, 1),
         };
         Schedule {

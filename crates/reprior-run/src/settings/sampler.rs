@@ -15,7 +15,8 @@ use super::names::{Precision, SpaceChoice, name};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 #[command(next_help_heading = "Sampler")]
 pub struct SamplingSettings {
-    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm or mams; with minibatches sgld, sghmc or sgnht,
+    /// The sampler: hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm, mams, or mclmc (uncorrected: biased, and says by how much
+    /// its energy is off); smc (particles annealed from the prior, with the log evidence); with minibatches sgld, sghmc or sgnht,
     /// and to compare with them map, dropout, swag or ensemble; around a trained mode laplace (a Gaussian) or
     /// laplace-diffusion; or the posterior of infinitely wide layers in closed form: nngp, or ntk [default: auto: hmc-infinite, or sgld
     /// where gradients over all rows would take hours]
@@ -43,17 +44,22 @@ pub struct SamplingSettings {
     /// Reduce the first layer's inputs to what the training data can tell apart (exact): auto, on or off [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = name::<InputReduction>)]
     pub input_reduction: InputReduction,
-    /// Fixed step size: β in (0, 1] for pcn and pcnl, an angle up to π/2 for hmc-infinite, up to 1.9 for hmc, mala and
-    /// langevin, up to 10 for rwm; with minibatches η, of the mean loss [default: adapted in warm-up; with minibatches a
+    /// Fixed step size: β in (0, 1] for pcn and pcnl, an angle up to π/2 for hmc-infinite, up to 1.9 for hmc, mala, mams,
+    /// mclmc and langevin, up to 10 for rwm; with minibatches η, of the mean loss [default: adapted in warm-up; with minibatches a
     /// guess from likelihood, preconditioner and parametrisation]
     #[arg(long, value_name = "STEP")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_size: Option<f64>,
-    /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, hmc and nuts, 0.3 for pcn, 0.574 for pcnl and
+    /// Acceptance rate that adaptation aims at [default: 0.8 for hmc-infinite, hmc and nuts, 0.9 for mams, 0.3 for pcn, 0.574 for pcnl and
     /// mala, 0.97 for langevin, 0.234 for rwm]
     #[arg(long, value_name = "RATE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_acceptance: Option<f64>,
+    /// Mean squared energy error of a step of mclmc, per coordinate, that adaptation aims at, up to 1: the smaller, the less biased are the draws
+    /// and the more they depend on each other [default: 5e-4]
+    #[arg(long, value_name = "V")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_variance: Option<f64>,
     /// Part of the momentum in (0, 1] that each transition of langevin or hmc-infinite refreshes [default: 0.03 for
     /// langevin, 0.5 for hmc-infinite]
     #[arg(long, value_name = "B")]
@@ -68,8 +74,8 @@ pub struct SamplingSettings {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metropolis: Option<bool>,
-    /// Mean length of a trajectory of hmc-infinite or hmc, from 0.01 to 10 [default: 0.8 for hmc-infinite, π/2 for
-    /// hmc]
+    /// Mean length of a trajectory of hmc-infinite, hmc or mams, from 0.01 to 10; of mclmc the time in which directions are forgotten
+    /// [default: 0.8 for hmc-infinite, π/2 for hmc and mams; for mclmc the posterior's width, found in warm-up]
     #[arg(long, value_name = "LENGTH")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<f64>,

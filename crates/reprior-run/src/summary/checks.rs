@@ -12,6 +12,8 @@ use reprior::model::likelihood::name::LikelihoodName;
 
 /// Effective draws of every chain with which not even a mean is known.
 const HARDLY_ANY: f64 = 10.0;
+/// Mean squared energy error per coordinate at which the log-density was seen to be off by a standard deviation.
+const FAR_TOO_MUCH: f64 = 0.02;
 /// Share of hits below the least that chance allows from which on predictions are plainly wrong.
 const FAR_OFF: f64 = 0.1;
 
@@ -213,6 +215,28 @@ impl Summary {
             value: number(rate),
             meaning: meaning.to_owned(),
             advice: String::new(),
+            level,
+        }
+    }
+
+    /// Of steps that nothing corrects: what their draws are off by grows with their energy errors.
+    pub(super) fn of_energy(variance: f64) -> Check {
+        let (meaning, level) = match variance > FAR_TOO_MUCH {
+            true => (
+                "no step was corrected, and errors are so large that the draws are not of the posterior",
+                Level::Bad,
+            ),
+            false => (
+                "no step was corrected: the draws are biased, the more the larger this is",
+                Level::Caution,
+            ),
+        };
+        Check {
+            name: "energy error".to_owned(),
+            value: format!("{} per coordinate, mean square", number(variance)),
+            meaning: meaning.to_owned(),
+            advice: "compare with --method mams, or lower --energy-variance (or --step-size)"
+                .to_owned(),
             level,
         }
     }

@@ -36,7 +36,11 @@ impl Summary {
             checks.extend(self.of_log_density(settings));
         }
         if nature == Nature::Chains && self.draws > 0 {
-            checks.push(self.of_acceptance());
+            checks.extend(self.of_evidence());
+            checks.push(match self.energy_variance {
+                Some(variance) => Self::of_energy(variance),
+                None => self.of_acceptance(),
+            });
             checks.push(self.of_divergences());
         }
         if let Some(fit) = &self.fit {

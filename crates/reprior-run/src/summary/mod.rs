@@ -1,6 +1,7 @@
 //! Diagnostics and metrics of a run, and whether it can be believed.
 
 mod checks;
+mod evidence;
 mod judgement;
 mod minibatch;
 mod remedy;
@@ -10,6 +11,7 @@ mod verdict;
 
 use serde::Serialize;
 
+pub use evidence::EvidenceSummary;
 pub use minibatch::{LaplaceFitSummary, LeftOutSummary, MinibatchSummary};
 pub use verdict::{Check, Level, Verdict};
 
@@ -68,6 +70,12 @@ pub struct Summary {
     pub n_clamped: u64,
     /// Of the recorded transitions.
     pub energy_error: Option<EnergyErrors>,
+    /// Mean squared energy error of a recorded step, per coordinate; of methods without Metropolis correction only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_variance: Option<f64>,
+    /// Log evidence of annealed particles; absent for other methods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidenceSummary>,
     /// Whether the log-density has settled.
     pub stationarity: Option<Stationarity>,
     /// Learned noise scales; empty if they are known.

@@ -9,8 +9,13 @@ use reprior::sampler::Method;
 impl Summary {
     /// What to try where chains disagree or are too short, by the family of methods.
     pub(super) fn remedy(&self, settings: &Settings) -> String {
-        let MethodName::Chain(method) = settings.sampler.method() else {
-            return "raise --epochs and --draws".to_owned();
+        let method = match settings.sampler.method() {
+            MethodName::Chain(method) => method,
+            MethodName::Annealed => {
+                return "raise --draws (particles) or --thin (transitions at each temperature)"
+                    .to_owned();
+            }
+            _ => return "raise --epochs and --draws".to_owned(),
         };
         let other = other_method(settings, method);
         match self.can_go_on {

@@ -5,7 +5,7 @@ use super::snapshot::Snapshot;
 use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target};
-use crate::sampler::{Fatal, FoundStepSize, Sampler, SamplerSettings, Start, State};
+use crate::sampler::{Fatal, FoundStepSize, Info, Sampler, SamplerSettings, Start, State};
 
 /// A chain of draws from a target.
 ///
@@ -115,6 +115,7 @@ impl<T: Target> Chain<T> {
             transition: 0,
             state,
             step_size: sampler.step_size(),
+            length: sampler.length(),
             adaptation: adaptation.filter(|_| schedule.warmup > 0),
             failures: 0,
             since_record: Statistics::default(),
@@ -142,6 +143,9 @@ impl<T: Target> Chain<T> {
         let mut sampler = in_use.sampler();
         if let Some(step_size) = snapshot.step_size {
             sampler.set_step_size(step_size);
+        }
+        if let Some(length) = snapshot.length {
+            sampler.set_length(length);
         }
         let mut chain = Self::with(index, schedule, settings, target, sampler, snapshot);
         if chain.snapshot.transition == schedule.warmup {
@@ -209,11 +213,12 @@ impl<T: Target> Chain<T> {
         snapshot.since_record.add(&info, step_size, jitter);
         if transition <= self.schedule.warmup {
             snapshot.warmup.add(&info, step_size, jitter);
-            self.adapt(info.acceptance_rate);
+            self.adapt(&info);
         } else {
             snapshot.sampling.add(&info, step_size, jitter);
         }
         self.snapshot.step_size = self.sampler.step_size();
+        self.snapshot.length = self.sampler.length();
         self.record(observer)?;
         if self.snapshot.failures >= MOST_FAILURES {
             return Err(DriverError::Target {
@@ -226,13 +231,16 @@ impl<T: Target> Chain<T> {
     }
 
     /// What a transition of the warm-up changes: the step size, and at the end of the initialisation phase the method.
-    fn adapt(&mut self, acceptance_rate: f64) {
+    fn adapt(&mut self, info: &Info) {
         let snapshot = &mut self.snapshot;
         let is_last = snapshot.transition == self.schedule.warmup;
         if let Some(adaptation) = &mut snapshot.adaptation {
-            let next = adaptation.update(acceptance_rate);
+            let next = adaptation.update(info, &snapshot.state.position);
             self.sampler
                 .set_step_size(if is_last { adaptation.average() } else { next });
+            if let Some(length) = adaptation.length() {
+                self.sampler.set_length(length);
+            }
         }
         if snapshot.transition == self.arrival {
             let state = &mut snapshot.state;

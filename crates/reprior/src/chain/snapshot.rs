@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::Statistics;
 use crate::compute::Real;
-use crate::sampler::kernels::DualAveraging;
+use crate::sampler::kernels::Adaptation;
 use crate::sampler::{SamplerSettings, State};
 
 /// All that a chain needs to go on: its exact state.
@@ -16,8 +16,10 @@ pub struct Snapshot<R> {
     pub state: State<R>,
     /// Step size in use; absent for methods without one.
     pub step_size: Option<f64>,
+    /// The time in which directions are forgotten, in use; absent for methods without one.
+    pub length: Option<f64>,
     /// The adaptation, while there is one.
-    pub adaptation: Option<DualAveraging>,
+    pub adaptation: Option<Adaptation>,
     /// How many of the last transitions failed in a row: they diverged, or ℓ could not be evaluated.
     pub failures: u64,
     /// Statistics since the last record.

@@ -41,6 +41,8 @@ pub enum Purpose {
     Check = 12,
     /// A learned noise scale's part of an update of a minibatch method; indexed by update.
     Noise = 13,
+    /// Which particles go on; indexed by temperature.
+    Resampling = 14,
 }
 
 /// A stream of random numbers.

@@ -13,6 +13,7 @@ mod output_likelihood;
 mod recorder;
 mod repriorised;
 mod scaled;
+mod tempered;
 
 // Parts of `Posterior` that tests, plans and experiments look at one by one; they change without notice.
 #[doc(hidden)]
@@ -35,3 +36,4 @@ pub use network::{Posterior, PosteriorError, PosteriorSettings};
 pub use recorder::{DrawRecord, Recorder};
 pub use tangent::TangentDeterminant;
 pub use target::{EvaluationError, Target};
+pub use tempered::Tempered;

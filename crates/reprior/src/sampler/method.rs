@@ -7,7 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::trajectory::QUARTER_TURN;
-use super::{hmc, hmc_infinite, langevin, mala, mams, nuts, rwm};
+use super::tuning::Aim;
+use super::{hmc, hmc_infinite, isokinetic, langevin, mala, mclmc, nuts, rwm};
 
 /// A sampler's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -34,6 +35,8 @@ pub enum Method {
     Rwm,
     /// Metropolis-adjusted microcanonical sampler; needs gradients.
     Mams,
+    /// Microcanonical Langevin, uncorrected; needs gradients.
+    Mclmc,
 }
 
 /// What a method is and can be told.
@@ -46,6 +49,8 @@ pub(super) struct Profile {
     pub damping: Option<f64>,
     /// The default of `trajectory`; absent for methods without.
     pub trajectory: Option<f64>,
+    /// Whether warm-up finds a length, unless `trajectory` says one.
+    pub finds_length: bool,
     /// Whether the Metropolis correction can be left out.
     pub may_skip_metropolis: bool,
 }
@@ -57,8 +62,8 @@ pub(super) struct StepSizeRange {
     pub largest: f64,
     /// Both of these in words.
     pub allowed: &'static str,
-    /// Acceptance rate that adaptation aims at.
-    pub target_acceptance: f64,
+    /// What adaptation aims at.
+    pub aim: Aim,
 }
 
 const LEAPFROG: &str =
@@ -74,13 +79,13 @@ impl Method {
             Self::Hmc | Self::Mams => [200, 250, 1],
             Self::Nuts => [300, 250, 1],
             Self::Elliptical => [1000, 500, 10],
-            Self::Pcnl | Self::Mala | Self::Langevin => [2000, 1000, 10],
+            Self::Pcnl | Self::Mala | Self::Langevin | Self::Mclmc => [2000, 1000, 10],
             Self::Pcn | Self::Rwm => [5000, 1000, 25],
         }
     }
 
     /// Every method.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::HmcInfinite,
         Self::Hmc,
         Self::Nuts,
@@ -91,11 +96,12 @@ impl Method {
         Self::Elliptical,
         Self::Rwm,
         Self::Mams,
+        Self::Mclmc,
     ];
 
     /// Every name, for messages.
     pub const NAMES: &'static str =
-        "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm, mams";
+        "hmc-infinite, hmc, nuts, pcn, pcnl, mala, langevin, elliptical, rwm, mams, mclmc";
 
     pub(super) fn profile(self) -> Profile {
         let step = |initial, largest, allowed, target_acceptance| {
@@ -103,7 +109,7 @@ impl Method {
                 initial,
                 largest,
                 allowed,
-                target_acceptance,
+                aim: Aim::Acceptance(target_acceptance),
             })
         };
         let plain = |name, needs_gradients, step_size| Profile {
@@ -112,6 +118,7 @@ impl Method {
             step_size,
             damping: None,
             trajectory: None,
+            finds_length: false,
             may_skip_metropolis: false,
         };
         match self {
@@ -129,7 +136,20 @@ impl Method {
             },
             Self::Mams => Profile {
                 trajectory: Some(QUARTER_TURN),
-                ..plain("mams", true, step(0.1, mams::LARGEST, LENGTH, 0.9))
+                ..plain("mams", true, step(0.1, isokinetic::LARGEST, LENGTH, 0.9))
+            },
+            Self::Mclmc => Profile {
+                finds_length: true,
+                ..plain(
+                    "mclmc",
+                    true,
+                    Some(StepSizeRange {
+                        initial: 0.1,
+                        largest: isokinetic::LARGEST,
+                        allowed: LENGTH,
+                        aim: Aim::EnergyVariance(mclmc::ENERGY_VARIANCE),
+                    }),
+                )
             },
             Self::Nuts => plain("nuts", true, step(0.1, nuts::LARGEST, LEAPFROG, 0.8)),
             Self::Pcn => plain("pcn", false, step(0.1, 1.0, BETA, 0.3)),
@@ -157,9 +177,25 @@ impl Method {
         self.profile().needs_gradients
     }
 
-    /// Acceptance rate that adaptation aims at unless told otherwise; `None` for methods without a step size.
+    /// Acceptance rate that adaptation aims at unless told otherwise; `None` for methods that aim at none.
     pub fn default_target_acceptance(self) -> Option<f64> {
-        self.profile().step_size.map(|step| step.target_acceptance)
+        match self.profile().step_size?.aim {
+            Aim::Acceptance(rate) => Some(rate),
+            Aim::EnergyVariance(_) => None,
+        }
+    }
+
+    /// Mean squared energy error per dimension that adaptation aims at unless told otherwise; `None` for methods that aim at none.
+    pub fn default_energy_variance(self) -> Option<f64> {
+        match self.profile().step_size?.aim {
+            Aim::EnergyVariance(variance) => Some(variance),
+            Aim::Acceptance(_) => None,
+        }
+    }
+
+    /// Whether it leaves the posterior invariant, unless the Metropolis correction is left out: all do but `mclmc`.
+    pub fn is_exact(self) -> bool {
+        self != Self::Mclmc
     }
 
     /// Whether the Metropolis correction can be left out.

@@ -1,17 +1,20 @@
 //! Transition kernels on a [`Target`], one algorithm a file.
 //!
-//! Every sampler leaves N(z; 0, I)·exp ℓ(z) invariant. [`Sampler::init`] makes a [`State`] (what must persist),
+//! Every sampler leaves N(z; 0, I)·exp ℓ(z) invariant, `mclmc` and uncorrected `langevin` up to errors of order h². [`Sampler::init`] makes a [`State`] (what must persist),
 //! [`Sampler::step`] moves it and returns an [`Info`] (diagnostics only). Randomness comes from the stream passed in,
 //! one per transition. A NaN, an infinity or a recoverable error in ℓ, or a gradient that is not finite, is a log-ratio
 //! of −∞: the proposal is rejected and counted.
 
 mod adaptation;
 mod elliptical;
+mod energy_variance;
 mod hmc;
 mod hmc_infinite;
+mod isokinetic;
 mod langevin;
 mod mala;
 mod mams;
+mod mclmc;
 mod method;
 mod nuts;
 mod pcn;
@@ -20,7 +23,9 @@ mod proposal;
 mod rwm;
 mod search;
 mod settings;
+mod total_variance;
 mod trajectory;
+mod tuning;
 
 use thiserror::Error;
 
@@ -43,10 +48,12 @@ pub mod kernels {
     pub use super::langevin::Langevin;
     pub use super::mala::Mala;
     pub use super::mams::Mams;
+    pub use super::mclmc::Mclmc;
     pub use super::nuts::Nuts;
     pub use super::pcn::Pcn;
     pub use super::pcnl::Pcnl;
     pub use super::rwm::Rwm;
+    pub use super::tuning::Adaptation;
 }
 
 /// The smallest step that any method takes: below it, single precision would not notice one.
@@ -61,7 +68,7 @@ pub struct State<R> {
     pub log_ratio: f64,
     /// ∇ℓ(z); empty for methods that do not use it.
     pub gradient: Vec<R>,
-    /// Momentum; empty for methods that do not keep one, and before the first transition of those that do.
+    /// Momentum, or a direction; empty for methods that do not keep one, and before the first transition of those that do.
     pub momentum: Vec<R>,
 }
 
@@ -119,6 +126,14 @@ pub trait Sampler<R: Real>: Send {
 
     /// Sets the step size, clamped to what the method allows.
     fn set_step_size(&mut self, _step_size: f64) {}
+
+    /// The time in which directions are forgotten, for methods that find it in warm-up.
+    fn length(&self) -> Option<f64> {
+        None
+    }
+
+    /// Sets that time.
+    fn set_length(&mut self, _length: f64) {}
 }
 
 /// ℓ at a proposal: −∞ where it is not finite or cannot be evaluated.

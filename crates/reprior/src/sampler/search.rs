@@ -1,12 +1,13 @@
 //! Where the adaptation of a step size begins: a search by doubling and halving (Hoffman & Gelman 2014, Algorithm 4).
 //!
 //! One step of the method, from the state where the chain is, is accepted with some probability. The step size is doubled
-//! while that is at least what adaptation aims at, or halved until it is; the largest that was good is taken. Every trial
+//! while that is at least what adaptation aims at (or the energy error, of `mclmc`, at most what it aims at), or halved until it is; the largest that was good is taken. Every trial
 //! uses the same random numbers, so that its acceptance varies smoothly with the step size. Trajectories have one step
 //! here, whatever their length: a trial costs one evaluation, and the 17 halvings from 0.1 to the smallest step that any
 //! method takes cost less than one trajectory.
 
 use super::kernels::{Hmc, HmcInfinite, Mams};
+use super::settings::AdaptedSteps;
 use super::{Fatal, Method, Sampler, SamplerSettings, State};
 use crate::compute::{Real, Stream};
 use crate::posterior::Target;
@@ -34,9 +35,15 @@ impl SamplerSettings {
         state: &State<R>,
         stream: impl Fn() -> Stream,
     ) -> Result<Option<FoundStepSize>, Fatal> {
-        let Some([initial, smallest, largest, aim]) = self.adapted_steps() else {
+        let Some(steps) = self.adapted_steps() else {
             return Ok(None);
         };
+        let AdaptedSteps {
+            initial,
+            smallest,
+            largest,
+            aim,
+        } = steps;
         let mut found = FoundStepSize::default();
         let mut is_good = |step_size: f64| {
             let mut state = State {
@@ -47,7 +54,7 @@ impl SamplerSettings {
             let info = trial.step(target, &mut state, &mut stream())?;
             found.n_evaluations += info.n_evaluations;
             found.n_gradients += info.n_gradients;
-            Ok(info.acceptance_rate >= aim)
+            Ok(aim.is_met(&info, state.position.len()))
         };
         let mut step_size = initial;
         if is_good(step_size)? {

@@ -2,10 +2,13 @@
 
 use thiserror::Error;
 
+use super::adaptation::DualAveraging;
+use super::energy_variance::EnergyVariance;
 use super::kernels::{
-    DualAveraging, Elliptical, Hmc, HmcInfinite, Langevin, Mala, Mams, Nuts, Pcn, Pcnl, Rwm,
+    Elliptical, Hmc, HmcInfinite, Langevin, Mala, Mams, Mclmc, Nuts, Pcn, Pcnl, Rwm,
 };
 use super::trajectory::{MOST_STEPS, QUARTER_TURN};
+use super::tuning::{Adaptation, Aim};
 use super::{Method, SMALLEST_STEP, Sampler};
 use crate::compute::Real;
 
@@ -26,17 +29,20 @@ pub struct SamplerSettings {
     /// The algorithm.
     pub method: Method,
     /// Fixed step size; searched for and adapted during warm-up if `None`. β in (0, 1] for `pcn` and `pcnl`, an angle h in
-    /// (0, π/2] for `hmc-infinite`, h in (0, 1.9] for `mala`, `langevin`, `hmc`, `mams` and `nuts`, a standard deviation in (0, 10]
+    /// (0, π/2] for `hmc-infinite`, h in (0, 1.9] for `mala`, `langevin`, `hmc`, `mams`, `mclmc` and `nuts`, a standard deviation in (0, 10]
     /// for `rwm`, none for `elliptical`; never below 1e-6.
     pub step_size: Option<f64>,
     /// Acceptance rate that adaptation aims at, in (0, 1); the method's default if `None`.
     pub target_acceptance: Option<f64>,
+    /// Mean squared energy error of a step, per dimension, that adaptation of `mclmc` aims at, in (0, 1]; its default if `None`.
+    pub energy_variance: Option<f64>,
     /// Part b in (0, 1] of the momentum that is refreshed at each transition of `langevin` or `hmc-infinite`; the method's
     /// default if `None`.
     pub damping: Option<f64>,
     /// Whether proposals may be rejected; `false` only for `langevin`.
     pub metropolis: bool,
-    /// Mean length of a trajectory of `hmc-infinite` (an angle), `hmc` or `mams`, from 0.01 to 10; the method's default if `None`.
+    /// Mean length of a trajectory of `hmc-infinite` (an angle), `hmc` or `mams`, from 0.01 to 10; the method's default if `None`. For `mclmc` the
+    /// time in which directions are forgotten, found in warm-up if `None`.
     pub trajectory: Option<f64>,
     /// How many of the first transitions of warm-up are made by `hmc-infinite`, with an adaptation of its own, before the
     /// method itself starts where they arrived; never more than the warm-up has. [`Method::default_arrival`] if `None`.
@@ -51,6 +57,7 @@ impl Default for SamplerSettings {
             method: Method::default(),
             step_size: None,
             target_acceptance: None,
+            energy_variance: None,
             damping: None,
             metropolis: true,
             trajectory: None,
@@ -117,8 +124,9 @@ impl SamplerSettings {
             None => (nothing.0, nothing.1, "it has none, leave it out"),
         };
         check("damping", self.damping, smallest, largest, allowed)?;
-        let (smallest, largest, allowed) = match profile.trajectory {
-            Some(_) => (0.01, 10.0, "it must lie between 0.01 and 10"),
+        let takes_length = profile.trajectory.is_some() || profile.finds_length;
+        let (smallest, largest, allowed) = match takes_length.then_some(()) {
+            Some(()) => (0.01, 10.0, "it must lie between 0.01 and 10"),
             None => (nothing.0, nothing.1, "it has none, leave it out"),
         };
         check("trajectory", self.trajectory, smallest, largest, allowed)?;
@@ -129,6 +137,32 @@ impl SamplerSettings {
         if !self.metropolis && !profile.may_skip_metropolis {
             return Err(SettingsError::Metropolis(method));
         }
+        let aim = profile.step_size.map(|step| step.aim);
+        if let Some(Aim::EnergyVariance(_)) = aim {
+            let allowed = "it adapts to an energy variance, leave it out";
+            check(
+                "target acceptance",
+                self.target_acceptance,
+                nothing.0,
+                nothing.1,
+                allowed,
+            )?;
+        }
+        let (smallest, largest, allowed) = match aim {
+            Some(Aim::EnergyVariance(_)) => (1e-12, 1.0, "it must lie between 1e-12 and 1"),
+            _ => (
+                nothing.0,
+                nothing.1,
+                "it does not adapt to one, leave it out",
+            ),
+        };
+        check(
+            "energy variance",
+            self.energy_variance,
+            smallest,
+            largest,
+            allowed,
+        )?;
         match self.target_acceptance {
             Some(value) if !(value > 0.0 && value < 1.0) => {
                 Err(SettingsError::TargetAcceptance(value))
@@ -148,6 +182,7 @@ impl SamplerSettings {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, trajectory, damping)),
             Method::Hmc => Box::new(Hmc::new(step_size, trajectory)),
             Method::Mams => Box::new(Mams::new(step_size, trajectory)),
+            Method::Mclmc => Box::new(Mclmc::new(step_size, self.trajectory)),
             Method::Nuts => Box::new(Nuts::new(step_size)),
             Method::Pcn => Box::new(Pcn::new(step_size)),
             Method::Pcnl => Box::new(Pcnl::new(step_size)),
@@ -158,30 +193,42 @@ impl SamplerSettings {
         }
     }
 
-    /// Of a step size that adapts: where the search for its beginning starts, the smallest and the largest, the acceptance
-    /// rate that is aimed at.
-    pub(super) fn adapted_steps(&self) -> Option<[f64; 4]> {
+    /// Of a step size that adapts: what it begins with, ends at and aims at.
+    pub(super) fn adapted_steps(&self) -> Option<AdaptedSteps> {
         let profile = self.method.profile();
         let step = profile.step_size.filter(|_| self.step_size.is_none())?;
         let longest = self.trajectory_in_use().unwrap_or(f64::INFINITY);
-        Some([
-            step.initial.min(longest),
-            SMALLEST_STEP,
-            step.largest.min(longest),
-            self.target_acceptance.unwrap_or(step.target_acceptance),
-        ])
+        Some(AdaptedSteps {
+            initial: step.initial.min(longest),
+            smallest: SMALLEST_STEP,
+            largest: step.largest.min(longest),
+            aim: match step.aim {
+                Aim::Acceptance(rate) => Aim::Acceptance(self.target_acceptance.unwrap_or(rate)),
+                Aim::EnergyVariance(variance) => {
+                    Aim::EnergyVariance(self.energy_variance.unwrap_or(variance))
+                }
+            },
+        })
     }
 
     /// The adaptation of the step size, unless that is fixed or there is none.
-    pub fn adaptation(&self) -> Option<DualAveraging> {
-        let [initial, ..] = self.adapted_steps()?;
-        self.adaptation_from(initial)
+    pub fn adaptation(&self) -> Option<Adaptation> {
+        self.adaptation_from(self.adapted_steps()?.initial)
     }
 
     /// The same, from a step size that was [found](Self::search).
-    pub fn adaptation_from(&self, step_size: f64) -> Option<DualAveraging> {
-        let [_, _, largest, target] = self.adapted_steps()?;
-        Some(DualAveraging::new(step_size, largest, target))
+    pub fn adaptation_from(&self, step_size: f64) -> Option<Adaptation> {
+        let AdaptedSteps { largest, aim, .. } = self.adapted_steps()?;
+        Some(match aim {
+            Aim::Acceptance(rate) => {
+                Adaptation::Acceptance(DualAveraging::new(step_size, largest, rate))
+            }
+            Aim::EnergyVariance(variance) => {
+                let finds_length = self.trajectory.is_none();
+                let adaptation = EnergyVariance::new(step_size, largest, variance, finds_length);
+                Adaptation::EnergyVariance(adaptation)
+            }
+        })
     }
 
     /// The damping given, or the method's default; `None` for methods without.
@@ -189,9 +236,33 @@ impl SamplerSettings {
         self.damping.or(self.method.profile().damping)
     }
 
-    /// The mean length of trajectories given, or the method's default, at least one fixed step; `None` for methods without.
+    /// Whether the method leaves its target invariant: nothing is taken without the Metropolis correction.
+    pub fn is_exact(&self) -> bool {
+        self.metropolis && self.method.is_exact()
+    }
+
+    /// The acceptance rate that a step size adapts to; none where it is fixed, or there is none.
+    pub fn target_acceptance_in_use(&self) -> Option<f64> {
+        match self.adapted_steps()?.aim {
+            Aim::Acceptance(rate) => Some(rate),
+            Aim::EnergyVariance(_) => None,
+        }
+    }
+
+    /// The energy variance given, or the method's default; `None` for methods without.
+    pub fn energy_variance_in_use(&self) -> Option<f64> {
+        self.energy_variance
+            .or(self.method.default_energy_variance())
+    }
+
+    /// The mean length of trajectories given, or the method's default, at least one fixed step; `None` for methods without, and where warm-up
+    /// finds it.
     pub fn trajectory_in_use(&self) -> Option<f64> {
-        let default = self.method.profile().trajectory?;
+        let profile = self.method.profile();
+        if profile.finds_length {
+            return self.trajectory;
+        }
+        let default = profile.trajectory?;
         Some(
             self.trajectory
                 .unwrap_or(default.max(self.step_size.unwrap_or(0.0))),
@@ -203,14 +274,14 @@ impl SamplerSettings {
     pub fn shortened_trajectory(&self, step_size: f64) -> Option<f64> {
         let longest = MOST_STEPS * step_size;
         self.trajectory_in_use()
-            .filter(|length| longest < *length)
+            .filter(|length| longest < *length && self.method != Method::Mclmc)
             .map(|_| longest)
     }
 
     /// Whether the method keeps a momentum from one transition to the next.
     pub fn keeps_momentum(&self) -> bool {
         match self.method {
-            Method::Langevin => true,
+            Method::Langevin | Method::Mclmc => true,
             Method::HmcInfinite => self.damping_in_use().is_some_and(|damping| damping < 1.0),
             _ => false,
         }
@@ -232,6 +303,16 @@ impl SamplerSettings {
             ..Self::default()
         }
     }
+}
+
+/// Of a step size that adapts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AdaptedSteps {
+    /// Where the search for its beginning starts.
+    pub initial: f64,
+    pub smallest: f64,
+    pub largest: f64,
+    pub aim: Aim,
 }
 
 /// The smallest damping: below it, single precision would not notice any.
@@ -297,9 +378,21 @@ mod tests {
                 trajectory: Some(1.0),
                 ..with(method)
             };
-            let with_trajectory =
-                matches!(method, Method::Hmc | Method::HmcInfinite | Method::Mams);
+            let with_trajectory = matches!(
+                method,
+                Method::Hmc | Method::HmcInfinite | Method::Mams | Method::Mclmc
+            );
             assert_eq!(long.check().is_ok(), with_trajectory, "{method}");
+            let varying = SamplerSettings {
+                energy_variance: Some(1e-3),
+                ..with(method)
+            };
+            assert_eq!(varying.check().is_ok(), method == Method::Mclmc);
+            let accepting = SamplerSettings {
+                target_acceptance: Some(0.5),
+                ..with(method)
+            };
+            assert_eq!(accepting.check().is_ok(), method != Method::Mclmc);
             let uncorrected = SamplerSettings {
                 metropolis: false,
                 ..with(method)
@@ -336,6 +429,7 @@ mod tests {
             (Method::HmcInfinite, [1e-6, FRAC_PI_2]),
             (Method::Hmc, [1e-6, 1.57]),
             (Method::Mams, [1e-6, 1.57]),
+            (Method::Mclmc, [1e-6, 1.9]),
             (Method::Mala, [1e-6, 1.9]),
             (Method::Langevin, [1e-6, 1.9]),
             (Method::Rwm, [1e-6, 10.0]),

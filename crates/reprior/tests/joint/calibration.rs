@@ -44,7 +44,7 @@ fn thin(case: &Case) -> u64 {
         Method::HmcInfinite => 8,
         Method::Hmc | Method::Mams | Method::Nuts => 4,
         Method::Elliptical => 25,
-        Method::Pcnl | Method::Mala | Method::Langevin => 40,
+        Method::Pcnl | Method::Mala | Method::Langevin | Method::Mclmc => 40,
         Method::Pcn | Method::Rwm => 150,
     }
 }
@@ -158,7 +158,9 @@ fn case(kind: Kind, noise: Noise, method: Method, turn: usize) -> Case {
 /// Five samplers, beginning with number `first`.
 fn check(kind: Kind, noise: &Noise, first: usize) {
     for turn in first..first + 5 {
-        let method = Method::ALL[turn % Method::ALL.len()];
+        // all but `mclmc`, which is biased
+        let exact: Vec<Method> = Method::ALL.into_iter().filter(|m| m.is_exact()).collect();
+        let method = exact[turn % exact.len()];
         let case = case(kind, noise.clone(), method, turn);
         let z = largest(&case, CHAINS, Distortion::None, Way::Chains);
         assert!(z < LIMIT, "{case:?}: {z}");

@@ -6,6 +6,7 @@
 mod balance;
 mod failures;
 mod laws;
+mod microcanonical;
 mod readout;
 mod resume;
 mod search;
@@ -27,6 +28,12 @@ fn settings(method: Method) -> SamplerSettings {
         method,
         ..SamplerSettings::default()
     }
+}
+
+/// The methods that leave the posterior invariant: `mclmc` takes every step, and its law is off by its steps' errors; that law has tests of its own
+/// in `microcanonical.rs`.
+fn exact_methods() -> impl Iterator<Item = Method> {
+    Method::ALL.into_iter().filter(|method| method.is_exact())
 }
 
 /// Draws of each chain from targets made by `make`.

@@ -166,7 +166,7 @@ fn value_stability() {
         seed: 13,
     };
     let mut drawn = String::new();
-    for settings in every_way().into_iter().take(12) {
+    for settings in every_way().into_iter().take(13) {
         let chains = sample(|| Line, &settings, schedule, 1);
         for z in &chains[0].positions {
             drawn += &format!("{:.7} {:.7}, ", z[0], z[1]);
@@ -187,6 +187,7 @@ const VALUES: &str = "\
 1.1236759 -0.2327774, 1.0510220 -0.6413456, 0.6997686 0.2459067, elliptical
 1.2389864 -0.5290039, 1.2647493 -1.4139142, 1.2647493 -1.4139142, rwm
 0.3573858 1.8541171, 1.0045300 0.4778201, 1.0045300 0.4778201, mams
+1.2076261 0.0242681, 0.8233670 -0.1950472, 0.4630295 -0.4517787, mclmc
 0.3175933 1.4552044, 0.4728295 1.6681580, 0.4694291 1.2194473, hmc-infinite
 0.8521825 1.2227812, 0.9802305 0.5087759, 1.0617705 -0.4687010, hmc-infinite
 ";

@@ -111,6 +111,8 @@ impl ProblemSizes {
             Method::HmcInfinite if self.keeps_momentum => 7,
             Method::HmcInfinite | Method::Hmc | Method::Mams => 5,
             Method::Langevin => 8,
+            // two of five vectors in double precision, and the momentum
+            Method::Mclmc => 5 + 2 * 8 / real,
             Method::Pcnl | Method::Mala => 4,
             Method::Elliptical => 3,
             // a trajectory of ten doublings keeps up to 31 points of five vectors, in double precision

@@ -14,7 +14,9 @@ use crate::stored::Stored;
 pub struct CheckpointDocument {
     transition: u64,
     step_size: Option<f64>,
-    adaptation: Option<reprior::sampler::kernels::DualAveraging>,
+    #[serde(default)]
+    length: Option<f64>,
+    adaptation: Option<reprior::sampler::kernels::Adaptation>,
     #[serde(default)]
     failures: u64,
     since_record: Statistics,
@@ -22,9 +24,26 @@ pub struct CheckpointDocument {
     pub warmup: Statistics,
     /// Of everything after it.
     pub sampling: Statistics,
+    /// Coordinates of the chain; 0 where the run is older than this number.
+    #[serde(default)]
+    pub dimension: u64,
+    /// How particles came to the posterior, where they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annealed: Option<Annealed>,
     moments_count: u64,
     /// Wall-clock seconds that the whole run has taken so far.
     pub seconds: f64,
+}
+
+/// How the particles of one replicate came from prior to posterior.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Annealed {
+    /// In nats, of standardised targets.
+    pub log_evidence: f64,
+    /// Temperatures on the way.
+    pub temperatures: u64,
+    /// Draws of the prior that particles descend from.
+    pub families: u64,
 }
 
 /// Writes a chain's checkpoint; `seconds` is the wall-clock time that the whole run has taken so far.
@@ -35,16 +54,20 @@ pub fn save<R: Stored>(
     writer: &mut DrawWriter,
     snapshot: &Snapshot<R>,
     moments: &WeightMoments,
+    annealed: Option<&Annealed>,
     seconds: f64,
 ) -> Result<(), RunError> {
     let document = CheckpointDocument {
         transition: snapshot.transition,
         step_size: snapshot.step_size,
+        length: snapshot.length,
         adaptation: snapshot.adaptation.clone(),
         failures: snapshot.failures,
         since_record: snapshot.since_record.clone(),
         warmup: snapshot.warmup.clone(),
         sampling: snapshot.sampling.clone(),
+        dimension: snapshot.state.position.len() as u64,
+        annealed: annealed.cloned(),
         moments_count: moments.count,
         seconds,
     };
@@ -124,6 +147,7 @@ pub fn restore<R: Stored>(
         transition: document.transition,
         state,
         step_size: document.step_size,
+        length: document.length,
         adaptation: document.adaptation,
         failures: document.failures,
         since_record: document.since_record,

@@ -1,11 +1,13 @@
 //! Chains on all data.
 
+pub mod annealed;
 pub mod bench;
 mod bench_parts;
 mod budget;
 mod check;
 mod checkpoint;
 mod pace;
+mod particles;
 mod plan;
 mod predict;
 mod record;
@@ -25,6 +27,7 @@ use reprior::network::Composition;
 use reprior::posterior::Coordinates;
 use reprior::sampler::{Method, SamplerSettings, Start};
 
+pub use self::particles::Particles;
 use self::sizes::ProblemSizes;
 use self::start::EarlierRun;
 use self::timed::MOST_DRAWS;
@@ -54,6 +57,7 @@ pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings 
         method,
         step_size: sampler.step_size,
         target_acceptance: sampler.target_acceptance,
+        energy_variance: sampler.energy_variance,
         damping: sampler.damping,
         metropolis: sampler.metropolis.unwrap_or(true),
         trajectory: sampler.trajectory,
@@ -111,6 +115,9 @@ impl MethodFamily for Chains {
         let sampler = &mut settings.sampler;
         if sampler.step_size.is_none() && sampler.target_acceptance.is_none() {
             sampler.target_acceptance = self.0.default_target_acceptance();
+        }
+        if sampler.step_size.is_none() && sampler.energy_variance.is_none() {
+            sampler.energy_variance = self.0.default_energy_variance();
         }
         let in_use = sampler_settings(settings, self.0);
         let learns_scales = settings.model.scale_prior().is_some();

@@ -17,7 +17,7 @@ use reprior::sampler::State;
 use reprior_io::run::{DrawWriter, RunError, Values};
 use thiserror::Error;
 
-use super::checkpoint::save;
+use super::checkpoint::{Annealed, save};
 use super::schema::{OfDraw, Transitions, WARMUP, tensors};
 use crate::predictive::PredictionKind;
 use crate::record::{LOG_LIKELIHOOD, POSITIONS, PredictionRecord, WEIGHTS, count, split_layer};
@@ -67,6 +67,8 @@ pub struct ChainRecorder<R> {
     row: Vec<f64>,
     log_likelihood: Vec<f64>,
     position: Vec<R>,
+    /// Of particles, once they are where they should be.
+    pub annealed: Option<Annealed>,
 }
 
 impl<R: Stored> ChainRecorder<R> {
@@ -90,6 +92,7 @@ impl<R: Stored> ChainRecorder<R> {
             row: Vec::new(),
             log_likelihood: Vec::new(),
             position: Vec::new(),
+            annealed: None,
         }
     }
 
@@ -261,6 +264,13 @@ impl<R: Stored> Observer<Posterior<R>> for ChainRecorder<R> {
     fn checkpoint(&mut self, snapshot: &Snapshot<R>) -> Result<(), RecordError> {
         let (start, before) = self.common.clock;
         let seconds = before + start.elapsed().as_secs_f64();
-        Ok(save(&mut self.writer, snapshot, &self.moments, seconds)?)
+        let annealed = self.annealed.as_ref();
+        Ok(save(
+            &mut self.writer,
+            snapshot,
+            &self.moments,
+            annealed,
+            seconds,
+        )?)
     }
 }

@@ -10,7 +10,7 @@ use reprior::model::design::whole_weights;
 use reprior::posterior::projection::Projection;
 use reprior::posterior::{Posterior, Recorder};
 use reprior::sampler::Method;
-use reprior_io::run::{Checkpoint, DrawStore};
+use reprior_io::run::{Checkpoint, DrawStore, DrawWriter};
 
 use super::checkpoint::{read_document, restore};
 use super::record::{ChainRecorder, Common};
@@ -77,6 +77,59 @@ pub fn make_chains<R: Stored>(
 ) -> Result<RecordedChains<R>, Failure> {
     let settings = &problem.settings;
     let schedule = settings.schedule();
+    let mut recorder = recorders(problem, model, checkpoints)?;
+    let dimension = Posterior::dimension(model, settings.coordinates());
+    let parameters = model.inner_parameters() + model.architecture.readout_parameters();
+    let sampler = sampler_settings(settings, method);
+    let earlier = match checkpoints.iter().any(Option::is_none) {
+        true => EarlierRun::of(problem)?,
+        false => None,
+    };
+    let mut chains = Vec::with_capacity(schedule.chains);
+    for (index, checkpoint) in checkpoints.iter().enumerate() {
+        let target =
+            Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
+        let (chain, writer, moments) = match checkpoint {
+            None => {
+                let chain = match &earlier {
+                    None => Chain::start(index, schedule, &sampler, target),
+                    Some(earlier) => {
+                        let position = earlier.position(index, dimension)?;
+                        Chain::start_at(index, schedule, &sampler, target, position)
+                    }
+                };
+                let chain = chain.map_err(Failure::run)?;
+                let writer = store.writer(index as u64).map_err(Failure::run)?;
+                (chain, writer, WeightMoments::new(parameters))
+            }
+            Some(checkpoint) => {
+                let (snapshot, moments) =
+                    restore(checkpoint, dimension, parameters).map_err(Failure::run)?;
+                let chain = Chain::resume(index, schedule, &sampler, target, snapshot)
+                    .map_err(Failure::run)?;
+                let writer = store
+                    .writer_at(index as u64, checkpoint.cursor())
+                    .map_err(Failure::run)?;
+                (chain, writer, moments)
+            }
+        };
+        chains.push((chain, recorder(index, writer, moments)));
+    }
+    Ok(chains)
+}
+
+/// What makes the recorder of a chain, from its writer and its moments so far.
+///
+/// # Errors
+/// A damaged checkpoint.
+pub fn recorders<'a, R: Stored>(
+    problem: &'a Problem,
+    model: &'a Arc<Model<R>>,
+    checkpoints: &[Option<Checkpoint>],
+) -> Result<impl FnMut(usize, DrawWriter, WeightMoments) -> ChainRecorder<R> + use<'a, R>, Failure>
+{
+    let settings = &problem.settings;
+    let schedule = settings.schedule();
     let mut seconds: f64 = 0.0;
     for checkpoint in checkpoints.iter().flatten() {
         seconds = seconds.max(read_document(checkpoint).map_err(Failure::run)?.seconds);
@@ -103,49 +156,11 @@ pub fn make_chains<R: Stored>(
         whole,
         clock: (Instant::now(), seconds),
     };
-    let dimension = Posterior::dimension(model, settings.coordinates());
-    let parameters = model.inner_parameters() + model.architecture.readout_parameters();
-    let sampler = sampler_settings(settings, method);
-    let earlier = match checkpoints.iter().any(Option::is_none) {
-        true => EarlierRun::of(problem)?,
-        false => None,
-    };
-    let mut chains = Vec::with_capacity(schedule.chains);
-    for (index, checkpoint) in checkpoints.iter().enumerate() {
-        let target =
-            Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
+    Ok(move |index, writer, moments| {
         let projection = Projection::new(model, settings.record.projections, schedule.seed);
         let recorder = Recorder::new(Arc::clone(model))
             .with_projection(projection)
             .with_log_likelihood(scored_rows(settings, &problem.description));
-        let (chain, writer, moments) = match checkpoint {
-            None => {
-                let chain = match &earlier {
-                    None => Chain::start(index, schedule, &sampler, target),
-                    Some(earlier) => {
-                        let position = earlier.position(index, dimension)?;
-                        Chain::start_at(index, schedule, &sampler, target, position)
-                    }
-                };
-                let chain = chain.map_err(Failure::run)?;
-                let writer = store.writer(index as u64).map_err(Failure::run)?;
-                (chain, writer, WeightMoments::new(parameters))
-            }
-            Some(checkpoint) => {
-                let (snapshot, moments) =
-                    restore(checkpoint, dimension, parameters).map_err(Failure::run)?;
-                let chain = Chain::resume(index, schedule, &sampler, target, snapshot)
-                    .map_err(Failure::run)?;
-                let writer = store
-                    .writer_at(index as u64, checkpoint.cursor())
-                    .map_err(Failure::run)?;
-                (chain, writer, moments)
-            }
-        };
-        chains.push((
-            chain,
-            ChainRecorder::new(index, common.clone(), writer, recorder, moments),
-        ));
-    }
-    Ok(chains)
+        ChainRecorder::new(index, common.clone(), writer, recorder, moments)
+    })
 }

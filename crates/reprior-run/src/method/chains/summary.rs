@@ -1,14 +1,15 @@
 //! The summary of chains on all data.
 
+use reprior::annealing::LogEvidence;
 use reprior::chain::Statistics;
 use reprior::diagnostics::Spread;
 use reprior::sampler::Method;
 use reprior_io::run::checkpoint;
 
-use super::checkpoint::read_document;
+use super::checkpoint::{Annealed, read_document};
 use crate::failure::Failure;
 use crate::read::{EssSummary, PredictionDiagnostics, Rates, Recorded};
-use crate::summary::Summary;
+use crate::summary::{EvidenceSummary, Summary};
 
 /// Diagnostics and metrics, and warnings that stand beside the verdict.
 ///
@@ -19,6 +20,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     let schedule = settings.schedule();
     let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
     let mut step_size = Vec::new();
+    let (mut dimension, mut annealed) = (0, Vec::new());
     let (mut seconds, mut can_go_on): (f64, bool) = (0.0, false);
     for chain in 0..schedule.chains as u64 {
         if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
@@ -26,6 +28,8 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
             seconds = seconds.max(document.seconds);
             can_go_on = !checkpoint.is_finished();
             step_size.push(document.sampling.step_size);
+            dimension = dimension.max(document.dimension);
+            annealed.extend(document.annealed.clone());
             warmup.merge(&document.warmup);
             sampling.merge(&document.sampling);
         }
@@ -56,13 +60,19 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         .chain(noise.iter().map(|noise| noise.rhat));
     let clamped = run.read("sample_stats", "n_clamped")?;
     let determinant = settings.sampler.determinant;
+    let energy_error = run.energy_errors()?;
+    let of_steps = energy_error.as_ref().filter(|_| !method.is_exact());
+    let energy_variance = of_steps
+        .filter(|_| dimension > 0)
+        .map(|errors| (errors.sd.powi(2) + errors.mean.powi(2)) / dimension as f64);
+    let evidence = evidence(&annealed);
     let summary = Summary {
         coordinates: settings.coordinates().to_string(),
         determinant: determinant.map(|determinant| determinant.description()),
         steps,
         seconds,
         steps_per_second: steps as f64 / seconds,
-        can_go_on,
+        can_go_on: can_go_on && evidence.is_none(),
         acceptance_rate: sampling.acceptance_rate(),
         step_size,
         divergences: sampling.divergences,
@@ -70,7 +80,9 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         n_gradients: warmup.n_gradients + sampling.n_gradients,
         n_jitter: warmup.n_jitter + sampling.n_jitter,
         n_clamped: clamped.iter().sum::<f64>() as u64,
-        energy_error: run.energy_errors()?,
+        energy_error,
+        energy_variance,
+        evidence,
         stationarity: run.stationarity()?,
         rhat_max: Spread::of(rhats).max,
         noise,
@@ -89,4 +101,22 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     };
     let warnings = summary.chain_warnings(settings, method, &sampling);
     Ok((summary, warnings))
+}
+
+/// The log evidence of replicates, where there are any.
+fn evidence(replicates: &[Annealed]) -> Option<EvidenceSummary> {
+    let values: Vec<f64> = replicates.iter().map(|own| own.log_evidence).collect();
+    let found = LogEvidence::of(&values)?;
+    Some(EvidenceSummary {
+        log_evidence: found.value,
+        error: found.error,
+        spread: found.spread,
+        temperatures: replicates
+            .iter()
+            .map(|own| own.temperatures)
+            .max()
+            .unwrap_or(0),
+        families: replicates.iter().map(|own| own.families).min().unwrap_or(0),
+        replicates: values,
+    })
 }

@@ -96,7 +96,12 @@ fn evaluations(method: Method) -> [f64; 2] {
         Method::HmcInfinite | Method::Hmc | Method::Mams => [1.0, MOST_STEPS],
         Method::Nuts => [1.0, MOST_LEAVES],
         Method::Elliptical => [1.0, MOST_POINTS],
-        Method::Pcn | Method::Pcnl | Method::Mala | Method::Langevin | Method::Rwm => [1.0; 2],
+        Method::Pcn
+        | Method::Pcnl
+        | Method::Mala
+        | Method::Langevin
+        | Method::Mclmc
+        | Method::Rwm => [1.0; 2],
     }
 }
 

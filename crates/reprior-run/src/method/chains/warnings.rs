@@ -87,6 +87,10 @@ impl Summary {
             }
             return;
         }
+        if !method.is_exact() {
+            // a check of the verdict says by how much
+            return;
+        }
         if settings.sampler.metropolis == Some(false) && rate < LEAST_UNCORRECTED {
             warn(format!(
                 "acceptance would be {rate:.3} with the Metropolis correction that was left out (below {LEAST_UNCORRECTED}): the draws are \

@@ -1,0 +1,125 @@
+//! Annealed particles as a run: its evidence against the closed form, interruptions, what the summary says; steps that are not corrected.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on may as well stop here"
+)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::{Args, FromArgMatches};
+use reprior::chain::Progress;
+use reprior_run::{
+    Failure, Flags, Level, Options, Settings, Summary, Watcher, resume_in, sample_in_memory,
+};
+
+struct Silent;
+impl Watcher for Silent {}
+
+/// Stops the run at the first news of it.
+struct Impatient<'a>(&'a AtomicBool);
+impl Watcher for Impatient<'_> {
+    fn update(&self, _: Progress) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn options<'a>(threads: usize, stop: &'a AtomicBool, watcher: &'a dyn Watcher) -> Options<'a> {
+    Options {
+        threads: Some(threads),
+        checkpoint_every: Duration::ZERO,
+        stop,
+        watcher,
+        more: None,
+    }
+}
+
+fn settings(flags: &str) -> Settings {
+    let command = Flags::augment_args(clap::Command::new("test"));
+    let words = std::iter::once("test").chain(flags.split_whitespace());
+    let matches = command.try_get_matches_from(words).unwrap();
+    Flags::from_arg_matches(&matches)
+        .unwrap()
+        .settings()
+        .unwrap()
+}
+
+fn summary(flags: &str) -> Summary {
+    let stop = AtomicBool::new(false);
+    sample_in_memory(settings(flags), &options(2, &stop, &Silent))
+        .unwrap()
+        .1
+}
+
+/// Without hidden layers the infinitely wide network is the network, and its evidence is exact.
+#[test]
+fn the_evidence_is_that_of_the_closed_form() {
+    let data = "--data friedman --train 40 --test 10 --network linear --noise 0.5";
+    let exact = summary(&format!("{data} --method nngp"));
+    let exact = exact.log_marginal_likelihood.unwrap();
+    let found = summary(&format!(
+        "{data} --method smc --coordinates standard --chains 8 --draws 100"
+    ));
+    let evidence = found.evidence.clone().unwrap();
+    // t of 7 degrees of freedom: |t| > 7 has probability 2e-4
+    let z = (evidence.log_evidence - exact) / evidence.error;
+    assert!(z.abs() < 7.0, "{evidence:?} {exact}");
+    assert!(evidence.error < 0.3, "{evidence:?}");
+    assert_eq!(evidence.replicates.len(), 8);
+    assert!(evidence.temperatures > 3 && (1..=100).contains(&evidence.families));
+    assert_eq!((found.draws, found.chains, found.warmup), (100, 8, 0));
+    assert!(!found.can_go_on && found.n_gradients > 0 && found.log_marginal_likelihood.is_none());
+    let checks = &found.verdict.checks;
+    let check = checks.iter().find(|c| c.name == "log evidence").unwrap();
+    assert_eq!(check.level, Level::Good, "{check:?}");
+}
+
+#[test]
+fn a_run_that_was_stopped_ends_with_the_same_particles() {
+    let flags =
+        "--data friedman --train 30 --test 12 --network fcn:8 --method smc --chains 3 --draws 20";
+    let never = AtomicBool::new(false);
+    let (whole, _) = sample_in_memory(settings(flags), &options(3, &never, &Silent)).unwrap();
+    let run = reprior_io::run::RunFolder::in_memory();
+    let config = whole.files().read_text("config.toml").unwrap().unwrap();
+    run.write_text("config.toml", &config).unwrap();
+    let stop = AtomicBool::new(false);
+    let stopped = resume_in(&run, &options(1, &stop, &Impatient(&stop)));
+    assert!(matches!(stopped, Err(Failure::Stopped)), "{stopped:?}");
+    resume_in(&run, &options(1, &never, &Silent)).unwrap();
+    for name in whole.files().names().unwrap() {
+        if name != "summary.json" && !name.starts_with("checkpoint") {
+            let same = whole.files().read(&name).unwrap() == run.files().read(&name).unwrap();
+            assert!(same, "{name}");
+        }
+    }
+}
+
+#[test]
+fn uncorrected_steps_are_said_to_be_biased() {
+    let data =
+        "--data friedman --train 30 --test 10 --network fcn:16 --noise 0.3 --chains 2 --draws 400";
+    let found = summary(&format!("{data} --method mclmc --warmup 500 --thin 1"));
+    let variance = found.energy_variance.unwrap();
+    assert!((2e-4..1.25e-3).contains(&variance), "{variance}");
+    let check = |found: &Summary| {
+        let checks = &found.verdict.checks;
+        let check = checks.iter().find(|c| c.name == "energy error");
+        check.map(|check| check.level)
+    };
+    assert_eq!(check(&found), Some(Level::Caution));
+    let warned = |found: &Summary| {
+        found
+            .warnings
+            .iter()
+            .any(|w| w.contains("no step was corrected"))
+    };
+    assert!(warned(&found), "{:?}", found.warnings);
+    let far = summary(&format!(
+        "{data} --method mclmc --warmup 500 --thin 1 --energy-variance 0.2"
+    ));
+    assert_eq!(check(&far), Some(Level::Bad), "{:?}", far.energy_variance);
+    let exact = summary(&format!("{data} --method mams --warmup 50 --thin 1"));
+    assert_eq!((check(&exact), exact.energy_variance), (None, None));
+    assert!(!warned(&exact));
+}

@@ -75,14 +75,6 @@ pub(super) fn bytes(request: &Request) -> Result<Vec<u8>, DataError> {
     Ok(bytes)
 }
 
-/// The same of a source that is nothing but a path.
-///
-/// # Errors
-/// As [`bytes`].
-pub(super) fn bytes_of(source: &str) -> Result<Vec<u8>, DataError> {
-    bytes(&Request::new(source))
-}
-
 fn decompressed(path: &Path, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
     let limit = memory::left() / 2;
     let mut text = Vec::new();

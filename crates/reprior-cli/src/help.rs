@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, CommandFactory, FromArgMatches};
+use clap::{Arg, Args, CommandFactory, FromArgMatches};
 
 use reprior_run::{Failure, Flags, Settings};
 

@@ -1,5 +1,7 @@
 //! Predictions of a run for new rows, as arrays.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use reprior::model::dataset::InputValues;
@@ -10,18 +12,24 @@ use crate::table::{PyColumn, numbers, table};
 
 type Array<'py> = Bound<'py, PyArray1<f64>>;
 
-/// A run that predicts.
+/// A run that predicts, for one thread at a time.
 #[pyclass(frozen, module = "reprior._lib")]
-pub struct Predictor(reprior_run::Predictor);
+pub struct Predictor(Mutex<reprior_run::Predictor>);
 
 impl Predictor {
     pub fn new(predictor: reprior_run::Predictor) -> Self {
-        Self(predictor)
+        Self(Mutex::new(predictor))
+    }
+
+    /// Who has it computes without Python's lock, and so never waits for who waits here.
+    fn own(&self) -> MutexGuard<'_, reprior_run::Predictor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The rows of a table as the run takes them.
     fn inputs(&self, columns: Vec<PyColumn<'_>>) -> PyResult<InputValues> {
-        let found = self.0.description().given_inputs(&table(columns)?);
+        let table = table(columns)?;
+        let found = self.own().description().given_inputs(&table);
         Ok(found.map_err(raise)?.values)
     }
 
@@ -38,12 +46,12 @@ impl Predictor {
             without_noise,
             detect: None,
         };
-        let found = py.detach(|| self.0.predict(&inputs, None, request, &mut each).map(|_| ()));
+        let found = py.detach(|| self.own().predict(&inputs, None, request, &mut each).map(|_| ()));
         found.map_err(raise)
     }
 
     fn outputs(&self) -> usize {
-        self.0.description().output_names.len()
+        self.own().description().output_names.len()
     }
 }
 
@@ -51,17 +59,18 @@ impl Predictor {
 impl Predictor {
     /// Names of outputs or classes.
     fn output_names(&self) -> Vec<String> {
-        self.0.description().output_names.clone()
+        self.own().description().output_names.clone()
     }
 
     /// Whether targets are classes.
     fn is_classification(&self) -> bool {
-        self.0.description().is_classification
+        self.own().description().is_classification
     }
 
     /// Names of the columns that are used, in the order of the training table.
     fn columns(&self) -> Vec<String> {
-        let description = self.0.description();
+        let own = self.own();
+        let description = own.description();
         match &description.encoding {
             Some(encoding) => encoding.used().map(|own| own.column.clone()).collect(),
             None => description.column_names.clone(),
@@ -70,7 +79,8 @@ impl Predictor {
 
     /// The name of the likelihood, and the degrees of freedom that it may have.
     fn likelihood(&self) -> (String, f64) {
-        let model = &self.0.settings().model;
+        let own = self.own();
+        let model = &own.settings().model;
         (model.likelihood().to_string(), model.degrees_of_freedom())
     }
 
@@ -162,7 +172,7 @@ impl Predictor {
         columns: Vec<PyColumn<'py>>,
     ) -> PyResult<(usize, Array<'py>, Array<'py>, Option<Array<'py>>)> {
         let inputs = self.inputs(columns)?;
-        let found = py.detach(|| self.0.joint(&inputs)).map_err(raise)?;
+        let found = py.detach(|| self.own().joint(&inputs)).map_err(raise)?;
         Ok((
             found.draws,
             PyArray1::from_vec(py, found.functions),

@@ -291,7 +291,10 @@ impl Run {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>, String)> {
-        let found = self.with_files(py, |files| Recorded::of(files)?.leave_one_out())?;
+        let found = self.with_files(py, |files| {
+            let found = Recorded::of(files)?.leave_one_out()?;
+            found.map_err(Failure::Request)
+        })?;
         let text = serde_json::to_string(&found.summary);
         let text = text.map_err(|error| raise(Failure::run(error)))?;
         let rows = found.rows.iter().map(|&row| row as i64).collect();

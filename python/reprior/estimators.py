@@ -333,7 +333,8 @@ class BNNClassifier(ClassifierMixin, _BNN):
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of probabilities, (rows, classes), in the order of ``classes_``."""
         predictor, columns = self._predicting(X)
-        return predictor.log_probabilities(columns).reshape(-1, len(self.classes_))
+        logarithms = predictor.log_probabilities(columns)
+        return logarithms.reshape(-1, len(self.classes_))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, (rows, classes), in the order of ``classes_``."""
@@ -342,7 +343,8 @@ class BNNClassifier(ClassifierMixin, _BNN):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        logarithms = self.predict_log_proba(X)
+        return self.classes_[logarithms.argmax(axis=1)]
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
         """The logarithm of the probability of each row's class, in nats."""

@@ -13,7 +13,7 @@ X, y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
     ("settings", "words"),
     [
         ({"method": "hmcc"}, "hmcc"),
-        ({"network": "fcn:0"}, "fcn:0"),
+        ({"network": "fcn:0"}, "a width of the network `fcn` is `0`"),
         ({"chains": 1.5}, "--chains takes a whole number"),
         ({"noise": -1.0}, "noise"),
         ({"minutes": -1}, "--minutes -1 is out of range"),

@@ -111,17 +111,21 @@ def test_ctrl_c_stops_soon_and_keeps_the_draws(line):
     seen = {}
 
     def interrupt():
-        time.sleep(1.0)
+        time.sleep(0.3)
         seen["at"] = time.monotonic()
         os.kill(os.getpid(), signal.SIGINT)
 
-    long = {**FAST, "warmup": 20, "draws": 2_000_000}
-    thread = threading.Thread(target=interrupt)
-    thread.start()
+    def begin(progress):
+        # both chains draw: they take turns
+        if progress.made > 5000 and not seen:
+            seen["thread"] = threading.Thread(target=interrupt)
+            seen["thread"].start()
+
+    long = {**FAST, "warmup": 20, "draws": 2_000_000, "progress": begin}
     with pytest.raises(KeyboardInterrupt) as caught:
         reprior.sample(*line, **long)
     took = time.monotonic() - seen["at"]
-    thread.join()
+    seen["thread"].join()
     assert took < 0.4, took
     run = caught.value.run
     assert run.stop(30) and run.is_stopped

@@ -198,9 +198,10 @@ def test_a_small_fit_is_quick(line):
     model.fit(X, y)
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        # of the processor: the machine may be busy with other things
+        start = time.process_time()
         model.fit(X, y)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.2, times
 
 

@@ -116,9 +116,7 @@ fn command() -> clap::Command {
 ///
 /// # Errors
 /// What is wrong with it, in plain words; help and version where they were asked for.
-pub fn parse(
-    arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Arguments, clap::Error> {
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let mut command = command();
     let found = command
         .try_get_matches_from_mut(arguments)

@@ -46,7 +46,11 @@ impl Predictor {
             without_noise,
             detect: None,
         };
-        let found = py.detach(|| self.own().predict(&inputs, None, request, &mut each).map(|_| ()));
+        let found = py.detach(|| {
+            self.own()
+                .predict(&inputs, None, request, &mut each)
+                .map(|_| ())
+        });
         found.map_err(raise)
     }
 

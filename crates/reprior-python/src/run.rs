@@ -12,7 +12,8 @@ use reprior::chain::ProgressDetails;
 use reprior_io::run::{Files, RunFolder, atomic};
 use reprior_report::{RunPage, page};
 use reprior_run::{
-    DataDescription, Failure, More, NewRun, Recorded, prepare, prepare_given, resume_in, summarise,
+    DataDescription, Failure, More, NewRun, Recorded, Summary, prepare, prepare_given, resume_in,
+    summarise,
 };
 
 use crate::failure::{RunError, raise};
@@ -27,6 +28,13 @@ const SLICE: Duration = Duration::from_millis(50);
 #[pyclass(frozen, module = "reprior._lib")]
 pub struct Run {
     work: Arc<Work>,
+}
+
+/// Keeps the summary of a run that has come to its end, for who asks for it.
+fn keep_summary(work: &Work, summary: &Summary) -> Result<(), Failure> {
+    let text = serde_json::to_string(summary).map_err(Failure::run)?;
+    work.change(|state| state.summary = Some(text));
+    Ok(())
 }
 
 fn ended(files: Files, folder: Option<RunFolder>) -> Run {
@@ -87,7 +95,7 @@ impl Run {
                 if folder.files().folder().is_none() {
                     work.change(|state| state.folder = Some(folder));
                 }
-                made.map(|_| ())
+                keep_summary(work, &made?)
             })
         });
         started.map_err(raise)?;
@@ -193,7 +201,9 @@ impl Run {
         let made = known.iter().map(|chain| chain.transition).sum::<u64>();
         found.set_item("made", made)?;
         found.set_item("total", total * state.chains.len() as u64)?;
-        let seconds = state.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let seconds = state
+            .began
+            .map_or(0.0, |began| began.elapsed().as_secs_f64());
         found.set_item("seconds", seconds)?;
         let is_warmup = known.iter().any(|chain| chain.is_warmup);
         found.set_item("is_warmup", is_warmup)?;
@@ -253,7 +263,7 @@ impl Run {
                 if folder.files().folder().is_none() {
                     work.change(|state| state.folder = Some(folder));
                 }
-                made.map(|_| ())
+                keep_summary(work, &made?)
             })
         });
         started.map_err(raise)?;
@@ -262,6 +272,9 @@ impl Run {
 
     /// Diagnostics and metrics, as JSON, as `reprior summary --json` prints them.
     fn summary_json(&self, py: Python<'_>) -> PyResult<String> {
+        if let Some(text) = &self.work.state().summary {
+            return Ok(text.clone());
+        }
         self.with_files(py, |files| {
             serde_json::to_string(&summarise(files)?).map_err(Failure::run)
         })

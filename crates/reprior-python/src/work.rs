@@ -34,6 +34,8 @@ pub struct State {
     pub folder: Option<RunFolder>,
     /// Since when chains are drawn.
     pub began: Option<Instant>,
+    /// The summary that a run was ended with, as JSON.
+    pub summary: Option<String>,
     /// How it ended.
     pub end: Option<Result<(), Failure>>,
 }

@@ -8,9 +8,7 @@ use reprior_io::run::Files;
 use crate::by_target::{ByTarget, TargetMetrics};
 use crate::failure::{Failure, name_of};
 use crate::method::family;
-use crate::predictive::{
-    Gatherer, Metrics, PredictionKind, PredictiveDraws, SMALLEST_VARIANCE,
-};
+use crate::predictive::{Gatherer, Metrics, PredictionKind, PredictiveDraws, SMALLEST_VARIANCE};
 use crate::problem::{DataDescription, Problem};
 use crate::read::{Detector, Recorded};
 use crate::record::POSITIONS;

@@ -9,8 +9,8 @@ use csv::StringRecord;
 
 use super::csv_cells::{Lines, read_header, reader, separator};
 use super::error::{excerpt, show};
-use super::targets::is_missing;
 use super::given::GIVEN;
+use super::targets::is_missing;
 use super::{DataError, Request, Task, csv_source};
 
 /// The columns to read, as positions in the header.

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::given::GIVEN;
 use super::BUILT_INS;
+use super::given::GIVEN;
 use super::targets::MAX_CLASSES;
 use crate::regular;
 

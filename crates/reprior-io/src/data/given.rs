@@ -130,7 +130,8 @@ impl TextTable {
     /// # Errors
     /// Bytes that are none of [`GivenTable::new`].
     pub(super) fn given(path: &Path, bytes: &[u8]) -> Result<Self, DataError> {
-        let damaged = |_| DataError::malformed(path, "its copy in the run is damaged; sample again");
+        let damaged =
+            |_| DataError::malformed(path, "its copy in the run is damaged; sample again");
         let mut reader = ReaderBuilder::new().has_headers(false).from_reader(bytes);
         let mut record = StringRecord::new();
         if !reader.read_record(&mut record).map_err(damaged)? {
@@ -210,8 +211,14 @@ mod tests {
         for (columns, word) in [
             (vec![], "columns"),
             (vec![column("a", numbers(0))], "rows"),
-            (vec![column("a", numbers(2)), column("b", numbers(1))], "one length"),
-            (vec![column("a", numbers(2)), column("a", numbers(2))], "rename one"),
+            (
+                vec![column("a", numbers(2)), column("b", numbers(1))],
+                "one length",
+            ),
+            (
+                vec![column("a", numbers(2)), column("a", numbers(2))],
+                "rename one",
+            ),
             (vec![column("", numbers(2))], "no name"),
         ] {
             let error = GivenTable::new(&columns).unwrap_err().to_string();

@@ -168,9 +168,9 @@ pub fn load_with_notes(request: &Request) -> Result<Loaded, DataError> {
             () if !request.ignore.is_empty() => {
                 Some("columns can be left out only of a .csv file; leave --ignore out")
             }
-            () if request.watch.is_some() => {
-                Some("all records can train, and some be watched, only of a .csv file; leave --watch out")
-            }
+            () if request.watch.is_some() => Some(
+                "all records can train, and some be watched, only of a .csv file; leave --watch out",
+            ),
             () if !request.categorical.is_empty() => {
                 Some("columns can be taken as text only of a .csv file; leave --categorical out")
             }

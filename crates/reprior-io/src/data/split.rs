@@ -122,7 +122,10 @@ pub(super) fn watched(
     at_least_two(source, rows)?;
     let count = count.min(rows);
     let watched = (0..count).map(|at| (at * rows + rows / 2) / count.max(1));
-    Ok([(0..rows).collect(), watched.map(|row| row.min(rows - 1)).collect()])
+    Ok([
+        (0..rows).collect(),
+        watched.map(|row| row.min(rows - 1)).collect(),
+    ])
 }
 
 /// The first `rows` records of a set that has a file of its own, shuffled before if asked for.

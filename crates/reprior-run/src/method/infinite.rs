@@ -161,7 +161,9 @@ impl Predict for InfinitePosterior<'_> {
         let one = self.covariance_of(inputs)?;
         let maps = self.problem.output_maps();
         let of_output = |scale: f64| one.iter().map(move |x| scale * scale * x);
-        Ok(Some(maps.iter().flat_map(|map| of_output(map.scale)).collect()))
+        Ok(Some(
+            maps.iter().flat_map(|map| of_output(map.scale)).collect(),
+        ))
     }
 
     fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {

@@ -37,6 +37,7 @@ class Run:
     def __init__(self, inner: _lib.Run) -> None:
         self._inner = inner
         self._process = os.getpid()
+        self._has_ended = False
         self._predictor: _lib.Predictor | None = None
 
     # how it gets on
@@ -44,7 +45,8 @@ class Run:
     @property
     def is_finished(self) -> bool:
         """Whether it has come to its end, was stopped or has failed."""
-        return self._own().is_finished()
+        self._has_ended = self._own().is_finished()
+        return self._has_ended
 
     @property
     def is_stopped(self) -> bool:
@@ -79,15 +81,16 @@ class Run:
 
         Raises ValueError for data or settings that were refused, RunError for a run that failed. Ctrl-C ends the waiting, not the run.
         """
-        ended = self._own().wait(timeout)
-        if ended:
+        self._has_ended = self._own().wait(timeout)
+        if self._has_ended:
             self._inner.check()
-        return ended
+        return self._has_ended
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stops it and waits for its end, or for ``timeout`` seconds; whether it has ended. The draws are kept."""
         self._own().stop()
-        return self._inner.wait(timeout)
+        self._has_ended = self._inner.wait(timeout)
+        return self._has_ended
 
     def resume(
         self,
@@ -201,8 +204,8 @@ class Run:
     # inside
 
     def _own(self) -> _lib.Run:
-        """Refuses a run whose thread a fork has left behind."""
-        if os.getpid() != self._process and not self._inner.is_finished():
+        """Refuses a run whose thread a fork may have left behind, with what it held."""
+        if os.getpid() != self._process and not self._has_ended:
             raise _lib.RunError("the run goes on in the process that started it, not in this fork of it")
         return self._inner
 
@@ -215,9 +218,8 @@ class Run:
         """What predicts, kept once the run has ended."""
         predictor = self._predictor
         if predictor is None:
-            inner = self._begun()
-            is_finished = inner.is_finished()
-            predictor = inner.predictor()
+            is_finished = self.is_finished
+            predictor = self._begun().predictor()
             if is_finished:
                 self._predictor = predictor
         return predictor
@@ -240,8 +242,14 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
+def _ended(inner: _lib.Run) -> Run:
+    run = Run(inner)
+    run._has_ended = True
+    return run
+
+
 def _of_files(files: dict[str, bytes]) -> Run:
-    return Run(_lib.Run.from_files(files))
+    return _ended(_lib.Run.from_files(files))
 
 
 def sample(
@@ -375,6 +383,7 @@ def _wait_showing(run: Run, progress: bool | Callable[[Progress], None] | None) 
                 call(run.progress)
             if shown is not None:
                 shown.end()
+    run._has_ended = True
     run._inner.check()
 
 
@@ -383,4 +392,4 @@ def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - the name of what 
 
     Raises ValueError for a folder that is none of a run.
     """
-    return Run(_lib.Run.open(path))
+    return _ended(_lib.Run.open(path))

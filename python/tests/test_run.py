@@ -157,3 +157,32 @@ def test_other_threads_run_while_it_computes(line):
     thread.join(5)
     assert len(counted) == 1000
     run.stop()
+
+
+def _in_child(run, X, results):
+    try:
+        results.put(float(run.predict(X).mean.sum()))
+    except reprior.RunError as error:
+        results.put(str(error))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_other_processes_do_not_hang(run, line, start):
+    import multiprocessing
+
+    context = multiprocessing.get_context(start)
+    results = context.Queue()
+    cases = [(run, float(run.predict(line[0]).mean.sum()))]
+    going = reprior.sample(*line, **{**FAST, "draws": 500_000}, wait=False)
+    if start == "fork":
+        cases.append((going, "the run goes on in the process that started it, not in this fork of it"))
+    try:
+        for case, expected in cases:
+            child = context.Process(target=_in_child, args=(case, line[0], results))
+            child.start()
+            assert results.get(timeout=60) == expected
+            child.join(60)
+            assert child.exitcode == 0
+    finally:
+        going.stop(30)

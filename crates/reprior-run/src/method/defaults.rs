@@ -239,7 +239,7 @@ mod tests {
         settings.data.source = source.to_owned();
         settings.data.train = Some(120);
         change(&mut settings);
-        let records = Records::load(&mut settings, None).unwrap();
+        let records = Records::load(&mut settings, None, None).unwrap();
         let choices = choose(&mut settings, &records).unwrap();
         (settings, choices)
     }
@@ -282,7 +282,7 @@ mod tests {
         ));
         let mut settings = Settings::default();
         settings.data.source = "friedman".to_owned();
-        let mut records = Records::load(&mut settings, None).unwrap();
+        let mut records = Records::load(&mut settings, None, None).unwrap();
         let Targets::Real { values, .. } = &mut records.split.train.targets else {
             panic!("the targets are real");
         };

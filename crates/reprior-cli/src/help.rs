@@ -2,10 +2,13 @@
 //! wrong with a number is said in plain words.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, CommandFactory, FromArgMatches};
+use clap::{Arg, Args, CommandFactory, FromArgMatches};
+
+use reprior_run::{Failure, Flags, Settings};
 
 use crate::arguments::Arguments;
 
@@ -113,15 +116,41 @@ fn command() -> clap::Command {
 ///
 /// # Errors
 /// What is wrong with it, in plain words; help and version where they were asked for.
-pub fn parse() -> Result<Arguments, clap::Error> {
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let mut command = command();
     let found = command
-        .try_get_matches_from_mut(std::env::args_os())
+        .try_get_matches_from_mut(arguments)
         .and_then(|matches| Arguments::from_arg_matches(&matches));
     found.map_err(|error| match in_plain_words(&error) {
         Some(message) => command.error(ErrorKind::ValueValidation, message),
         None => error.format(&mut command),
     })
+}
+
+/// The settings that flags of `sample` say, without its other flags.
+///
+/// # Errors
+/// A wrong request, in the words of the command line.
+pub fn settings(flags: &[String]) -> Result<Settings, Failure> {
+    let command = clap::Command::new("reprior").no_binary_name(true);
+    let mut command = Flags::augment_args(command).mut_args(with_negative_numbers);
+    let matches = command.try_get_matches_from_mut(flags);
+    let matches = matches.map_err(|error| {
+        let text = error.to_string();
+        // then come usage and tips
+        let first = text.split("\n\n").next().unwrap_or_default();
+        let first = first.trim_start_matches("error: ").trim().to_owned();
+        Failure::Request(in_plain_words(&error).unwrap_or(first))
+    })?;
+    let flags = Flags::from_arg_matches(&matches).map_err(Failure::request)?;
+    flags.settings()
+}
+
+/// The names of all settings, as flags without their dashes.
+pub fn setting_names() -> Vec<String> {
+    let command = Flags::augment_args(clap::Command::new("reprior"));
+    let names = command.get_arguments().filter_map(Arg::get_long);
+    names.map(str::to_owned).collect()
 }
 
 /// What a number should have been, where the parser says only that it was none.

@@ -10,6 +10,7 @@
 mod by_target;
 mod effects;
 mod failure;
+mod joint;
 mod method;
 mod predict;
 mod predictive;
@@ -25,6 +26,7 @@ pub mod words;
 pub use by_target::{TargetMetrics, target_rows};
 pub use effects::{ColumnImportance, Dependence, InputEffects, Rise};
 pub use failure::Failure;
+pub use joint::JointPrediction;
 pub use method::{Benchmark, More, Options, Plan, TimedPart, Watcher};
 pub use predict::{
     PredictedOutput, PredictedRows, PredictionReport, PredictionRequest, Predictor, Told, rotated,
@@ -37,8 +39,8 @@ pub use read::{
 };
 pub use record::kept_in_words;
 pub use run::{
-    benchmark, plan, plan_with_time, prepare, resume, resume_in, sample, sample_in_memory,
-    summarise,
+    NewRun, benchmark, plan, plan_with_time, prepare, prepare_given, resume, resume_in, sample,
+    sample_in_memory, summarise,
 };
 pub use settings::*;
 pub use summary::{

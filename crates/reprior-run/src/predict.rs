@@ -8,11 +8,12 @@ use reprior_io::run::Files;
 use crate::by_target::{ByTarget, TargetMetrics};
 use crate::failure::{Failure, name_of};
 use crate::method::family;
-use crate::predictive::{Gatherer, Metrics, PredictionKind, PredictiveDraws};
+use crate::predictive::{Gatherer, Metrics, PredictionKind, PredictiveDraws, SMALLEST_VARIANCE};
 use crate::problem::{DataDescription, Problem};
 use crate::read::{Detector, Recorded};
 use crate::record::POSITIONS;
 use crate::run::prepare_from;
+use crate::settings::Settings;
 
 /// A run that predicts.
 pub struct Predictor {
@@ -110,6 +111,53 @@ impl PredictedRows {
         self.0.class_probabilities()
     }
 
+    /// Logarithms of class probabilities, rows x classes.
+    pub fn log_probabilities(&self) -> Vec<f64> {
+        self.0.class_log_probabilities()
+    }
+
+    /// Of real targets: mean and standard deviation of one output of one row, in the target's own units.
+    ///
+    /// # Errors
+    /// Predictions that are not numbers.
+    pub fn moments(&self, row: usize, output: usize) -> Result<[f64; 2], Failure> {
+        let (means, variances) = self.0.components(row, output);
+        let mixture = Mixture::new(self.0.family(), &means, &variances).map_err(Failure::run)?;
+        Ok([mixture.mean(), mixture.variance().sqrt()])
+    }
+
+    /// Of real targets: quantiles of one output of one row, at probabilities between 0 and 1, in the target's own units.
+    ///
+    /// # Errors
+    /// Predictions that are not numbers.
+    pub fn quantiles(
+        &self,
+        row: usize,
+        output: usize,
+        probabilities: &[f64],
+    ) -> Result<Vec<f64>, Failure> {
+        let (means, variances) = self.0.components(row, output);
+        let mixture = Mixture::new(self.0.family(), &means, &variances).map_err(Failure::run)?;
+        let quantiles = probabilities.iter().map(|&p| mixture.quantile(p));
+        Ok(quantiles.collect())
+    }
+
+    /// Of real targets: the logarithm of the predictive density (of counts the probability) of the rows' true values, all outputs of a row
+    /// together; `truth` is rows x outputs.
+    ///
+    /// # Errors
+    /// Predictions that are not numbers; a truth of another length.
+    pub fn log_densities(&self, truth: &[f64]) -> Result<Vec<f64>, Failure> {
+        let (block, width) = (&self.0, self.0.rows * self.0.outputs);
+        let floor = |v: &f64| v.max(SMALLEST_VARIANCE);
+        let variance: Vec<f64> = block.variance.iter().map(floor).collect();
+        let means = block.mean.chunks_exact(width.max(1));
+        let draws = means.zip(variance.chunks_exact(width.max(1)));
+        let found = block.family().mixture_nlls(draws, truth, block.outputs);
+        let found = found.map_err(Failure::run)?;
+        Ok(found.into_iter().map(|nll| -nll).collect())
+    }
+
     /// Of real targets: one output of one row, in the target's own units.
     ///
     /// # Errors
@@ -149,6 +197,11 @@ impl Predictor {
     /// What the data were.
     pub fn description(&self) -> &DataDescription {
         &self.run.description
+    }
+
+    /// The settings of its run.
+    pub fn settings(&self) -> &Settings {
+        &self.run.settings
     }
 
     /// Draws that predictions are made of, and how many of each chain; none of a posterior in closed form.

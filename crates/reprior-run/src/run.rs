@@ -4,11 +4,12 @@ use std::path::Path;
 
 use reprior::model::InputReduction;
 use reprior::posterior::Coordinates;
+use reprior_io::data::{GIVEN, GivenTable};
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
 use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, defaults, family};
-use crate::problem::{DataDescription, GivenWeights, Problem, Records, STDIN_TABLE};
+use crate::problem::{DataDescription, GivenWeights, Problem, Records, kept_as};
 use crate::read::Recorded;
 use crate::record::Destination;
 use crate::settings::{Auto, CONFIG, MethodName, Settings, StartName, Until};
@@ -22,17 +23,37 @@ const MOST_MINUTES: f64 = 5_000_000.0;
 /// # Errors
 /// A wrong request, refused before any work where that can be told without the data.
 pub fn prepare(settings: Settings) -> Result<Problem, Failure> {
-    prepare_from(settings, None)
+    prepare_with(settings, None, None)
+}
+
+/// The same for a table in memory, which the run then keeps.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_given(mut settings: Settings, table: &GivenTable) -> Result<Problem, Failure> {
+    if !settings.data.source.is_empty() {
+        return Err(Failure::request(format!(
+            "there are data in memory and --data `{}`: give one of them",
+            settings.data.source
+        )));
+    }
+    GIVEN.clone_into(&mut settings.data.source);
+    prepare_with(settings, None, Some(table))
 }
 
 /// The same of settings that a run was made with, if there is one.
-pub(crate) fn prepare_from(
+pub(crate) fn prepare_from(settings: Settings, run: Option<&Files>) -> Result<Problem, Failure> {
+    prepare_with(settings, run, None)
+}
+
+fn prepare_with(
     mut settings: Settings,
     run: Option<&Files>,
+    given: Option<&GivenTable>,
 ) -> Result<Problem, Failure> {
     settings.check_source()?;
     check(&settings)?;
-    let records = Records::load(&mut settings, run)?;
+    let records = Records::load(&mut settings, run, given)?;
     let choices = defaults::choose(&mut settings, &records)?;
     let asked = settings.record.clone();
     let family = checked(&mut settings)?;
@@ -163,26 +184,21 @@ pub fn sample(
     overwrite: bool,
     options: &Options<'_>,
 ) -> Result<Summary, Failure> {
-    if !overwrite && out.join("config.toml").exists() {
-        return Err(Failure::request(format!(
-            "`{0}` holds a run already: go on with it by `reprior resume {0}`, replace it with --overwrite, or choose another --out",
-            out.display()
-        )));
+    refuse_run_in(out, overwrite)?;
+    let new = NewRun::new(prepare(settings)?, Some((out, overwrite)))?;
+    new.sample(options).1
+}
+
+/// Refuses to replace the run whose states chains are to start at.
+fn refuse_start_in(settings: &Settings, out: &Path) -> Result<(), Failure> {
+    match &settings.sampler.start {
+        Auto::Chosen(StartName::Run(earlier)) if is_same_folder(Path::new(earlier), out) => {
+            Err(Failure::request(format!(
+                "--start {earlier} is the run that --overwrite would replace: choose another --out"
+            )))
+        }
+        _ => Ok(()),
     }
-    if let Auto::Chosen(StartName::Run(earlier)) = &settings.sampler.start
-        && is_same_folder(Path::new(earlier), out)
-    {
-        return Err(Failure::request(format!(
-            "--start {earlier} is the run that --overwrite would replace: choose another --out"
-        )));
-    }
-    let mut problem = prepare(settings)?;
-    let plan = plan(&problem)?;
-    plan.check(Destination::New { out, overwrite })?;
-    // what is removed for the folder may hold the file
-    let weights = given_weights(&problem)?;
-    let folder = RunFolder::create(out, overwrite).map_err(Failure::request)?;
-    begin(&mut problem, &plan, weights, &folder, options)
 }
 
 fn is_same_folder(one: &Path, other: &Path) -> bool {
@@ -198,18 +214,79 @@ pub fn sample_in_memory(
     settings: Settings,
     options: &Options<'_>,
 ) -> Result<(RunFolder, Summary), Failure> {
-    let mut problem = prepare(settings)?;
-    let plan = plan(&problem)?;
-    plan.check_memory()?;
-    let weights = given_weights(&problem)?;
-    let folder = RunFolder::in_memory();
-    let summary = begin(&mut problem, &plan, weights, &folder, options)?;
-    Ok((folder, summary))
+    let (folder, summary) = NewRun::new(prepare(settings)?, None)?.sample(options);
+    summary.map(|summary| (folder, summary))
 }
 
-fn given_weights(problem: &Problem) -> Result<Option<Vec<u8>>, Failure> {
-    let weights = problem.weights.as_ref().map(GivenWeights::bytes);
-    weights.transpose()
+fn refuse_run_in(out: &Path, overwrite: bool) -> Result<(), Failure> {
+    match !overwrite && out.join(CONFIG).exists() {
+        true => Err(Failure::request(format!(
+            "`{0}` holds a run already: go on with it by `reprior resume {0}`, replace it with --overwrite, or choose another --out",
+            out.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A run that has its place and has not begun.
+pub struct NewRun {
+    problem: Problem,
+    plan: Plan,
+    weights: Option<Vec<u8>>,
+    folder: RunFolder,
+}
+
+impl NewRun {
+    /// A place for the run of a problem: a folder, which may replace an earlier one with its `overwrite`, or memory.
+    ///
+    /// # Errors
+    /// A wrong request: what does not fit into memory or onto the disk; a folder that is taken.
+    pub fn new(problem: Problem, out: Option<(&Path, bool)>) -> Result<Self, Failure> {
+        let plan = plan(&problem)?;
+        match out {
+            Some((out, overwrite)) => {
+                refuse_run_in(out, overwrite)?;
+                refuse_start_in(&problem.settings, out)?;
+                plan.check(Destination::New { out, overwrite })?;
+            }
+            None => plan.check_memory()?,
+        }
+        // what is removed for the folder may hold the file
+        let weights = problem.weights.as_ref().map(GivenWeights::bytes);
+        let weights = weights.transpose()?;
+        let folder = match out {
+            Some((out, overwrite)) => {
+                RunFolder::create(out, overwrite).map_err(Failure::request)?
+            }
+            None => RunFolder::in_memory(),
+        };
+        Ok(Self {
+            problem,
+            plan,
+            weights,
+            folder,
+        })
+    }
+
+    /// Its files, which fill while it is made.
+    pub fn files(&self) -> &Files {
+        self.folder.files()
+    }
+
+    /// Makes it, and gives its place back, with the draws that there are.
+    ///
+    /// # Errors
+    /// A failed run; a run that was stopped. The draws are kept.
+    pub fn sample(self, options: &Options<'_>) -> (RunFolder, Result<Summary, Failure>) {
+        let Self {
+            mut problem,
+            plan,
+            weights,
+            folder,
+        } = self;
+        let summary = begin(&mut problem, &plan, weights, &folder, options);
+        (folder, summary)
+    }
 }
 
 /// A new run: its weights, its settings, its draws.
@@ -225,8 +302,8 @@ fn begin(
         let written = folder.files().write(WEIGHTS, &weights);
         written.map_err(Failure::run)?;
     }
-    if let Some(table) = &problem.stdin {
-        let written = folder.files().write(STDIN_TABLE, table);
+    if let (Some(table), Some(name)) = (&problem.content, kept_as(&problem.settings.data.source)) {
+        let written = folder.files().write(name, table);
         written.map_err(Failure::run)?;
     }
     folder.write_text(CONFIG, &config).map_err(Failure::run)?;
@@ -328,6 +405,11 @@ impl Recorded {
     pub fn summarise(&self) -> Result<Summary, Failure> {
         let family = family(self.settings.sampler.method());
         let (mut summary, warnings) = family.summarise(self)?;
+        if self.settings.data.watch.is_some() {
+            // rows that train test nothing
+            (summary.metrics, summary.fit) = (None, None);
+            summary.metrics_by_target.clear();
+        }
         let left_out = self.leave_one_out()?;
         summary.loo = left_out.ok().map(|found| found.summary);
         summary.conclude(&self.settings, warnings);

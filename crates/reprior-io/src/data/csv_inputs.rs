@@ -10,7 +10,7 @@ use super::encoding::{self, Missing, TableEncoding};
 use super::error::excerpt;
 use super::inputs::{rename, unknown_class};
 use super::targets::is_missing;
-use super::{DataError, ExpectedInputs, ExpectedTargets, Inputs, csv_source};
+use super::{DataError, ExpectedInputs, ExpectedTargets, Inputs, Request, csv_source};
 
 /// Inputs from a table, encoded as the training rows were, and the truth where the table has it.
 ///
@@ -21,12 +21,24 @@ pub(super) fn from_csv(
     expected: &ExpectedInputs,
     encoding: Option<&TableEncoding>,
 ) -> Result<Inputs, DataError> {
-    let path = csv_source::shown(source);
+    from_table(&Request::new(source), expected, encoding)
+}
+
+/// The same from the table that a request names or gives.
+///
+/// # Errors
+/// As [`from_csv`].
+pub(super) fn from_table(
+    request: &Request,
+    expected: &ExpectedInputs,
+    encoding: Option<&TableEncoding>,
+) -> Result<Inputs, DataError> {
+    let path = csv_source::shown(&request.source);
     if expected.column_names.is_empty() {
         let problem = "the model takes images, which a .csv file does not hold; give an .npz file or a folder";
         return Err(DataError::malformed(path, problem));
     }
-    let table = TextTable::read(path, &csv_source::text_of(source)?)?;
+    let table = TextTable::of(request)?;
     let rows: Vec<usize> = (0..table.rows()).collect();
     let numbers = TableEncoding::of_numbers(&expected.column_names);
     let encoding = encoding.unwrap_or(&numbers);

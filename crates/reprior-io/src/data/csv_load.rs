@@ -16,9 +16,7 @@ use super::{DataError, Loaded, Request, csv_source, split};
 /// Loads, encodes and splits a table.
 pub(super) fn load(request: &Request) -> Result<Loaded, DataError> {
     let path = csv_source::shown(&request.source);
-    let text = csv_source::text(request)?;
-    let table = TextTable::read(path, &text)?;
-    drop(text);
+    let table = TextTable::of(request)?;
     let columns = table.choose(path, request)?;
     let mut notes = Vec::new();
     if columns.nameless > 0 {
@@ -41,7 +39,10 @@ pub(super) fn load(request: &Request) -> Result<Loaded, DataError> {
         Targets::Classes { labels, .. } => Some(labels.as_slice()),
         Targets::Real { .. } => None,
     };
-    let order = split::split_rows(rows.len(), labels, request, rows.len() * 4 / 5)?;
+    let order = match request.watch {
+        Some(count) => split::watched(&request.source, rows.len(), count)?,
+        None => split::split_rows(rows.len(), labels, request, rows.len() * 4 / 5)?,
+    };
     let train: Vec<usize> = order[0].iter().map(|&at| rows[at]).collect();
     let mut encoding = TableEncoding {
         missing: request.missing,

@@ -88,14 +88,6 @@ pub(super) fn text(request: &Request) -> Result<TableText, DataError> {
     Ok(TableText { bytes, is_columnar })
 }
 
-/// The same of a source that is nothing but a path.
-///
-/// # Errors
-/// As [`text`].
-pub(super) fn text_of(source: &str) -> Result<TableText, DataError> {
-    text(&Request::new(source))
-}
-
 fn decompressed(path: &Path, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
     let limit = memory::left() / 2;
     let mut text = Vec::new();

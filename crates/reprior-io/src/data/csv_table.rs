@@ -10,8 +10,9 @@ use csv::StringRecord;
 use super::csv_cells::{Lines, check_header, read_header, reader, separator};
 use super::csv_source::TableText;
 use super::error::{excerpt, show};
+use super::given::GIVEN;
 use super::targets::is_missing;
-use super::{DataError, Request, Task};
+use super::{DataError, Request, Task, csv_source};
 
 /// The columns to read, as positions in the header.
 #[derive(Debug)]
@@ -56,13 +57,7 @@ impl TextTable {
         if !is_columnar {
             check_header(path, &header)?;
         }
-        let mut table = Self {
-            header,
-            separator,
-            lines: Vec::new(),
-            text: String::new(),
-            ends: Vec::new(),
-        };
+        let mut table = Self::empty(header, separator);
         let mut lines = Lines::new(bytes);
         let mut record = StringRecord::new();
         let mut blank = None;
@@ -102,12 +97,44 @@ impl TextTable {
                 expected,
             });
         }
-        for cell in record {
+        self.push_row(line, record.iter());
+        Ok(())
+    }
+
+    /// A table without rows.
+    pub(super) fn empty(header: Vec<String>, separator: u8) -> Self {
+        Self {
+            header,
+            separator,
+            lines: Vec::new(),
+            text: String::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// Adds a row of as many cells as the header has.
+    pub(super) fn push_row<'a>(&mut self, line: usize, cells: impl Iterator<Item = &'a str>) {
+        for cell in cells {
             self.text.push_str(cell);
             self.ends.push(self.text.len());
         }
         self.lines.push(line);
-        Ok(())
+    }
+
+    /// The table that a request names.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(super) fn of(request: &Request) -> Result<Self, DataError> {
+        let path = csv_source::shown(&request.source);
+        match (request.source.as_str(), &request.content) {
+            (GIVEN, Some(bytes)) => Self::given(path, bytes),
+            (GIVEN, None) => {
+                let problem = "a table that a program gave is known to its run alone; give a file";
+                Err(DataError::malformed(path, problem))
+            }
+            _ => Self::read(path, &csv_source::text(request)?),
+        }
     }
 
     /// How many rows.

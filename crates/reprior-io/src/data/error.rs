@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::BUILT_INS;
+use super::given::GIVEN;
 use super::targets::MAX_CLASSES;
 use crate::regular;
 
@@ -86,11 +87,11 @@ pub enum DataError {
         columns: Vec<String>,
     },
     /// A cell of a CSV file, or a value of an array, is not what it has to be.
-    #[error("`{path}`, line {line}, column `{column}`: {problem}")]
+    #[error("`{path}`, {} {line}, column `{column}`: {problem}", counted(path))]
     Cell {
         /// The file.
         path: String,
-        /// Line in the file, the header being line 1.
+        /// Line in the file, the header being line 1; row of a table in memory, the first being row 0.
         line: usize,
         /// Name of the column.
         column: String,
@@ -253,6 +254,14 @@ pub(super) fn open(path: &Path) -> Result<(File, u64), DataError> {
     match file.metadata().map_err(io)?.len() {
         0 => Err(DataError::empty(path, "bytes")),
         length => Ok((file, length)),
+    }
+}
+
+/// What the rows of a source are counted by.
+fn counted(path: &str) -> &'static str {
+    match path {
+        GIVEN => "row",
+        _ => "line",
     }
 }
 

@@ -7,6 +7,7 @@ use reprior::model::dataset::{InputKind, InputValues, Targets};
 use super::encoding::TableEncoding;
 use super::error::excerpt;
 use super::folder::Folder;
+use super::given::GivenTable;
 use super::npz_archive::Archive;
 use super::part::Part;
 use super::{DataError, Format, Request, Task};
@@ -102,6 +103,18 @@ pub fn load_encoded_inputs(
         return Err(DataError::empty(path, "records to predict for"));
     }
     Ok(inputs)
+}
+
+/// The same of a table in memory.
+///
+/// # Errors
+/// As [`load_inputs`].
+pub fn given_inputs(
+    table: &GivenTable,
+    expected: &ExpectedInputs,
+    encoding: Option<&TableEncoding>,
+) -> Result<Inputs, DataError> {
+    csv_inputs::from_table(&Request::given(table), expected, encoding)
 }
 
 fn from_npz(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataError> {

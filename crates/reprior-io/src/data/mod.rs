@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `friedman`, `two-moons`, `strokes` | [built-in](BUILT_INS) data sets, the same on every machine |
 //! | `*.csv`, `*.tsv`, the same with `.gz`, or `-` for standard input | a table with a header; the target is named, or the last column |
+//! | [a table in memory](GivenTable) | the same, given by a program |
 //! | `*.parquet`, `*.arrow`, `*.feather` | the same in columns, with the feature `columnar` |
 //! | `*.npz` | arrays `x_train`, `y_train` and optionally `x_test`, `y_test`; or `x` and `y`, one table |
 //! | a folder of IDX files | MNIST and its relatives, compressed or not |
@@ -37,6 +38,7 @@ mod dates;
 mod encoding;
 mod error;
 mod folder;
+mod given;
 mod idx;
 mod idx_stream;
 mod inputs;
@@ -59,7 +61,10 @@ pub use builtin::BUILT_INS;
 pub use csv_source::{STDIN, read_stdin};
 pub use encoding::{Becomes, ColumnEncoding, DateForm, Missing, TableEncoding};
 pub use error::DataError;
-pub use inputs::{ExpectedInputs, ExpectedTargets, Inputs, load_encoded_inputs, load_inputs};
+pub use given::{GIVEN, GivenColumn, GivenTable, GivenValues};
+pub use inputs::{
+    ExpectedInputs, ExpectedTargets, Inputs, given_inputs, load_encoded_inputs, load_inputs,
+};
 pub use look::look;
 pub use targets::MAX_CLASSES;
 
@@ -80,7 +85,7 @@ pub enum Task {
 pub struct Request {
     /// Name of a [built-in](BUILT_INS), `-` for a table from standard input, or a path. (`./strokes` is the file of that name.)
     pub source: String,
-    /// What a table has instead of what its source would give: of standard input, which can be read but once.
+    /// What a table has instead of what its source would give: of standard input, which can be read but once, and of a table in memory.
     pub content: Option<Arc<Vec<u8>>>,
     /// Target columns of a CSV file; several give several real outputs. `None`: the last column. Must be `None` for other sources.
     pub target: Option<Vec<String>>,
@@ -99,6 +104,8 @@ pub struct Request {
     /// Permute the records with this seed before taking the first ones, with the classes interleaved: equally many of each for sources with a test set of
     /// their own, in the table's proportions for single tables.
     pub shuffle: Option<u64>,
+    /// All records of a table train, and so many of them, evenly spaced, are the test records too. Must be `None` for other sources.
+    pub watch: Option<usize>,
 }
 
 impl Request {
@@ -107,6 +114,14 @@ impl Request {
         Self {
             source: source.into(),
             ..Self::default()
+        }
+    }
+
+    /// All defaults for a table in memory.
+    pub fn given(table: &GivenTable) -> Self {
+        Self {
+            content: Some(Arc::clone(table.bytes())),
+            ..Self::new(GIVEN)
         }
     }
 }
@@ -155,6 +170,9 @@ pub fn load_with_notes(request: &Request) -> Result<Loaded, DataError> {
             () if !request.ignore.is_empty() => {
                 Some("columns can be left out only of a .csv file; leave --ignore out")
             }
+            () if request.watch.is_some() => Some(
+                "all records can train, and some be watched, only of a .csv file; leave --watch out",
+            ),
             () if !request.categorical.is_empty() => {
                 Some("columns can be taken as text only of a .csv file; leave --categorical out")
             }
@@ -191,7 +209,7 @@ fn format_of(source: &str) -> Result<Format, DataError> {
     if BUILT_INS.contains(&source) {
         return Ok(Format::BuiltIn);
     }
-    if source == STDIN {
+    if source == STDIN || source == GIVEN {
         return Ok(Format::Csv);
     }
     let path = Path::new(source);

@@ -113,6 +113,21 @@ pub(super) fn split_rows(
     Ok([order, test])
 }
 
+/// All rows of a table, which train, and so many of them, evenly spaced, that are watched.
+pub(super) fn watched(
+    source: &str,
+    rows: usize,
+    count: usize,
+) -> Result<[Vec<usize>; 2], DataError> {
+    at_least_two(source, rows)?;
+    let count = count.min(rows);
+    let watched = (0..count).map(|at| (at * rows + rows / 2) / count.max(1));
+    Ok([
+        (0..rows).collect(),
+        watched.map(|row| row.min(rows - 1)).collect(),
+    ])
+}
+
 /// The first `rows` records of a set that has a file of its own, shuffled before if asked for.
 pub(super) fn first(data: Dataset, rows: usize, shuffle: Option<u64>, stream: u64) -> Dataset {
     match shuffle {

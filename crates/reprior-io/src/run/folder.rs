@@ -8,6 +8,7 @@
 //! RUN/checkpoint/    states of the chains (checkpoint)
 //! RUN/laplace/       Laplace approximations of the chains (laplace)
 //! RUN/weights.safetensors   weights that chains began at, where they were given
+//! RUN/stdin.csv, RUN/table.csv   the table that standard input or a program gave
 //! RUN/data.json      what the data were, how they were standardised
 //! RUN/summary.json, RUN/laplace.json, RUN/leave-one-out.json, RUN/report.html
 //! ```
@@ -29,9 +30,11 @@ use std::path::{Component, Path};
 const CONFIG: &str = "config.toml";
 /// The file of a run folder that holds the weights which its chains began at.
 pub const WEIGHTS: &str = "weights.safetensors";
+/// The files with tables that cannot be read again: what standard input or a program gave.
+const TABLES: [&str; 2] = ["stdin.csv", "table.csv"];
 /// What a run writes, and overwriting removes. What tells a run folder comes last, so that a removal that was
 /// interrupted can be repeated.
-pub(crate) const CONTENTS: [&str; 11] = [
+pub(crate) const CONTENTS: [&str; 13] = [
     "report.html",
     "summary.json",
     "laplace.json",
@@ -42,6 +45,8 @@ pub(crate) const CONTENTS: [&str; 11] = [
     DRAWS,
     "data.json",
     WEIGHTS,
+    TABLES[0],
+    TABLES[1],
     CONFIG,
 ];
 
@@ -211,7 +216,8 @@ impl Contents {
                 continue;
             }
             is_empty = false;
-            let is_own = is_beginning(path, &name) || (is_marked && name == WEIGHTS);
+            let is_first = name == WEIGHTS || TABLES.iter().any(|table| name == *table);
+            let is_own = is_beginning(path, &name) || (is_marked && is_first);
             has_others |= !is_own;
         }
         Ok(match (is_empty, has_others) {

@@ -179,7 +179,7 @@ mod tests {
         settings.data.source = source.to_owned();
         settings.data.train = Some(120);
         change(&mut settings);
-        let records = Records::load(&mut settings, None).unwrap();
+        let records = Records::load(&mut settings, None, None).unwrap();
         let choices = choose(&mut settings, &records).unwrap();
         (settings, choices)
     }
@@ -222,7 +222,7 @@ mod tests {
         ));
         let mut settings = Settings::default();
         settings.data.source = "friedman".to_owned();
-        let mut records = Records::load(&mut settings, None).unwrap();
+        let mut records = Records::load(&mut settings, None, None).unwrap();
         let Targets::Real { values, .. } = &mut records.split.train.targets else {
             panic!("the targets are real");
         };
@@ -236,7 +236,7 @@ mod tests {
     fn noise_is_one_where_many_targets_are_nothing() {
         let mut settings = Settings::default();
         settings.data.source = "friedman".to_owned();
-        let mut records = Records::load(&mut settings, None).unwrap();
+        let mut records = Records::load(&mut settings, None, None).unwrap();
         let Targets::Real { values, .. } = &mut records.split.train.targets else {
             panic!("the targets are real");
         };

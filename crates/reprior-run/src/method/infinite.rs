@@ -157,6 +157,15 @@ fn network(problem: &Problem) -> Result<InfiniteNetwork, Failure> {
 }
 
 impl Predict for InfinitePosterior<'_> {
+    fn covariance(&mut self, inputs: &[f64]) -> Result<Option<Vec<f64>>, Failure> {
+        let one = self.covariance_of(inputs)?;
+        let maps = self.problem.output_maps();
+        let of_output = |scale: f64| one.iter().map(move |x| scale * scale * x);
+        Ok(Some(
+            maps.iter().flat_map(|map| of_output(map.scale)).collect(),
+        ))
+    }
+
     fn predict(&mut self, inputs: &[f64]) -> Result<Predictions, Failure> {
         let mut clamped = 0;
         let problem = self.problem;
@@ -203,6 +212,21 @@ impl Predict for InfinitePosterior<'_> {
             noise: squares.map(|map| (map.scale * noise).powi(2)).collect(),
             clamped,
         })
+    }
+}
+
+impl InfinitePosterior<'_> {
+    /// Posterior covariance of the function between these inputs, in standardised units, the same for every output. rows² numbers.
+    fn covariance_of(&self, inputs: &[f64]) -> Result<Vec<f64>, Failure> {
+        let problem = self.problem;
+        let (train, test) = (problem.rows_of(&self.inputs), problem.rows_of(inputs));
+        let kinds = kinds(self.covariance);
+        let cross = self.network.cross_kernels(train, test, kinds, self.threads);
+        let prior = self.network.kernels(test, kinds, self.threads);
+        let cross = of(cross.map_err(Failure::request)?, self.covariance);
+        let prior = of(prior.map_err(Failure::request)?, self.covariance);
+        let found = self.process.covariance(&cross, &prior);
+        found.map_err(Failure::run)
     }
 }
 

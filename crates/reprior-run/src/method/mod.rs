@@ -113,6 +113,14 @@ pub(crate) trait Predict {
         }
     }
 
+    /// Of a closed form: the covariance of the function between these inputs, in the target's own units: outputs × rows × rows.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn covariance(&mut self, _: &[f64]) -> Result<Option<Vec<f64>>, Failure> {
+        Ok(None)
+    }
+
     /// Uses one of so many kept positions of each chain from now on, the first among them; of a closed form there is nothing to leave out.
     fn use_every(&mut self, _: u64) {}
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use reprior::model::dataset::{Dataset, InputKind, Targets};
 use reprior::model::standardisation::{InputScaling, Standardisation};
 use reprior_io::data::{
-    ExpectedInputs, ExpectedTargets, Inputs, TableEncoding, load_encoded_inputs,
+    ExpectedInputs, ExpectedTargets, GivenTable, Inputs, TableEncoding, given_inputs,
+    load_encoded_inputs,
 };
 use reprior_io::run::Files;
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,17 @@ impl DataDescription {
     pub fn read_inputs(&self, source: &str) -> Result<Inputs, Failure> {
         let expected = self.expected_inputs();
         let inputs = load_encoded_inputs(source, &expected, self.encoding.as_ref());
+        let mut inputs = inputs.map_err(Failure::request)?;
+        inputs.notes.extend(self.extrapolation(&inputs.values));
+        Ok(inputs)
+    }
+
+    /// The same of a table in memory.
+    ///
+    /// # Errors
+    /// As [`read_inputs`](Self::read_inputs).
+    pub fn given_inputs(&self, table: &GivenTable) -> Result<Inputs, Failure> {
+        let inputs = given_inputs(table, &self.expected_inputs(), self.encoding.as_ref());
         let mut inputs = inputs.map_err(Failure::request)?;
         inputs.notes.extend(self.extrapolation(&inputs.values));
         Ok(inputs)

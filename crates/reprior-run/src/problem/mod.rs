@@ -27,7 +27,7 @@ use description::fingerprint;
 use evidence::Evidence;
 pub(crate) use learned_scales::scale_names;
 pub(crate) use records::Records;
-pub(crate) use table::STDIN_TABLE;
+pub(crate) use table::kept_as;
 use table::ranges;
 pub(crate) use weights::GivenWeights;
 
@@ -56,8 +56,8 @@ pub struct Problem {
     pub(crate) weights: Option<GivenWeights>,
     /// The run that the settings were read from, if they were.
     pub(crate) run: Option<Files>,
-    /// The table that standard input gave, if it did: it cannot be read again.
-    pub(crate) stdin: Option<Arc<Vec<u8>>>,
+    /// The table that standard input or a program gave, if one did: it cannot be read again.
+    pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
 impl Problem {
@@ -76,7 +76,7 @@ impl Problem {
             encoding,
             mut notes,
             run,
-            stdin,
+            content,
         } = records;
         notes.extend(look(&split, settings.model.likelihood().has_scale()));
         let Split { train, test } = split;
@@ -146,7 +146,7 @@ impl Problem {
             asked: None,
             weights: None,
             run,
-            stdin,
+            content,
             choices,
             train,
             test,
@@ -200,7 +200,7 @@ impl Problem {
             asked: None,
             weights: None,
             run: None,
-            stdin: None,
+            content: None,
         })
     }
 

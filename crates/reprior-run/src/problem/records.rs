@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reprior::model::dataset::{InputKind, Split, Targets};
-use reprior_io::data::{BUILT_INS, Loaded, STDIN, TableEncoding, load_with_notes};
+use reprior_io::data::{
+    BUILT_INS, GIVEN, GivenTable, Loaded, STDIN, TableEncoding, load_with_notes,
+};
 use reprior_io::run::Files;
 
 use super::table::content;
@@ -28,19 +30,23 @@ pub(crate) struct Records {
     pub(super) notes: Vec<String>,
     /// The run that the settings were read from, if they were.
     pub(super) run: Option<Files>,
-    /// The table that standard input gave, if it did: it cannot be read again.
-    pub(super) stdin: Option<Arc<Vec<u8>>>,
+    /// The table that standard input or a program gave, if one did: it cannot be read again.
+    pub(super) content: Option<Arc<Vec<u8>>>,
 }
 
 impl Records {
     /// Reads them, and writes their source, columns and numbers into the settings. A `run` that the settings were read from has
-    /// what standard input gave.
+    /// what standard input or a program gave.
     ///
     /// # Errors
     /// A wrong request: data that cannot be used.
-    pub(crate) fn load(settings: &mut Settings, run: Option<&Files>) -> Result<Self, Failure> {
+    pub(crate) fn load(
+        settings: &mut Settings,
+        run: Option<&Files>,
+        given: Option<&GivenTable>,
+    ) -> Result<Self, Failure> {
         if !BUILT_INS.contains(&settings.data.source.as_str())
-            && settings.data.source != STDIN
+            && ![STDIN, GIVEN].contains(&settings.data.source.as_str())
             && let Ok(path) = Path::new(&settings.data.source).canonicalize()
         {
             // a run can be resumed from another folder
@@ -48,8 +54,11 @@ impl Records {
         }
         let order_note = settings.data.resolve(settings.run.seed)?;
         let mut request = settings.data.request();
-        let stdin = content(&request.source, run)?;
-        request.content.clone_from(&stdin);
+        let content = match given {
+            Some(table) => Some(Arc::clone(table.bytes())),
+            None => content(&request.source, run)?,
+        };
+        request.content.clone_from(&content);
         let Loaded {
             split,
             target_columns,
@@ -62,8 +71,16 @@ impl Records {
         if settings.data.test.is_none() && matches!(test.kind, InputKind::Image { .. }) {
             test = test.slice(0..test.rows.min(DEFAULT_TEST_IMAGES));
         }
-        settings.data.train = Some(train.rows);
-        settings.data.test = Some(test.rows);
+        match settings.data.watch {
+            Some(_) => notes.push(format!(
+                "all rows train; {} of them are watched in place of test rows, and nothing is tested",
+                test.rows
+            )),
+            None => {
+                settings.data.train = Some(train.rows);
+                settings.data.test = Some(test.rows);
+            }
+        }
         if !target_columns.is_empty() {
             settings.data.target = Some(target_columns.clone());
         }
@@ -73,7 +90,7 @@ impl Records {
             encoding,
             notes,
             run: run.cloned(),
-            stdin,
+            content,
         })
     }
 }

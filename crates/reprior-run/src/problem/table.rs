@@ -1,34 +1,55 @@
-//! What a run keeps of a table besides its rows: standard input, which can be read but once, and the ranges of the training inputs.
+//! What a run keeps of a table besides its rows: that of standard input, which can be read but once, or of a program, and the ranges of the training inputs.
 
 use std::sync::Arc;
 
 use reprior::model::dataset::{Dataset, InputKind, InputValues};
-use reprior_io::data::{STDIN, read_stdin};
+use reprior_io::data::{GIVEN, STDIN, read_stdin};
 use reprior_io::run::Files;
 
 use super::DataDescription;
 use crate::failure::{Failure, name_of};
 
 /// The file of a run with the table that standard input gave.
-pub(crate) const STDIN_TABLE: &str = "stdin.csv";
+const STDIN_TABLE: &str = "stdin.csv";
 
-/// What standard input has, or had when the run was made; nothing of other sources.
+/// The file of a run with the table that a program gave.
+const GIVEN_TABLE: &str = "table.csv";
+
+/// The file of a run that keeps what a source gave which cannot be read again; none of other sources.
+pub(crate) fn kept_as(source: &str) -> Option<&'static str> {
+    match source {
+        STDIN => Some(STDIN_TABLE),
+        GIVEN => Some(GIVEN_TABLE),
+        _ => None,
+    }
+}
+
+/// What standard input has, or had when the run was made, or a program gave for it; nothing of other sources.
 ///
 /// # Errors
 /// A wrong request: nothing that can be read.
 pub(super) fn content(source: &str, run: Option<&Files>) -> Result<Option<Arc<Vec<u8>>>, Failure> {
-    if source != STDIN {
+    let Some(name) = kept_as(source) else {
         return Ok(None);
-    }
+    };
     let Some(files) = run else {
+        if source == GIVEN {
+            return Err(Failure::request(format!(
+                "`{GIVEN}` is the table that a program gave for a run, which keeps it as `{name}`: give --data that file"
+            )));
+        }
         let bytes = read_stdin().map_err(Failure::request)?;
         return Ok(Some(Arc::new(bytes)));
     };
-    match files.read(STDIN_TABLE).map_err(Failure::request)? {
+    match files.read(name).map_err(Failure::request)? {
         Some(bytes) => Ok(Some(bytes)),
         None => Err(Failure::request(format!(
-            "`{}` was made from standard input, and its copy `{STDIN_TABLE}` is gone: put the table back under that name, or sample again",
-            name_of(files)
+            "`{}` was made from {}, and its copy `{name}` is gone: put the table back under that name, or sample again",
+            name_of(files),
+            match source {
+                STDIN => "standard input",
+                _ => "a table in memory",
+            }
         ))),
     }
 }

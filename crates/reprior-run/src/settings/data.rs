@@ -61,6 +61,11 @@ pub struct DataSettings {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_shuffle: Option<bool>,
+    /// Train on all records of a table, and watch the predictions of N of them, evenly spaced, so that it can be told whether chains agree;
+    /// nothing is tested [default: four fifths train, the others test]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<usize>,
     /// How pixels are scaled: standardised (to mean 0 and standard deviation 1 over all of them) or unit (divided by 255)
     /// [default: standardised]
     #[arg(long, value_name = "HOW", value_parser = name::<PixelScaling>)]
@@ -85,6 +90,7 @@ impl DataSettings {
             train: self.train,
             test: self.test,
             shuffle: self.shuffle,
+            watch: self.watch,
         }
     }
 
@@ -94,6 +100,23 @@ impl DataSettings {
     /// # Errors
     /// A wrong request: contradictions, and what is of CSV files alone.
     pub(crate) fn resolve(&mut self, seed: u64) -> Result<Option<String>, Failure> {
+        if let Some(count) = self.watch {
+            let others = [self.train, self.test].into_iter().flatten();
+            if others.count() > 0 || self.shuffle.is_some() {
+                return Err(Failure::request(
+                    "--watch trains on all records: leave --train, --test and --shuffle out, or leave --watch out",
+                ));
+            }
+            if count == 0 {
+                return Err(Failure::request(
+                    "--watch is 0: at least one record is watched",
+                ));
+            }
+            if is_csv(&self.source).map_err(Failure::request)? {
+                self.missing = Some(self.missing.unwrap_or_default());
+            }
+            return Ok(None);
+        }
         let is_shuffled = self.no_shuffle != Some(true);
         if self.shuffle.is_some() && !is_shuffled {
             return Err(Failure::request(

@@ -192,6 +192,11 @@ impl DataSettings {
         if is_given("shuffle") {
             self.no_shuffle = None;
         }
+        if is_given("watch") {
+            (self.train, self.test, self.shuffle) = (None, None, None);
+        } else if ["train", "test", "shuffle"].into_iter().any(&is_given) {
+            self.watch = None;
+        }
         if is_given("no_shuffle") {
             self.shuffle = None;
         }

@@ -1,0 +1,187 @@
+//! Predictions of a run for new rows, as arrays.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use reprior::model::dataset::InputValues;
+use reprior_run::{Failure, PredictedRows, PredictionRequest};
+
+use crate::failure::raise;
+use crate::table::{PyColumn, numbers, table};
+
+type Array<'py> = Bound<'py, PyArray1<f64>>;
+
+/// A run that predicts, for one thread at a time.
+#[pyclass(frozen, module = "reprior._lib")]
+pub struct Predictor(Mutex<reprior_run::Predictor>);
+
+impl Predictor {
+    pub fn new(predictor: reprior_run::Predictor) -> Self {
+        Self(Mutex::new(predictor))
+    }
+
+    /// Who has it computes without Python's lock, and so never waits for who waits here.
+    fn own(&self) -> MutexGuard<'_, reprior_run::Predictor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rows of a table as the run takes them.
+    fn inputs(&self, columns: Vec<PyColumn<'_>>) -> PyResult<InputValues> {
+        let table = table(columns)?;
+        let found = self.own().description().given_inputs(&table);
+        Ok(found.map_err(raise)?.values)
+    }
+
+    /// What `each` makes of the predictions for some rows, one after another.
+    fn collect(
+        &self,
+        py: Python<'_>,
+        columns: Vec<PyColumn<'_>>,
+        without_noise: bool,
+        mut each: impl FnMut(&PredictedRows) -> Result<(), Failure> + Send,
+    ) -> PyResult<()> {
+        let inputs = self.inputs(columns)?;
+        let request = PredictionRequest {
+            without_noise,
+            detect: None,
+        };
+        let found = py.detach(|| {
+            self.own()
+                .predict(&inputs, None, request, &mut each)
+                .map(|_| ())
+        });
+        found.map_err(raise)
+    }
+
+    fn outputs(&self) -> usize {
+        self.own().description().output_names.len()
+    }
+}
+
+#[pymethods]
+impl Predictor {
+    /// Names of outputs or classes.
+    fn output_names(&self) -> Vec<String> {
+        self.own().description().output_names.clone()
+    }
+
+    /// Whether targets are classes.
+    fn is_classification(&self) -> bool {
+        self.own().description().is_classification
+    }
+
+    /// Names of the columns that are used, in the order of the training table.
+    fn columns(&self) -> Vec<String> {
+        let own = self.own();
+        let description = own.description();
+        match &description.encoding {
+            Some(encoding) => encoding.used().map(|own| own.column.clone()).collect(),
+            None => description.column_names.clone(),
+        }
+    }
+
+    /// The name of the likelihood, and the degrees of freedom that it may have.
+    fn likelihood(&self) -> (String, f64) {
+        let own = self.own();
+        let model = &own.settings().model;
+        (model.likelihood().to_string(), model.degrees_of_freedom())
+    }
+
+    /// Means and standard deviations, rows x outputs.
+    fn moments<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<PyColumn<'py>>,
+        without_noise: bool,
+    ) -> PyResult<(Array<'py>, Array<'py>)> {
+        let (mut means, mut sds) = (Vec::new(), Vec::new());
+        let outputs = self.outputs();
+        self.collect(py, columns, without_noise, |rows| {
+            for row in 0..rows.len() {
+                for output in 0..outputs {
+                    let [mean, sd] = rows.moments(row, output)?;
+                    means.push(mean);
+                    sds.push(sd);
+                }
+            }
+            Ok(())
+        })?;
+        Ok((PyArray1::from_vec(py, means), PyArray1::from_vec(py, sds)))
+    }
+
+    /// Quantiles at these probabilities, rows x outputs x probabilities.
+    fn quantiles<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<PyColumn<'py>>,
+        probabilities: Vec<f64>,
+        without_noise: bool,
+    ) -> PyResult<Array<'py>> {
+        let mut all = Vec::new();
+        let outputs = self.outputs();
+        self.collect(py, columns, without_noise, |rows| {
+            for row in 0..rows.len() {
+                for output in 0..outputs {
+                    all.extend(rows.quantiles(row, output, &probabilities)?);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(PyArray1::from_vec(py, all))
+    }
+
+    /// Logarithms of the predictive densities of true targets, one for each row.
+    fn log_densities<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<PyColumn<'py>>,
+        truth: &Bound<'py, PyAny>,
+    ) -> PyResult<Array<'py>> {
+        let (truth, mut all) = (numbers(truth)?, Vec::new());
+        let outputs = self.outputs();
+        let mut at = 0;
+        self.collect(py, columns, false, |rows| {
+            let end = at + rows.len() * outputs;
+            let own = truth.get(at..end).ok_or_else(|| {
+                Failure::request("there are fewer true targets than rows: give one for each")
+            })?;
+            all.extend(rows.log_densities(own)?);
+            at = end;
+            Ok(())
+        })?;
+        Ok(PyArray1::from_vec(py, all))
+    }
+
+    /// Logarithms of class probabilities, rows x classes.
+    fn log_probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<PyColumn<'py>>,
+    ) -> PyResult<Array<'py>> {
+        let mut all = Vec::new();
+        self.collect(py, columns, false, |rows| {
+            all.extend(rows.log_probabilities());
+            Ok(())
+        })?;
+        Ok(PyArray1::from_vec(py, all))
+    }
+
+    /// Functions of all draws for these rows together, squared scales of the noise (both draws x rows x outputs), and of a closed form the
+    /// covariance of the function (outputs x rows x rows); with the number of draws.
+    #[allow(clippy::type_complexity)]
+    fn joint<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<PyColumn<'py>>,
+    ) -> PyResult<(usize, Array<'py>, Array<'py>, Option<Array<'py>>)> {
+        let inputs = self.inputs(columns)?;
+        let found = py.detach(|| self.own().joint(&inputs)).map_err(raise)?;
+        Ok((
+            found.draws,
+            PyArray1::from_vec(py, found.functions),
+            PyArray1::from_vec(py, found.noise),
+            found.covariance.map(|all| PyArray1::from_vec(py, all)),
+        ))
+    }
+}

@@ -1,0 +1,46 @@
+//! A table from Python: columns that are arrays of numbers, or lists of true, false and text.
+
+use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use reprior_io::data::{GivenColumn, GivenTable, GivenValues};
+use reprior_run::Failure;
+
+use crate::failure::raise;
+
+/// A name with what the column holds: `numbers` (float64), `booleans` or `texts` (lists with None where a cell is missing).
+pub type PyColumn<'py> = (String, String, Bound<'py, PyAny>);
+
+/// The table of some columns.
+///
+/// # Errors
+/// A kind that is none of these; columns that make no table.
+pub fn table(columns: Vec<PyColumn<'_>>) -> PyResult<GivenTable> {
+    let columns: Vec<GivenColumn> = columns
+        .into_iter()
+        .map(|(name, kind, values)| {
+            let values = match kind.as_str() {
+                "numbers" => GivenValues::Numbers(numbers(&values)?),
+                "booleans" => GivenValues::Booleans(values.extract()?),
+                "texts" => GivenValues::Texts(values.extract()?),
+                other => {
+                    let message = format!("a column holds numbers, booleans or texts, not {other}");
+                    return Err(PyTypeError::new_err(message));
+                }
+            };
+            Ok(GivenColumn { name, values })
+        })
+        .collect::<PyResult<_>>()?;
+    GivenTable::new(&columns).map_err(|error| raise(Failure::request(error)))
+}
+
+/// The numbers of an array of float64, whatever its strides.
+///
+/// # Errors
+/// Another object.
+pub fn numbers(values: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    let array: PyReadonlyArray1<'_, f64> = values.extract()?;
+    let mut numbers = Vec::with_capacity(array.len());
+    numbers.extend(array.as_array().iter());
+    Ok(numbers)
+}

@@ -1,0 +1,135 @@
+"""Densities of one's own, as Python functions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reprior import _lib
+from reprior._run import _checked_threads
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+
+@dataclass(frozen=True)
+class Density:
+    """Draws of a density: ``draws`` are (chains, draws, dimensions). Rates and step sizes are of each chain after warm-up."""
+
+    draws: np.ndarray = field(repr=False)
+    names: list[str]
+    acceptance_rate: list[float]
+    step_size: list[float | None]
+    divergences: list[int]
+    n_gradients: int
+    is_stopped: bool
+
+    def summary(self) -> dict[str, dict[str, float]]:
+        """Of every dimension: mean, sd, mcse_mean, ess_bulk, ess_tail, r_hat."""
+        parts = ("mean", "sd", "mcse_mean", "ess_bulk", "ess_tail", "r_hat")
+        chains = len(self.draws)
+        found = {}
+        for at, name in enumerate(self.names):
+            values = np.ascontiguousarray(self.draws[:, :, at]).reshape(-1)
+            found[name] = dict(zip(parts, _lib.diagnose(values, chains)))
+        return found
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The summary with a row for each dimension. Needs pandas."""
+        import pandas
+
+        return pandas.DataFrame.from_dict(self.summary(), orient="index")
+
+    def to_datatree(self) -> xarray.DataTree:
+        """The draws as an xarray DataTree with the group ``posterior``, as ArviZ takes it. Needs xarray."""
+        import xarray
+
+        values = {"z": (("chain", "draw", "dimension"), self.draws)}
+        posterior = xarray.Dataset(values, coords={"dimension": self.names})
+        return xarray.DataTree.from_dict({"posterior": posterior})
+
+
+def sample_density(
+    logp_and_grad: Callable[[np.ndarray], tuple[float, Any]],
+    dim: int,
+    *,
+    method: str = "nuts",
+    relative: bool = False,
+    step_size: float | None = None,
+    chains: int = 4,
+    warmup: int | None = None,
+    draws: int | None = None,
+    thin: int | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
+) -> Density:
+    """Draws from a density of one's own by chains of the library.
+
+    ``logp_and_grad`` gets a position, an array of ``dim`` numbers, and returns the logarithm of the density there, up to a constant, and
+    its gradient. With ``relative`` the logarithm is that of the density divided by the standard normal's, which every method of the
+    library is written for: pcn, elliptical and hmc-infinite are exact where it is constant. Positions start at draws of the standard normal, so
+    that coordinates should be of order one.
+
+    ``method``: nuts, hmc, hmc-infinite, mala, langevin, pcn, pcnl, elliptical, rwm or mams. Lengths are the method's own unless given.
+    The function is called by threads in turn. Ctrl-C stops the chains and raises KeyboardInterrupt, whose attribute ``run`` is the draws.
+
+    Raises ValueError for settings that are refused, what the function raises, and RunError for a run that fails.
+    """
+    if not callable(logp_and_grad):
+        raise TypeError(f"logp_and_grad is {logp_and_grad!r}: it must be a function")
+    dim = _whole("dim", dim, 1)
+    names = [f"z{at}" for at in range(dim)] if names is None else [str(name) for name in names]
+    if len(names) != dim:
+        raise ValueError(f"names has {len(names)} names, and there are {dim} dimensions: give one for each")
+    run = _lib.DensityRun.start(
+        logp_and_grad,
+        dim,
+        bool(relative),
+        method,
+        None if step_size is None else float(step_size),
+        _whole("chains", chains, 1),
+        None if warmup is None else _whole("warmup", warmup, 0),
+        None if draws is None else _whole("draws", draws, 1),
+        None if thin is None else _whole("thin", thin, 1),
+        _whole("seed", seed, 0),
+        _checked_threads(threads),
+    )
+    process = os.getpid()
+    try:
+        run.wait(None)
+    except KeyboardInterrupt as stop:
+        run.stop()
+        if os.getpid() == process:
+            run.wait(1.0)
+        stop.run = _drawn(run, names, True)  # type: ignore[attr-defined]
+        raise
+    run.check()
+    return _drawn(run, names, False)
+
+
+def _drawn(run: _lib.DensityRun, names: list[str], is_stopped: bool) -> Density:
+    count, values = run.positions()
+    rates, steps, divergences, gradients = run.statistics()
+    return Density(
+        draws=values.reshape(-1, count, len(names)) if count else np.empty((0, 0, len(names))),
+        names=names,
+        acceptance_rate=rates,
+        step_size=steps,
+        divergences=divergences,
+        n_gradients=gradients,
+        is_stopped=is_stopped,
+    )
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} is {value!r}: it must be a whole number")
+    if value < least:
+        raise ValueError(f"{name} is {value}: it must be at least {least}")
+    return int(value)

@@ -1,0 +1,31 @@
+"""What several tests use: small data, fast settings."""
+
+import numpy as np
+import pytest
+
+#: Chains of a small network, fast enough to be made again and again.
+FAST = {
+    "network": "fcn:8",
+    "chains": 2,
+    "warmup": 30,
+    "draws": 30,
+    "thin": 1,
+    "threads": 1,
+    "progress": False,
+}
+
+
+@pytest.fixture(scope="session")
+def line():
+    """A line with noise 0.1: inputs (60, 2), of which the second does nothing."""
+    random = np.random.default_rng(1)
+    X = random.uniform(-2, 2, size=(60, 2))
+    return X, 3.0 + 2.0 * X[:, 0] + 0.1 * random.standard_normal(60)
+
+
+@pytest.fixture(scope="session")
+def moons():
+    """Two classes that a line does not separate."""
+    random = np.random.default_rng(2)
+    X = random.standard_normal((80, 2))
+    return X, np.where(X[:, 0] * X[:, 1] > 0, "same", "other")

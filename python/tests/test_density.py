@@ -1,0 +1,70 @@
+"""Densities of one's own: a normal one with known moments, by several methods."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import reprior
+
+MEAN, SD = np.array([1.0, -2.0]), np.array([0.5, 2.0])
+
+
+def normal(z):
+    standardised = (z - MEAN) / SD
+    return -0.5 * float(standardised @ standardised), -standardised / SD
+
+
+@pytest.mark.parametrize("method", ["nuts", "hmc", "hmc-infinite"])
+def test_moments_are_those_of_the_density(method):
+    found = reprior.sample_density(normal, 2, method=method, warmup=300, draws=1000, seed=3, names=["a", "b"])
+    assert found.draws.shape == (4, 1000, 2) and not found.is_stopped
+    for name, mean, sd in zip("ab", MEAN, SD):
+        own = found.summary()[name]
+        assert own["r_hat"] < 1.03 and own["ess_bulk"] > 300
+        assert abs(own["mean"] - mean) < 5 * own["mcse_mean"]
+        # the error of a standard deviation is sd / sqrt(2 ess)
+        assert abs(own["sd"] - sd) < 5 * sd / np.sqrt(2 * own["ess_tail"])
+    assert found.to_frame().shape == (2, 6)
+    assert found.to_datatree()["posterior"]["z"].sizes["draw"] == 1000
+
+
+def test_a_density_against_the_standard_normal():
+    def flat(z):
+        return 0.0, np.zeros_like(z)
+
+    found = reprior.sample_density(flat, 3, method="pcn", relative=True, warmup=200, draws=2000, seed=1)
+    assert np.allclose(found.acceptance_rate, 1.0)
+    assert np.allclose(found.draws.mean(axis=(0, 1)), 0.0, atol=0.3)
+
+
+def test_what_the_function_raises_is_raised():
+    def faulty(z):
+        raise KeyError("nothing here")
+
+    with pytest.raises(KeyError, match="nothing here"):
+        reprior.sample_density(faulty, 2)
+    with pytest.raises(ValueError, match="gradient has 3 numbers"):
+        reprior.sample_density(lambda z: (0.0, np.zeros(3)), 2)
+    with pytest.raises(ValueError, match="dim is 0"):
+        reprior.sample_density(normal, 0)
+    with pytest.raises(TypeError, match="must be a function"):
+        reprior.sample_density(1, 2)
+    with pytest.raises(ValueError, match="hmcc"):
+        reprior.sample_density(normal, 2, method="hmcc")
+
+
+def test_ctrl_c_keeps_the_draws():
+    def interrupt():
+        time.sleep(0.7)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        reprior.sample_density(normal, 2, warmup=10, draws=10_000_000)
+    thread.join()
+    assert caught.value.run.is_stopped

@@ -1,0 +1,188 @@
+"""Runs: in memory and in folders, waited for and not, stopped, pickled, read."""
+
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import FAST
+
+import reprior
+
+
+@pytest.fixture(scope="module")
+def run(line):
+    return reprior.sample(*line, **FAST)
+
+
+def test_a_run_says_what_it_found(run):
+    assert run.is_finished and not run.is_stopped and run.folder is None
+    summary = run.summary()
+    assert (summary.chains, summary.draws, summary.method) == (2, 30, "hmc-infinite")
+    assert summary.metrics["rmse"] < 0.5
+    assert summary.verdict.level in ("good", "caution", "bad") and summary.verdict.checks
+    frame = summary.to_frame()
+    assert frame.shape[0] == 1 and frame["metrics.rmse"][0] == summary.metrics["rmse"]
+    assert run.settings["model"]["network"] == "fcn:8"
+    assert "Verdict" in str(summary) and "<table>" in run._repr_html_()
+    loo = run.loo()
+    assert len(loo.rows) == len(loo.log_densities) == 48
+    assert loo.log_densities.sum() == pytest.approx(loo.elpd_loo)
+
+
+def test_predictions_are_those_of_the_line(run, line):
+    X, y = line
+    found = run.predict(X)
+    assert found.mean.shape == (60,) and found.names == ["y"]
+    assert np.abs(found.mean - y).mean() < 0.3
+    assert ((found.q05 < found.q50) & (found.q50 < found.q95)).all()
+    without = run.predict(X, noise=False)
+    assert (without.sd < found.sd).all() and np.allclose(without.mean, found.mean)
+    assert list(found.to_frame().columns) == ["mean", "sd", "q05", "q50", "q95"]
+    with pytest.raises(ValueError, match="3 columns, but the run was made with 2"):
+        run.predict(np.zeros((4, 3)))
+
+
+def test_draws_are_a_datatree(run):
+    tree = run.draws
+    assert tree["posterior"]["projection"].sizes["draw"] == 30
+    assert tree["sample_stats"]["acceptance_rate"].sizes["chain"] == 2
+
+
+def test_the_same_seed_in_a_folder_and_in_memory(run, line, tmp_path):
+    out = tmp_path / "run"
+    other = reprior.sample(*line, out=out, **FAST)
+    assert other.folder == out
+    X = line[0]
+    assert np.array_equal(other.predict(X).mean, run.predict(X).mean)
+    opened = reprior.open(out)
+    assert np.array_equal(opened.predict(X).sd, run.predict(X).sd)
+    assert opened.draws["posterior"].sizes["draw"] == 30
+    with pytest.raises(ValueError, match="holds a run already"):
+        reprior.sample(*line, out=out, **FAST)
+    reprior.sample(*line, out=out, overwrite=True, **FAST)
+    run.save(tmp_path / "saved")
+    saved = reprior.open(tmp_path / "saved")
+    assert np.array_equal(saved.predict(X).mean, run.predict(X).mean)
+    assert "<html" in run.report()
+    assert (tmp_path / "page.html").samefile(opened.report(tmp_path / "page.html"))
+
+
+def test_a_run_is_pickled_with_its_draws(run, line):
+    again = pickle.loads(pickle.dumps(run))
+    assert np.array_equal(again.predict(line[0]).mean, run.predict(line[0]).mean)
+    assert again.summary().all == run.summary().all
+
+
+def test_waiting_stopping_and_going_on(line):
+    long = {**FAST, "warmup": 100_000, "draws": 1_000_000, "keep_mb": 20}
+    run = reprior.sample(*line, **long, wait=False)
+    try:
+        assert not run.is_finished and not run.wait(0.05)
+        with pytest.raises(ValueError, match="still going"):
+            pickle.dumps(run)
+        until = time.monotonic() + 30
+        while run.progress.made == 0 and time.monotonic() < until:
+            time.sleep(0.02)
+        assert run.progress.made > 0 and "left" in str(run.progress)
+    finally:
+        start = time.monotonic()
+        assert run.stop(30)
+    assert time.monotonic() - start < 10
+    assert run.is_stopped and run.wait()
+
+
+def test_a_run_that_was_stopped_goes_on(line):
+    calls = []
+
+    def stop(progress):
+        calls.append(progress)
+
+    run = reprior.sample(*line, **{**FAST, "progress": stop})
+    assert calls and calls[-1].is_finished
+    longer = run.resume(minutes=0.01, progress=False)
+    assert longer.summary().draws >= run.summary().draws == 30
+
+
+def test_ctrl_c_stops_soon_and_keeps_the_draws(line):
+    seen = {}
+
+    def interrupt():
+        time.sleep(0.3)
+        seen["at"] = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def begin(progress):
+        # both chains draw: they take turns
+        if progress.made > 5000 and not seen:
+            seen["thread"] = threading.Thread(target=interrupt)
+            seen["thread"].start()
+
+    long = {**FAST, "warmup": 20, "draws": 2_000_000, "progress": begin}
+    with pytest.raises(KeyboardInterrupt) as caught:
+        reprior.sample(*line, **long)
+    took = time.monotonic() - seen["at"]
+    seen["thread"].join()
+    assert took < 0.4, took
+    run = caught.value.run
+    assert run.stop(30) and run.is_stopped
+    summary = run.summary()
+    assert summary.status == "incomplete" and 0 < summary.draws < 2_000_000
+
+
+def test_classes_from_text(moons):
+    X, y = moons
+    run = reprior.sample(X, y, **FAST)
+    found = run.predict(X)
+    assert found.classes == ["other", "same"]
+    assert np.allclose(found.probabilities.sum(axis=1), 1.0)
+    assert np.mean(np.array(found.labels) == y) > 0.7
+    assert list(found.to_frame().columns) == ["p_other", "p_same", "label", "confidence", "entropy"]
+
+
+def test_files_instead_of_arrays(tmp_path):
+    run = reprior.sample(data="friedman", train=40, test=10, **FAST)
+    assert run.summary().metrics["rmse"] > 0
+
+
+def test_other_threads_run_while_it_computes(line):
+    counted = []
+    run = reprior.sample(*line, **{**FAST, "draws": 100_000}, wait=False)
+    thread = threading.Thread(target=lambda: counted.extend(range(1000)))
+    thread.start()
+    run.wait(0.3)
+    thread.join(5)
+    assert len(counted) == 1000
+    run.stop()
+
+
+def _in_child(run, X, results):
+    try:
+        results.put(float(run.predict(X).mean.sum()))
+    except reprior.RunError as error:
+        results.put(str(error))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_other_processes_do_not_hang(run, line, start):
+    import multiprocessing
+
+    context = multiprocessing.get_context(start)
+    results = context.Queue()
+    cases = [(run, float(run.predict(line[0]).mean.sum()))]
+    going = reprior.sample(*line, **{**FAST, "draws": 500_000}, wait=False)
+    if start == "fork":
+        cases.append((going, "the run goes on in the process that started it, not in this fork of it"))
+    try:
+        for case, expected in cases:
+            child = context.Process(target=_in_child, args=(case, line[0], results))
+            child.start()
+            assert results.get(timeout=60) == expected
+            child.join(60)
+            assert child.exitcode == 0
+    finally:
+        going.stop(30)

@@ -44,7 +44,7 @@ fn thin(case: &Case) -> u64 {
         Method::HmcInfinite => 8,
         Method::Hmc | Method::Mams | Method::Nuts => 4,
         Method::Elliptical => 25,
-        Method::Pcnl | Method::Mala | Method::Langevin => 40,
+        Method::Pcnl | Method::Mala | Method::Langevin | Method::Mclmc => 40,
         Method::Pcn | Method::Rwm => 150,
     }
 }

@@ -185,7 +185,7 @@ impl<T: Target> Annealing<T> {
             places[at] = particle;
         }
         self.particles = places;
-        self.resample();
+        self.resample(0);
         Ok(())
     }
 
@@ -197,10 +197,10 @@ impl<T: Target> Annealing<T> {
         }
     }
 
-    /// Makes all weights the same, by copies.
-    fn resample(&mut self) {
+    /// Makes all weights the same, by copies: at the prior, number 0, or at a temperature, counted from 1.
+    fn resample(&mut self, number: usize) {
         let (seed, key) = (self.settings.seed, self.key());
-        let mut stream = Stream::new(seed, key, Purpose::Resampling, self.rungs.len() as u64);
+        let mut stream = Stream::new(seed, key, Purpose::Resampling, number as u64);
         resample(&self.log_weights, stream.uniform(), &mut self.copies);
         replace(&mut self.particles, &mut self.copies);
         self.log_weights.fill(0.0);
@@ -246,7 +246,7 @@ impl<T: Target> Annealing<T> {
             ..Rung::default()
         };
         if is_resampled {
-            self.resample();
+            self.resample(self.rungs.len() + 1);
         }
         self.move_particles(&mut rung)?;
         self.rungs.push(rung);

@@ -69,6 +69,7 @@ impl MethodFamily for Particles {
             .saturating_mul(schedule.draws)
             .saturating_mul(schedule.chains as u64);
         plan.memory_bytes = plan.memory_bytes.saturating_add(all);
+        plan.note("memory_bytes", plan.memory_bytes);
         plan.say("memory, particles besides", bytes(all as f64));
         plan.note("memory_bytes_of_particles", all);
         Ok(plan)

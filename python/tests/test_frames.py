@@ -76,6 +76,7 @@ def test_names_that_are_numbers(line):
     assert run.predict(pd.DataFrame(X)).mean.shape == (60,)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_estimators_take_frames(houses):
     from reprior import BNNRegressor
 

@@ -23,18 +23,28 @@ fn settings(flags: &str) -> Settings {
     flags.settings().unwrap()
 }
 
-const DATA: &str = "--data friedman --train 40 --test 5 --network fcn:6";
+const DATA: &str = "--data friedman --train 40 --test 5";
 
 fn made(flags: &str, out: &Path) -> Result<(), Failure> {
     let stop = AtomicBool::new(false);
     let options = Options {
         threads: Some(1),
-        checkpoint_every: Duration::ZERO,
+        checkpoint_every: Duration::from_secs(60),
         stop: &stop,
         watcher: &Silent,
         more: None,
     };
-    sample(settings(&format!("{DATA} {flags}")), out, false, &options).map(|_| ())
+    let network = match flags.contains("--network") {
+        true => "",
+        false => "--network fcn:6",
+    };
+    // a noise that is known is not searched for
+    let noise = match flags.contains("--noise") {
+        true => "",
+        false => "--noise 0.3",
+    };
+    let settings = settings(&format!("{DATA} {network} {noise} {flags}"));
+    sample(settings, out, false, &options).map(|_| ())
 }
 
 /// ℓ at the recorded draws, chain after chain.
@@ -83,7 +93,7 @@ fn chains_begin_where_those_of_the_run_ended() {
         let stop = AtomicBool::new(false);
         let options = Options {
             threads: Some(1),
-            checkpoint_every: Duration::ZERO,
+            checkpoint_every: Duration::from_secs(60),
             stop: &stop,
             watcher: &Silent,
             more: None,
@@ -113,7 +123,10 @@ fn a_run_that_is_no_start_is_refused_with_a_way_out() {
             format!("--start {first} --network fcn:7"),
             "--network fcn:6, not fcn:7",
         ),
-        (format!("--start {first} --noise 0.3"), "coordinates, and"),
+        (
+            format!("--start {first} --noise learn --noise-median 0.3"),
+            "coordinates, and",
+        ),
         (
             format!("--start {first} --shuffle 3"),
             "its data are others",

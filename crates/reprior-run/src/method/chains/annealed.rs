@@ -266,6 +266,9 @@ fn replicates<R: Stored>(
         if let Some(checkpoint) = checkpoint {
             let (_, moments) =
                 restore::<R>(checkpoint, dimension, parameters).map_err(Failure::run)?;
+            // shows that its draws are there
+            let writer = store.writer_at(index as u64, checkpoint.cursor());
+            writer.map_err(Failure::run)?;
             replicates.push(Replicate::Complete(index, moments));
             continue;
         }

@@ -1,5 +1,7 @@
 """What several tests use: small data, fast settings."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -29,3 +31,11 @@ def moons():
     random = np.random.default_rng(2)
     X = random.standard_normal((80, 2))
     return X, np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as at a terminal: where tests run in the background of a shell, Python starts with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

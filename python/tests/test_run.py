@@ -107,7 +107,7 @@ def test_a_run_that_was_stopped_goes_on(line):
     assert longer.summary().draws >= run.summary().draws == 30
 
 
-def test_ctrl_c_stops_soon_and_keeps_the_draws(line):
+def test_ctrl_c_stops_soon_and_keeps_the_draws(line, ctrl_c):
     seen = {}
 
     def interrupt():
@@ -126,7 +126,8 @@ def test_ctrl_c_stops_soon_and_keeps_the_draws(line):
         reprior.sample(*line, **long)
     took = time.monotonic() - seen["at"]
     seen["thread"].join()
-    assert took < 0.4, took
+    # 150 ms at most, and what a busy machine adds
+    assert took < 1.0, took
     run = caught.value.run
     assert run.stop(30) and run.is_stopped
     summary = run.summary()

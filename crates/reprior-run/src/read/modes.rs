@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::diagnostics::Ess;
 use super::recorded::Recorded;
 use super::stacking::StackingSummary;
+use super::transitions::mean_and_sd;
 use crate::failure::Failure;
 use crate::predictive::{Gatherer, Metrics};
 use crate::settings::Nature;
@@ -164,8 +165,8 @@ impl Recorded {
         let densities = self.log_posteriors()?;
         let nll = self.nll_of_chains()?;
         let mode = |chain: usize| Mode {
-            log_posterior: densities.get(chain).map(|[mean, _]| *mean),
-            log_posterior_sd: densities.get(chain).map(|[_, sd]| *sd),
+            log_posterior: densities.get(chain).map(|(mean, _)| *mean),
+            log_posterior_sd: densities.get(chain).map(|(_, sd)| *sd),
             nll: nll.get(chain).copied(),
         };
         Ok(EnsembleOfModes {
@@ -178,17 +179,12 @@ impl Recorded {
     }
 
     /// Mean and standard deviation of each chain's log posterior; empty where it is not recorded.
-    fn log_posteriors(&self) -> Result<Vec<[f64; 2]>, Failure> {
+    fn log_posteriors(&self) -> Result<Vec<(f64, f64)>, Failure> {
         if self.settings.sampler.method().nature() != Nature::Chains {
             return Ok(Vec::new());
         }
         let all = self.read("sample_stats", "lp")?;
-        let of_chain = |own: &[f64]| {
-            let mean = own.iter().sum::<f64>() / own.len() as f64;
-            let squares: f64 = own.iter().map(|x| (x - mean).powi(2)).sum();
-            [mean, (squares / own.len() as f64).sqrt()]
-        };
-        Ok(all.chunks(self.draws as usize).map(of_chain).collect())
+        Ok(all.chunks(self.draws as usize).map(mean_and_sd).collect())
     }
 
     /// Negative log-likelihood of the test rows under each chain alone.

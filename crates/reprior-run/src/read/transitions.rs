@@ -81,7 +81,7 @@ pub struct NoiseScale {
     pub disagrees: bool,
 }
 
-fn mean_and_sd(values: &[f64]) -> (f64, f64) {
+pub(super) fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     (mean, (squares / (values.len() as f64 - 1.0)).sqrt())

@@ -26,6 +26,11 @@ def check_values(name: str, dataset: xr.Dataset) -> None:
         assert array.dims[:2] == ("chain", "draw"), f"{name}/{variable} has dims {array.dims}"
         assert array.size > 0, f"{name}/{variable} is empty"
         assert not np.isnan(array.values).any(), f"{name}/{variable} has NaN"
+    for dim in ("chain", "draw"):
+        assert (dataset[dim].values == np.arange(dataset.sizes[dim])).all(), f"{name} does not count its {dim}s from 0"
+    for coordinate, array in dataset.coords.items():
+        is_text = array.dtype.kind in "OTU"
+        assert not is_text or all(isinstance(label, str) for label in array.values.tolist()), f"labels of {name}/{coordinate} are no text"
 
 
 def flat(array: xr.DataArray) -> xr.DataArray:

@@ -4,10 +4,6 @@ use reprior_io::run::{
     Values, Variable, checkpoint,
 };
 use serde_json::{Map, json};
-use std::sync::Arc;
-use zarrs::array::Array;
-use zarrs::storage::store::MemoryStore;
-use zarrs::storage::{StoreKey, WritableStorageTraits};
 
 #[test]
 fn draws_come_back() {
@@ -134,45 +130,6 @@ fn arrays_without_draws_are_replaced_as_a_whole() {
         .read::<f32>("observed_data", "count", &Selection::all())
         .unwrap();
     assert_eq!((count.shape, count.values), (vec![], vec![7.0]));
-}
-
-/// Another implementation of Zarr reads the same numbers.
-#[test]
-fn zarrs_reads_the_store() {
-    let temporary = tempfile::tempdir().unwrap();
-    let run = temporary.path().join("run");
-    let files = uninterrupted(&run, &schema(2, 5, 130));
-    let store = Arc::new(MemoryStore::new());
-    for (name, bytes) in files {
-        store
-            .set(&StoreKey::new(name).unwrap(), bytes.into())
-            .unwrap();
-    }
-    let reader = DrawReader::open(&run).unwrap();
-    for (path, shape) in [
-        ("posterior/norm", vec![2, 130]),
-        ("sample_stats/lp", vec![2, 130]),
-        ("warmup_sample_stats/step_size", vec![2, 5]),
-    ] {
-        let array = Array::open(Arc::clone(&store), &format!("/{path}")).unwrap();
-        assert_eq!(array.shape(), shape);
-        let values: Vec<f64> = array.retrieve_array_subset(&array.subset_all()).unwrap();
-        let (group, variable) = path.split_once('/').unwrap();
-        let ours = reader
-            .read::<f64>(group, variable, &Selection::all())
-            .unwrap();
-        assert_eq!(values, ours.values);
-    }
-    let array = Array::open(Arc::clone(&store), "/posterior/prediction").unwrap();
-    let values: Vec<f32> = array.retrieve_array_subset(&array.subset_all()).unwrap();
-    let ours = reader.read::<f32>("posterior", "prediction", &Selection::all());
-    assert_eq!(values, ours.unwrap().values);
-    let array = Array::open(Arc::clone(&store), "/posterior/output").unwrap();
-    let labels: Vec<String> = array.retrieve_array_subset(&array.subset_all()).unwrap();
-    assert_eq!(labels, ["height", "Breite Ü"]);
-    let array = Array::open(store, "/posterior/draw").unwrap();
-    let draws: Vec<i64> = array.retrieve_array_subset(&array.subset_all()).unwrap();
-    assert_eq!(draws, (0..130).collect::<Vec<i64>>());
 }
 
 #[test]

@@ -130,12 +130,12 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// The step size and prior of the best accuracy on the last rows, by runs of few epochs on the others; and what every pair came to, as rows
-    /// of the table `selection`. Langevin dynamics is judged by its ensemble. A run that leaves the range of numbers is none.
+    /// Step sizes with priors, by accuracy on the last rows after runs of few epochs on the others, the best first; and what every pair came to, as
+    /// rows of the table `selection`. Langevin dynamics is judged by its ensemble. A run that leaves the range of numbers is none.
     ///
     /// # Errors
     /// What every run failed of; a request to stop.
-    pub fn select(&self, train: &Pictures) -> Result<(Choice, Vec<Row>), Failure> {
+    pub fn select(&self, train: &Pictures) -> Result<(Vec<Choice>, Vec<Row>), Failure> {
         let held_out = self.cell.count("validation");
         let rows = train.rows.saturating_sub(held_out);
         let (own, validation) = (train.first(rows), train.part(rows, held_out));
@@ -148,7 +148,7 @@ impl<'a> Runs<'a> {
             halve_every: (self.cell.long("halve every") * epochs / whole).max(1),
             from: self.cell.long("from").min(updates / 2),
         };
-        let (mut best, mut table) = (None, Vec::new());
+        let (mut ranked, mut table) = (Vec::new(), Vec::new());
         let mut failure = Failure::failed("no step size was tried");
         for (name, prior) in priors(self.cell) {
             for step_size in step_sizes(method) {
@@ -169,11 +169,8 @@ impl<'a> Runs<'a> {
                         [f64::NAN; 2]
                     }
                 };
-                let is_better = |(_, best): &(Choice, [f64; 2])| {
-                    accuracy > best[0] || accuracy == best[0] && nll < best[1]
-                };
-                if accuracy.is_finite() && best.as_ref().is_none_or(is_better) {
-                    best = Some((choice, [accuracy, nll]));
+                if accuracy.is_finite() {
+                    ranked.push((choice, [accuracy, nll]));
                 }
                 table.push(
                     Row::of("selection")
@@ -186,26 +183,44 @@ impl<'a> Runs<'a> {
                 );
             }
         }
-        let (choice, _) = best.ok_or(failure)?;
-        Ok((choice, table))
+        if ranked.is_empty() {
+            return Err(failure);
+        }
+        // stable: of equals the first
+        ranked.sort_by(|(_, [a, a_nll]), (_, [b, b_nll])| {
+            b.total_cmp(a).then(a_nll.total_cmp(b_nll))
+        });
+        Ok((
+            ranked.into_iter().map(|(choice, _)| choice).collect(),
+            table,
+        ))
     }
 
-    /// The run of the whole length, with ensembles for `watched`.
+    /// The run of the whole length, with ensembles for `watched`, of the first choice with which it stays in the range of numbers: a step size
+    /// that few epochs bear may be too large for others.
     ///
     /// # Errors
-    /// A run that leaves the range of numbers; a request to stop.
+    /// What the run with the last choice failed of; a request to stop.
     pub fn whole(
         &self,
-        choice: &Choice,
+        choices: Vec<Choice>,
         train: &Pictures,
         watched: &[&Pictures],
-    ) -> Result<Ended, Failure> {
+    ) -> Result<(Choice, Ended), Failure> {
         let length = Length {
             epochs: self.cell.long("epochs"),
             halve_every: self.cell.long("halve every"),
             from: self.cell.long("from"),
         };
-        self.run(choice, length, train, watched)
+        let mut failure = Failure::failed("no step size was chosen");
+        for choice in choices {
+            match self.run(&choice, length, train, watched) {
+                Ok(ended) => return Ok((choice, ended)),
+                Err(Failure::Stopped) => return Err(Failure::Stopped),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
     }
 
     fn run(

@@ -73,6 +73,11 @@ fn flags_out_of_range() {
             &["trajectory 1", "mala", "leave it out"],
         ),
         (
+            "--method mala --max-steps 10",
+            &["max steps 10", "mala", "leave it out"],
+        ),
+        ("--max-steps 0", &["max steps 0", "between 1 and 10000"]),
+        (
             "--trajectory 0.2 --step-size 0.3",
             &["step size 0.3", "longer than the trajectory"],
         ),

@@ -59,12 +59,16 @@ fn lengths_that_are_given_bound_those_that_time_gives() {
         (number(&default, "warmup"), number(&default, "draws")),
         (200, 250)
     );
-    // however little time there is
+    assert!(!default.contains("max-steps"), "{default}");
+    // however little time there is; trajectories are short then
     let least = config("--minutes 0.00001");
     assert_eq!(
         (number(&least, "warmup"), number(&least, "draws")),
         (20, 10)
     );
+    assert_eq!(number(&least, "max-steps"), 8);
+    let given = config("--minutes 0.00001 --max-steps 3");
+    assert_eq!(number(&given, "max-steps"), 3);
     let plan = place.succeed(&format!("plan {OPEN} --minutes 3"));
     assert!(plan.stdout.contains("about 3 min"), "{plan:?}");
 }

@@ -79,12 +79,17 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "LENGTH")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<f64>,
+    /// Steps, and so gradients, of a trajectory of hmc-infinite, hmc or mams at most, up to 10000 [default: 128; where a minute has no room for 60
+    /// such trajectories of each chain, as many as fit, 8 or more]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
     /// Transitions of warm-up that hmc-infinite makes before the method itself starts from there; 0 for none [default:
     /// 30, at most half of the warm-up; 0 for hmc-infinite]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrival: Option<u64>,
-    /// Where each chain starts: at a draw of the `prior`; at the `mode` that L-BFGS finds from there, in 1000 gradients at most, as chains on
+    /// Where each chain starts: at a draw of the `prior`; at the `mode` that L-BFGS finds from there, in 1000 gradients at most (fewer where --max-steps is below 50), as chains on
     /// rough posteriors (narrow networks, many rows) need a shorter warm-up so; or where the chains of an earlier run ended, of the same
     /// network in the same coordinates, whose folder is given [default: auto: mode for tables with more rows than the narrowest layer has
     /// units, prior for others]

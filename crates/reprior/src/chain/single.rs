@@ -430,7 +430,7 @@ fn settings_for<T: Target>(settings: &SamplerSettings, target: &T) -> SamplerSet
 /// The settings of the sampler that makes the transition after `transition`.
 fn in_use(settings: &SamplerSettings, schedule: Schedule, transition: u64) -> SamplerSettings {
     if transition < settings.arrival_transitions(schedule.warmup) {
-        SamplerSettings::arrival_settings()
+        settings.arrival_settings()
     } else {
         settings.clone()
     }

@@ -3,10 +3,10 @@
 //! The energy −ℓ(z) + ½‖z‖² + ½‖m‖² is integrated from a fresh momentum m ~ N(0, I) by kicks m ← m + (h/2)(∇ℓ(z) − z) and
 //! drifts z ← z + h·m; log a = ℓ(z') − ℓ(z) − ½(‖z'‖² − ‖z‖²) − Σ_kicks ½Δ‖m‖², a sum of differences. The step shrinks as
 //! dim^(−1/4) (Beskos et al. 2013); `hmc-infinite` solves the Gaussian part exactly and has no such limit. The number of
-//! steps is that of `hmc-infinite`: a length with jitter, at most 128. One gradient a step; the last is kept.
+//! steps is that of `hmc-infinite`: a length with jitter, at most 128 unless told otherwise. One gradient a step; the last is kept.
 
 use super::proposal::Proposal;
-use super::trajectory::{integrate, is_diverging, second_half, steps};
+use super::trajectory::{TrajectoryLength, integrate, is_diverging, second_half};
 use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
 use crate::compute::{Real, Stream, add_scaled, difference_dot, kick_about};
 use crate::posterior::{EvaluationError, Target};
@@ -15,8 +15,7 @@ use crate::posterior::{EvaluationError, Target};
 #[derive(Debug, Clone)]
 pub struct Hmc<R> {
     step_size: f64,
-    /// Mean length of a trajectory.
-    length: f64,
+    length: TrajectoryLength,
     momentum: Vec<R>,
     /// Where the trajectory is.
     end: Proposal<R>,
@@ -26,11 +25,11 @@ pub struct Hmc<R> {
 pub(super) const LARGEST: f64 = 1.9;
 
 impl<R: Real> Hmc<R> {
-    /// The kernel with step size h in (0, 1.9], at most the `length` of an average trajectory.
-    pub fn new(step_size: f64, length: f64) -> Self {
+    /// The kernel with step size h in (0, 1.9], at most the length of an average trajectory.
+    pub fn new(step_size: f64, length: impl Into<TrajectoryLength>) -> Self {
         let mut kernel = Self {
             step_size,
-            length,
+            length: length.into(),
             momentum: Vec::new(),
             end: Proposal::new(true),
         };
@@ -39,7 +38,10 @@ impl<R: Real> Hmc<R> {
     }
 
     fn clamped(&self, step_size: f64) -> f64 {
-        step_size.clamp(SMALLEST_STEP, self.length.clamp(SMALLEST_STEP, LARGEST))
+        step_size.clamp(
+            SMALLEST_STEP,
+            self.length.mean.clamp(SMALLEST_STEP, LARGEST),
+        )
     }
 }
 
@@ -62,7 +64,7 @@ impl<R: Real> Sampler<R> for Hmc<R> {
         let (end, momentum) = (&mut self.end, &mut self.momentum);
         end.start(state);
         momentum.resize(state.position.len(), R::ZERO);
-        let n_steps = steps(self.length, h, stream.uniform());
+        let n_steps = self.length.steps(h, stream.uniform());
         stream.fill_normal(momentum);
         let mut kinetic = kick_about(momentum, 0.5 * h, &state.gradient, &state.position);
         let found = integrate(n_steps, |is_last| {

@@ -17,7 +17,7 @@
 use std::f64::consts::FRAC_PI_2;
 
 use super::proposal::Proposal;
-use super::trajectory::{integrate, is_diverging, refresh, second_half, steps};
+use super::trajectory::{TrajectoryLength, integrate, is_diverging, refresh, second_half};
 use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
 use crate::compute::{Real, Stream, kick, negate, rotate};
 use crate::posterior::{EvaluationError, Target};
@@ -26,8 +26,8 @@ use crate::posterior::{EvaluationError, Target};
 #[derive(Debug, Clone)]
 pub struct HmcInfinite<R> {
     step_size: f64,
-    /// Mean angle of a trajectory.
-    angle: f64,
+    /// Angle of a trajectory.
+    length: TrajectoryLength,
     damping: f64,
     /// The velocity a trajectory begins with; only where it persists.
     refreshed: Vec<R>,
@@ -41,12 +41,11 @@ pub(super) const ANGLE: f64 = 0.8;
 pub(super) const DAMPING: f64 = 0.5;
 
 impl<R: Real> HmcInfinite<R> {
-    /// The kernel with step size h (an angle) in (0, π/2], at most the `angle` of an average trajectory, and damping b in
-    /// (0, 1].
-    pub fn new(step_size: f64, angle: f64, damping: f64) -> Self {
+    /// The kernel with step size h (an angle) in (0, π/2], at most that of an average trajectory, and damping b in (0, 1].
+    pub fn new(step_size: f64, length: impl Into<TrajectoryLength>, damping: f64) -> Self {
         let mut kernel = Self {
             step_size,
-            angle,
+            length: length.into(),
             damping,
             refreshed: Vec::new(),
             velocity: Vec::new(),
@@ -57,7 +56,7 @@ impl<R: Real> HmcInfinite<R> {
     }
 
     fn clamped(&self, step_size: f64) -> f64 {
-        let largest = self.angle.clamp(SMALLEST_STEP, FRAC_PI_2);
+        let largest = self.length.mean.clamp(SMALLEST_STEP, FRAC_PI_2);
         step_size.clamp(SMALLEST_STEP, largest)
     }
 }
@@ -81,7 +80,7 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
         let (end, velocity) = (&mut self.end, &mut self.velocity);
         end.start(state);
         velocity.resize(dim, R::ZERO);
-        let n_steps = steps(self.angle, h, stream.uniform());
+        let n_steps = self.length.steps(h, stream.uniform());
         refresh(velocity, self.damping, &state.momentum, stream);
         let persists = self.damping < 1.0;
         if persists {

@@ -9,7 +9,7 @@
 
 use super::isokinetic::{Force, LARGEST, draw_direction, drift};
 use super::proposal::Proposal;
-use super::trajectory::{integrate, steps};
+use super::trajectory::{TrajectoryLength, integrate};
 use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
 use crate::compute::{Real, Stream, difference_dot};
 use crate::posterior::{EvaluationError, Target};
@@ -18,8 +18,7 @@ use crate::posterior::{EvaluationError, Target};
 #[derive(Debug, Clone)]
 pub struct Mams<R> {
     step_size: f64,
-    /// Mean length of a trajectory.
-    length: f64,
+    length: TrajectoryLength,
     /// In double precision: what forces make of it hangs on how near to them it is.
     direction: Vec<f64>,
     /// Where the trajectory is.
@@ -27,11 +26,11 @@ pub struct Mams<R> {
 }
 
 impl<R: Real> Mams<R> {
-    /// The kernel with step size h in (0, 1.9], at most the `length` of an average trajectory.
-    pub fn new(step_size: f64, length: f64) -> Self {
+    /// The kernel with step size h in (0, 1.9], at most the length of an average trajectory.
+    pub fn new(step_size: f64, length: impl Into<TrajectoryLength>) -> Self {
         let mut kernel = Self {
             step_size,
-            length,
+            length: length.into(),
             direction: Vec::new(),
             end: Proposal::new(true),
         };
@@ -40,7 +39,10 @@ impl<R: Real> Mams<R> {
     }
 
     fn clamped(&self, step_size: f64) -> f64 {
-        step_size.clamp(SMALLEST_STEP, self.length.clamp(SMALLEST_STEP, LARGEST))
+        step_size.clamp(
+            SMALLEST_STEP,
+            self.length.mean.clamp(SMALLEST_STEP, LARGEST),
+        )
     }
 }
 
@@ -63,7 +65,7 @@ impl<R: Real> Sampler<R> for Mams<R> {
         let (end, direction) = (&mut self.end, &mut self.direction);
         end.start(state);
         direction.resize(state.position.len(), 0.0);
-        let n_steps = steps(self.length, h, stream.uniform());
+        let n_steps = self.length.steps(h, stream.uniform());
         draw_direction(direction, stream);
         let force = Force::new(direction, &state.gradient, &state.position);
         let mut kinetic = match force.is_steep(h) {

@@ -36,7 +36,7 @@ pub use method::Method;
 pub(crate) use search::FoundStepSize;
 pub use settings::{SamplerSettings, SettingsError, Start};
 pub(crate) use trajectory::DIVERGENCE;
-pub use trajectory::MOST_STEPS;
+pub use trajectory::{MAX_STEPS, TrajectoryLength};
 
 /// The kernels by themselves, which [`SamplerSettings::sampler`] makes from their names. For tests and experiments: they change without notice.
 #[doc(hidden)]

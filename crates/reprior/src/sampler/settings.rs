@@ -7,7 +7,7 @@ use super::energy_variance::EnergyVariance;
 use super::kernels::{
     Elliptical, Hmc, HmcInfinite, Langevin, Mala, Mams, Mclmc, Nuts, Pcn, Pcnl, Rwm,
 };
-use super::trajectory::{MOST_STEPS, QUARTER_TURN};
+use super::trajectory::{MAX_STEPS, QUARTER_TURN, TrajectoryLength};
 use super::tuning::{Adaptation, Aim};
 use super::{Method, SMALLEST_STEP, Sampler};
 use crate::compute::Real;
@@ -44,6 +44,8 @@ pub struct SamplerSettings {
     /// Mean length of a trajectory of `hmc-infinite` (an angle), `hmc` or `mams`, from 0.01 to 10; the method's default if `None`. For `mclmc` the
     /// time in which directions are forgotten, found in warm-up if `None`.
     pub trajectory: Option<f64>,
+    /// Steps of a trajectory of `hmc-infinite`, `hmc` or `mams` at most, from 1 to 10,000, those of arrival among them; [`MAX_STEPS`] if `None`.
+    pub max_steps: Option<u32>,
     /// How many of the first transitions of warm-up are made by `hmc-infinite`, with an adaptation of its own, before the
     /// method itself starts where they arrived; never more than the warm-up has. [`Method::default_arrival`] if `None`.
     pub arrival: Option<u64>,
@@ -61,6 +63,7 @@ impl Default for SamplerSettings {
             damping: None,
             metropolis: true,
             trajectory: None,
+            max_steps: None,
             arrival: None,
             start: Start::Prior,
         }
@@ -134,6 +137,13 @@ impl SamplerSettings {
             let allowed = "it must not be longer than the trajectory";
             check("step size", self.step_size, 0.0, longest, allowed)?;
         }
+        let has_steps = profile.trajectory.is_some();
+        let (smallest, largest, allowed) = match has_steps.then_some(()) {
+            Some(()) => (1.0, 1e4, "it must lie between 1 and 10000"),
+            None => (nothing.0, nothing.1, "it has none, leave it out"),
+        };
+        let max_steps = self.max_steps.map(f64::from);
+        check("max steps", max_steps, smallest, largest, allowed)?;
         if !self.metropolis && !profile.may_skip_metropolis {
             return Err(SettingsError::Metropolis(method));
         }
@@ -177,7 +187,10 @@ impl SamplerSettings {
         let initial = profile.step_size.map_or(0.0, |step| step.initial);
         let step_size = self.step_size.unwrap_or(initial);
         let damping = self.damping_in_use().unwrap_or(1.0);
-        let trajectory = self.trajectory_in_use().unwrap_or(0.0);
+        let trajectory = TrajectoryLength {
+            mean: self.trajectory_in_use().unwrap_or(0.0),
+            max_steps: self.max_steps_in_use(),
+        };
         match self.method {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, trajectory, damping)),
             Method::Hmc => Box::new(Hmc::new(step_size, trajectory)),
@@ -269,10 +282,15 @@ impl SamplerSettings {
         )
     }
 
-    /// The mean length of trajectories of so small a step that the 128 that are taken at most do not
+    /// Steps of a trajectory at most: those given, or [`MAX_STEPS`].
+    pub fn max_steps_in_use(&self) -> u32 {
+        self.max_steps.unwrap_or(MAX_STEPS)
+    }
+
+    /// The mean length of trajectories of so small a step that as many as are taken at most do not
     /// reach the length asked for; `None` where they do, or where there are no trajectories.
     pub fn shortened_trajectory(&self, step_size: f64) -> Option<f64> {
-        let longest = MOST_STEPS * step_size;
+        let longest = f64::from(self.max_steps_in_use()) * step_size;
         self.trajectory_in_use()
             .filter(|length| longest < *length && self.method != Method::Mclmc)
             .map(|_| longest)
@@ -294,10 +312,11 @@ impl SamplerSettings {
     }
 
     /// How the transitions of arrival are made: by long trajectories, each with a momentum of its own.
-    pub fn arrival_settings() -> Self {
+    pub fn arrival_settings(&self) -> Self {
         Self {
             method: Method::HmcInfinite,
             trajectory: Some(QUARTER_TURN),
+            max_steps: self.max_steps,
             damping: Some(1.0),
             arrival: Some(0),
             ..Self::default()
@@ -383,6 +402,13 @@ mod tests {
                 Method::Hmc | Method::HmcInfinite | Method::Mams | Method::Mclmc
             );
             assert_eq!(long.check().is_ok(), with_trajectory, "{method}");
+            let of_few_steps = |max_steps| SamplerSettings {
+                max_steps: Some(max_steps),
+                ..with(method)
+            };
+            let with_steps = with_trajectory && method != Method::Mclmc;
+            assert_eq!(of_few_steps(8).check().is_ok(), with_steps, "{method}");
+            assert!(of_few_steps(0).check().is_err() && of_few_steps(10_001).check().is_err());
             let varying = SamplerSettings {
                 energy_variance: Some(1e-3),
                 ..with(method)

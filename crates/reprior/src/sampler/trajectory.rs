@@ -10,16 +10,38 @@ use crate::compute::{Real, Stream, autoregress, sum_fours};
 pub(super) const QUARTER_TURN: f64 = FRAC_PI_2;
 /// Relative jitter of a trajectory's length, so that no direction is resonant.
 const JITTER: f64 = 0.25;
-/// Steps of the longest trajectory: while the step size is still being found, or where it must be tiny, a trajectory is
-/// cut short rather than left to take hours. The number of steps does not depend on the state, so the law stays right.
-pub const MOST_STEPS: f64 = 128.0;
+/// Steps of the longest trajectory unless told otherwise: while the step size is still being found, or where it must be tiny, a
+/// trajectory is cut short rather than left to take hours. The number of steps does not depend on the state, so the law stays right.
+pub const MAX_STEPS: u32 = 128;
 /// Energy error beyond which a trajectory is given up as diverging.
 pub const DIVERGENCE: f64 = 1000.0;
 
-/// Steps of a trajectory of `length` on average for a uniform number in (0, 1).
-pub(super) fn steps(length: f64, step_size: f64, uniform: f64) -> u32 {
-    let length = length * (1.0 - JITTER + 2.0 * JITTER * uniform);
-    (length / step_size).round().clamp(1.0, MOST_STEPS) as u32
+/// How long trajectories are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrajectoryLength {
+    /// On average, in the units of the step size.
+    pub mean: f64,
+    /// Steps at most, 1 or more.
+    pub max_steps: u32,
+}
+
+impl From<f64> for TrajectoryLength {
+    /// Of so much on average, in [`MAX_STEPS`] at most.
+    fn from(mean: f64) -> Self {
+        Self {
+            mean,
+            max_steps: MAX_STEPS,
+        }
+    }
+}
+
+impl TrajectoryLength {
+    /// Steps of a trajectory, for a uniform number in (0, 1).
+    pub(super) fn steps(self, step_size: f64, uniform: f64) -> u32 {
+        let length = self.mean * (1.0 - JITTER + 2.0 * JITTER * uniform);
+        let most = f64::from(self.max_steps.max(1));
+        (length / step_size).round().clamp(1.0, most) as u32
+    }
 }
 
 /// Whether a trajectory with this log acceptance ratio is given up.

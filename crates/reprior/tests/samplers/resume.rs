@@ -125,10 +125,7 @@ fn arrival_is_made_by_hmc_infinite() {
         };
         assert_eq!(settings.arrival_transitions(warmup), expected);
         let start = |settings| Chain::start(0, schedule(warmup), settings, make()).unwrap();
-        let (mut chain, mut other) = (
-            start(&settings),
-            start(&SamplerSettings::arrival_settings()),
-        );
+        let (mut chain, mut other) = (start(&settings), start(&settings.arrival_settings()));
         let collect = &mut Collect::default();
         chain.advance_to(expected, collect).unwrap();
         other.advance_to(expected, collect).unwrap();

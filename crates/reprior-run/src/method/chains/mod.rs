@@ -25,12 +25,12 @@ use reprior::model::InputReduction;
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
 use reprior::posterior::Coordinates;
-use reprior::sampler::{Method, SamplerSettings, Start};
+use reprior::sampler::{MAX_STEPS, Method, SamplerSettings, Start};
 
 pub use self::particles::Particles;
 use self::sizes::ProblemSizes;
 use self::start::EarlierRun;
-use self::timed::MOST_DRAWS;
+use self::timed::{FEWEST_WARMUP, MOST_DRAWS};
 use super::{MethodFamily, Plan, Predict, RunContext, keeps_states};
 use crate::failure::Failure;
 use crate::problem::Problem;
@@ -50,6 +50,26 @@ const MOST_WARMUP: u64 = 5000;
 /// Gradients of the search for a mode, at most: three layers of 32 on 1,202 rows converge in 300 to 700.
 const MODE_GRADIENTS: usize = 1000;
 
+/// Of a gradient: where it takes more, trajectories are shorter, so that a minute has room for `TRANSITIONS_A_MINUTE` of each of four
+/// chains on two threads that make 4·10¹⁰ operations a second each. By operations, not by the clock: a run is the same on every machine.
+const OPERATIONS_A_MINUTE: f64 = 60.0 * 4e10 * 2.0 / 4.0;
+const TRANSITIONS_A_MINUTE: f64 = 60.0;
+/// However long gradients take, trajectories have so many steps.
+const FEWEST_STEPS: f64 = 8.0;
+
+/// Steps of a trajectory at most where gradients of so many operations have so many minutes; none where the usual number fits.
+fn fitting_steps(operations: f64, minutes: f64) -> Option<u32> {
+    let steps = minutes * OPERATIONS_A_MINUTE / (TRANSITIONS_A_MINUTE * operations);
+    (steps < f64::from(MAX_STEPS)).then(|| steps.max(FEWEST_STEPS) as u32)
+}
+
+/// Gradients of the search for a mode at most: as many as the fewest transitions of warm-up take, where trajectories are short.
+fn mode_gradients(max_steps: Option<u32>) -> usize {
+    max_steps.map_or(MODE_GRADIENTS, |steps| {
+        MODE_GRADIENTS.min(FEWEST_WARMUP as usize * steps as usize)
+    })
+}
+
 /// The library's settings of the method.
 pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings {
     let sampler = &settings.sampler;
@@ -61,13 +81,14 @@ pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings 
         damping: sampler.damping,
         metropolis: sampler.metropolis.unwrap_or(true),
         trajectory: sampler.trajectory,
+        max_steps: sampler.max_steps,
         // prior draws of tangent coordinates are near the posterior, and their gradients dear
         arrival: match settings.coordinates() {
             Coordinates::Tangent => sampler.arrival.or(Some(0)),
             _ => sampler.arrival,
         },
         start: match &sampler.start {
-            Auto::Chosen(StartName::Mode) => Start::Mode(MODE_GRADIENTS),
+            Auto::Chosen(StartName::Mode) => Start::Mode(mode_gradients(sampler.max_steps)),
             _ => Start::Prior,
         },
     }
@@ -145,6 +166,14 @@ impl MethodFamily for Chains {
             earlier.check(sizes.dimension())?;
         }
         let settings = &mut problem.settings;
+        let has_steps = matches!(self.0, Method::HmcInfinite | Method::Hmc | Method::Mams);
+        if let Some(minutes) = settings.run.minutes
+            && has_steps
+            && settings.sampler.max_steps.is_none()
+        {
+            let operations = sizes.budget().gradient_operations;
+            settings.sampler.max_steps = fitting_steps(operations, minutes);
+        }
         if settings.coordinates() == Coordinates::Tangent {
             settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));
         }
@@ -193,5 +222,23 @@ impl MethodFamily for Chains {
         run: &'a Recorded,
     ) -> Result<Box<dyn Predict + 'a>, Failure> {
         Ok(Box::new(predict::ChainPredictor::new(problem, run)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The default network on 6,553, 9,547 and 16,512 rows, and the most that is not left to minibatches.
+    #[test]
+    fn trajectories_are_as_long_as_the_time_allows() {
+        assert_eq!(fitting_steps(1.5e8, 1.0), None);
+        assert_eq!(fitting_steps(2.4e8, 1.0), Some(83));
+        assert_eq!(fitting_steps(3.9e8, 1.0), Some(51));
+        assert_eq!(fitting_steps(3.9e8, 10.0), None);
+        assert_eq!(fitting_steps(1e10, 1.0), Some(8));
+        assert_eq!(mode_gradients(None), 1000);
+        assert_eq!(mode_gradients(Some(51)), 1000);
+        assert_eq!(mode_gradients(Some(8)), 160);
     }
 }

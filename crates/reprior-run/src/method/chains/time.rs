@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reprior::posterior::{EvaluationError, Posterior, Target};
-use reprior::sampler::{MOST_STEPS, Method, Start};
+use reprior::sampler::{Method, SamplerSettings, Start};
 
 use super::bench_parts::{noise, shortest};
 use super::sampler_settings;
@@ -50,10 +50,11 @@ pub fn say_time(
         );
         return Ok(());
     };
-    let [least, most] = evaluations(method);
     let schedule = problem.settings.schedule();
     let rounds = schedule.chains.div_ceil(threads.max(1)) as f64;
     let sampler = sampler_settings(&problem.settings, method);
+    let [least, most] = evaluations(&sampler);
+    let of_arrival = f64::from(sampler.max_steps_in_use());
     let arrival = sampler.arrival_transitions(schedule.warmup);
     let at_start = match sampler.start {
         Start::Mode(gradients) => gradients as f64,
@@ -65,7 +66,7 @@ pub fn say_time(
         false => measured(true)?.unwrap_or(seconds),
     };
     let transitions = schedule.transitions().saturating_sub(arrival) as f64;
-    let before = [arrival as f64, MOST_STEPS * arrival as f64 + at_start];
+    let before = [arrival as f64, of_arrival * arrival as f64 + at_start];
     let [shortest, longest] = [(least, before[0]), (most, before[1])]
         .map(|(own, before)| rounds * (own * transitions * seconds + before * of_gradient));
     let [from, to] = [shortest, longest].map(duration);
@@ -91,9 +92,11 @@ pub fn say_time(
 }
 
 /// Evaluations of a transition, at least and at most.
-fn evaluations(method: Method) -> [f64; 2] {
-    match method {
-        Method::HmcInfinite | Method::Hmc | Method::Mams => [1.0, MOST_STEPS],
+fn evaluations(sampler: &SamplerSettings) -> [f64; 2] {
+    match sampler.method {
+        Method::HmcInfinite | Method::Hmc | Method::Mams => {
+            [1.0, f64::from(sampler.max_steps_in_use())]
+        }
         Method::Nuts => [1.0, MOST_LEAVES],
         Method::Elliptical => [1.0, MOST_POINTS],
         Method::Pcn

@@ -28,7 +28,7 @@ use crate::words::{duration, number};
 /// The part of the time that warm-up may take.
 const WARMUP_SHARE: f64 = 1.0 / 3.0;
 /// However little time there is: transitions of warm-up, and draws.
-const FEWEST_WARMUP: u64 = 20;
+pub(super) const FEWEST_WARMUP: u64 = 20;
 const FEWEST_DRAWS: u64 = 10;
 /// Draws of each chain at most where time is given.
 pub const MOST_DRAWS: u64 = 5000;

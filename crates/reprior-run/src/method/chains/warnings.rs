@@ -111,9 +111,10 @@ impl Summary {
                 false => "raise --noise or learn it, and ",
             };
             warn(format!(
-                "trajectories stop after 128 steps, at a length of {reached:.2e} in place of {asked:.2}, as the step size is \
+                "trajectories stop after {} steps, at a length of {reached:.2e} in place of {asked:.2}, as the step size is \
                  so small: the posterior is much narrower than its prior in some direction; {remedy}\
-                 expect draws that depend on each other (raise --thin)"
+                 expect draws that depend on each other (raise --thin)",
+                sampler_settings(settings, method).max_steps_in_use()
             ));
         } else if rate > 0.99 && settings.sampler.step_size.is_some() && !self.is_prior_like() {
             warn(format!(

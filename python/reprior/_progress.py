@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the chains of a run are. ``made`` of ``total`` transitions, over all chains; ``seconds`` since they began."""
+    """Where the chains of a run are. ``made`` of ``total`` transitions, over all chains; ``seconds`` since they began.
+
+    ``rhat`` is R-hat of the likelihood since warm-up: far from 1 it says early that chains disagree. None of a single chain, and before there is
+    enough to go by.
+    """
 
     chains: int
     made: int
@@ -18,6 +22,7 @@ class Progress:
     acceptance_rate: float | None
     diverging: int
     is_finished: bool
+    rhat: float | None = None
 
     @property
     def rate(self) -> float:
@@ -38,6 +43,8 @@ class Progress:
         text += ", warm-up" if self.is_warmup else ", sampling"
         if self.acceptance_rate is not None:
             text += f", acceptance {self.acceptance_rate:.2f}"
+        if self.rhat is not None:
+            text += f", R-hat {self.rhat:.2f}"
         return text + (f", {self.diverging} diverging" if self.diverging else "")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reprior import _lib, _table
+from reprior import _images, _lib, _table
 from reprior._prediction import ClassPrediction, Prediction
 from reprior._progress import Progress, Shown
 from reprior._settings import to_flags
@@ -126,19 +126,19 @@ class Run:
         return LeaveOneOut(rows=rows, log_densities=log_densities, **own, all=found)
 
     def predict(self, X: Any, *, noise: bool = True) -> Prediction | ClassPrediction:
-        """Predictions for new rows: a data frame with the columns of the training rows, or an array with them in order.
+        """Predictions for new rows: a data frame with the columns of the training rows, or an array with them in order; for images an array of them.
 
         ``noise=False`` leaves the observation noise out: the uncertainty of the function itself. Computed in double precision.
         """
-        predictor, columns = self._predicting(X)
+        predictor, data = self._predicting(X)
         names = predictor.output_names()
         if predictor.is_classification():
             if not noise:
                 raise ValueError("noise=False has no meaning for class probabilities: leave it out")
-            logarithms = predictor.log_probabilities(columns)
+            logarithms = predictor.log_probabilities(data)
             return ClassPrediction(np.exp(logarithms).reshape(-1, len(names)), names)
-        mean, sd = predictor.moments(columns, not noise)
-        quantiles = predictor.quantiles(columns, [0.05, 0.5, 0.95], not noise)
+        mean, sd = predictor.moments(data, not noise)
+        quantiles = predictor.quantiles(data, [0.05, 0.5, 0.95], not noise)
         shape = (-1,) if len(names) == 1 else (-1, len(names))
         q = quantiles.reshape(-1, 3)
         parts = [mean, sd, *q.T]
@@ -224,9 +224,14 @@ class Run:
                 self._predictor = predictor
         return predictor
 
-    def _predicting(self, X: Any) -> tuple[_lib.Predictor, list[_table.Column]]:
-        """What predicts, and the columns of some rows."""
+    def _predicting(self, X: Any) -> tuple[_lib.Predictor, list[_table.Column] | bytes]:
+        """What predicts, and some rows as it takes them."""
         predictor = self._predictor_now()
+        image = predictor.image()
+        if image is not None:
+            if not _images.is_images(X):
+                raise ValueError("X is no array of images: the run takes images of {} x {} x {}".format(*image))
+            return predictor, _images.archive(X)
         names = None
         if not _table.is_frame(X):
             array = np.asarray(X)
@@ -266,7 +271,8 @@ def sample(
     """Draws from the posterior of a network for the rows ``X`` with targets ``y``.
 
     ``X`` is a data frame, whose columns may be numbers, text, dates and categories with cells missing, or an array of two dimensions; ``y``
-    a series or array, of several targets a frame or an array of two dimensions. Instead of both, ``data="table.csv"`` names a file, as
+    a series or array, of several targets a frame or an array of two dimensions. An array of three or four dimensions is of images, with whole numbers
+    in ``y`` for their classes. Instead of both, ``data="table.csv"`` names a file, as
     ``target="column"`` its target. Settings are those of ``reprior sample`` with underscores: ``method="nuts"``, ``network="fcn:64,64"``,
     ``noise=0.1``, ``minutes=10``, ``chains=4``, ``draws=500``, ``seed=1``, ``watch=100``.
 
@@ -288,6 +294,11 @@ def sample(
     for name in ("data", "target", "ignore", "config"):
         if settings.get(name) is not None:
             raise TypeError(f"sample() has X and y, and `{name}`, which is of files: leave one of them out")
+    if _images.is_images(X):
+        if all(settings.get(name) is None for name in ("train", "test", "shuffle", "no_shuffle")):
+            # as tables are: a share of the images tests, at random
+            settings["shuffle"] = settings.get("seed") or 0
+        return _started(_images.archive(X, y), settings, **driving)
     return sample_table(_table.inputs(X), y, settings, **driving)
 
 
@@ -308,7 +319,7 @@ def sample_table(table: _table.Table, y: Any, settings: dict[str, Any], **drivin
 
 
 def _started(
-    columns: list[_table.Column] | None,
+    data: list[_table.Column] | bytes | None,
     settings: dict[str, Any],
     *,
     out: str | os.PathLike[str] | None = None,
@@ -318,7 +329,7 @@ def _started(
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> Run:
     flags = to_flags(settings, "sample()")
-    run = Run(_lib.Run.start(flags, columns, out, overwrite, _checked_threads(threads)))
+    run = Run(_lib.Run.start(flags, data, out, overwrite, _checked_threads(threads)))
     if wait:
         _wait_showing(run, progress)
     else:

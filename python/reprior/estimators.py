@@ -116,6 +116,8 @@ class _BNN(BaseEstimator):
         if against:
             found = "; ".join(f"{check['name']}: {check['value']}: {check['meaning']}" for check in against)
             advice = next((check["advice"] for check in against if check["advice"]), "")
+            # an estimator has its time by its constructor
+            advice = advice.replace("with `reprior resume RUN --minutes 10`", "with a larger `budget`")
             text = f"{summary.verdict} {found}{'; ' + advice if advice else ''}"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 

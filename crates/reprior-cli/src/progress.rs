@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use reprior::chain::{Progress, ProgressDetails};
 use reprior_run::words::{duration, number};
-use reprior_run::{Failure, Watcher};
+use reprior_run::{Failure, RhatSoFar, Watcher};
 
 use crate::stop::catch_ctrl_c;
 use crate::table::to_stderr;
@@ -31,6 +31,7 @@ enum ProgressKind {
 struct Shown {
     kind: ProgressKind,
     chains: Vec<Option<Progress>>,
+    so_far: RhatSoFar,
     start: Instant,
     /// Transitions that were already made when this process began.
     before: u64,
@@ -70,22 +71,26 @@ impl Watcher for RunDisplay {
         let mut shown = self.shown();
         let Some(shown) = shown.as_mut() else { return };
         shown.chains[progress.chain] = Some(progress);
+        shown.so_far.update(&progress);
+        let agreement = shown.agreement();
         match &shown.kind {
             ProgressKind::Bars(bars) if bars.len() == shown.chains.len() => {
                 // where time decides, the length is an estimate
                 bars[progress.chain].set_length(progress.total);
                 bars[progress.chain].set_position(progress.transition);
-                bars[progress.chain].set_message(in_words(&progress));
+                let is_first = progress.chain == 0;
+                let agreement = if is_first { agreement.as_str() } else { "" };
+                bars[progress.chain].set_message(in_words(&progress) + agreement);
             }
             ProgressKind::Bars(bars) => {
                 bars[0].set_length(progress.total * shown.chains.len() as u64);
                 bars[0].set_position(shown.made());
-                bars[0].set_message(in_words(&progress));
+                bars[0].set_message(in_words(&progress) + &agreement);
             }
             ProgressKind::Lines => {
                 if shown.last_line.elapsed() >= LINE_EVERY {
                     shown.last_line = Instant::now();
-                    to_stderr(&shown.line(&progress));
+                    to_stderr(&(shown.line(&progress) + &agreement));
                 }
             }
         }
@@ -113,6 +118,7 @@ impl Shown {
         Self {
             kind,
             chains: vec![None; made.len()],
+            so_far: RhatSoFar::new(made.len()),
             start: now,
             before: made.iter().sum(),
             last_line: now,
@@ -125,6 +131,14 @@ impl Shown {
             .flatten()
             .map(|chain| chain.transition)
             .sum()
+    }
+
+    /// How far chains agree so far, where that can be said.
+    fn agreement(&mut self) -> String {
+        let rhat = self.so_far.value();
+        rhat.map_or_else(String::new, |rhat| {
+            format!("; R-hat of the likelihood {rhat:.2} so far")
+        })
     }
 
     fn line(&self, progress: &Progress) -> String {

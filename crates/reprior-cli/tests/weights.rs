@@ -128,6 +128,107 @@ fn every_chain_begins_at_the_weights() {
     }
 }
 
+/// A walk of steps of 10⁻⁶ stays where it begins.
+const STILL: &str =
+    "--method pcn --step-size 1e-6 --arrival 0 --warmup 1 --draws 2 --thin 1 --chains 2 --keep 2";
+
+#[test]
+fn chains_on_all_data_start_at_the_weights() {
+    let place = place();
+    let start = "--start small.safetensors";
+    let run = |flags: &str, out: &str| {
+        place.succeed(&format!("sample {SMALL} {flags} {STILL} --out {out}"));
+    };
+    run(&format!("{start} --coordinates standard"), "standard");
+    let expected = by_hand(&place, "standard");
+    let mean = predicted(&place, "standard", "table.csv", "mean");
+    assert_near(&mean, &expected, 1e-4);
+    // the data's own units, in which the network is another function
+    run(
+        &format!("{start} --coordinates standard --standardise off"),
+        "raw",
+    );
+    let expected = by_hand(&place, "raw");
+    assert!((mean[0] - expected[0]).abs() > 0.01);
+    let raw = predicted(&place, "raw", "table.csv", "mean");
+    assert_near(&raw, &expected, 1e-4);
+    // the readout at its mean given the features, whichever way that is said, of all inputs or of reduced ones
+    let mut readout_means = Vec::new();
+    for (index, flags) in [
+        "--coordinates marginal --input-reduction off",
+        "--coordinates marginal --input-reduction on",
+        "--coordinates repriorised",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("given{index}");
+        run(&format!("{start} {flags}"), &name);
+        readout_means.push(predicted(&place, &name, "table.csv", "mean"));
+    }
+    // which is another function than the file's
+    assert!((readout_means[0][0] - mean[0]).abs() > 0.01);
+    for other in &readout_means[1..] {
+        assert_near(other, &readout_means[0], 1e-4);
+    }
+}
+
+/// File k of a folder is chain k's, and the first one again where there are fewer.
+#[test]
+fn chains_start_at_the_weights_of_a_folder() {
+    let place = place();
+    let mut other = small();
+    other[2].2 = numbers(4, 2.3);
+    for (name, tensors) in [("b", small()), ("a", other), ("c", small())] {
+        place.write(&format!("nets/{name}.safetensors"), weights(&tensors));
+    }
+    place.write("nets/readme.txt", "not one of them");
+    place.succeed(&format!(
+        "sample {SMALL} --coordinates standard --start nets {} --out run",
+        STILL.replace("--chains 2", "--chains 4")
+    ));
+    let summary: Value = serde_json::from_str(&place.read("run/summary.json")).unwrap();
+    assert_eq!(summary["chains"], 4);
+    // two chains of four are of each function
+    place.succeed(&format!(
+        "sample {SMALL} --coordinates standard --start nets/a.safetensors {STILL} --out first"
+    ));
+    let means = |run: &str| predicted(&place, run, "table.csv", "mean");
+    let (all, first, same) = (means("run"), means("first"), by_hand(&place, "run"));
+    for ((all, first), same) in all.iter().zip(first).zip(same) {
+        assert!((all - 0.5 * (first + same)).abs() < 1e-4);
+    }
+}
+
+#[test]
+fn starts_that_are_none_are_refused() {
+    let place = place();
+    place.write("wide.safetensors", weights(&small()));
+    for (flags, said) in [
+        ("--start none.safetensors", ".safetensors file"),
+        ("--start wide.safetensors --network fcn:5", "needs"),
+        (
+            "--start wide.safetensors --coordinates tangent",
+            "--coordinates marginal",
+        ),
+        (
+            "--start wide.safetensors --scales learn",
+            "leave --scales out",
+        ),
+    ] {
+        let base = match flags.contains("--network") {
+            true => SMALL.replace("--network fcn:4", ""),
+            false => SMALL.to_owned(),
+        };
+        place
+            .run(&format!("sample {base} {flags} --out run"))
+            .assert_error(2, &[said]);
+    }
+    place
+        .run("sample --data strokes --train 20 --pixels unit --standardise off --out run")
+        .assert_error(2, &["leave one of the two out"]);
+}
+
 /// With statistics and without, the same function: γ(h − m)/√(v + ε) + β = γ'h/√(1 + ε) + β' with γ' = γ√((1 + ε)/(v + ε)) and
 /// β' = β − γm/√(v + ε). Langevin dynamics keep the file's.
 #[test]

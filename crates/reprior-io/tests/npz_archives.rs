@@ -7,7 +7,9 @@ use std::fs;
 
 use common::{Files, archive, f8, labels, message, npy, real};
 use reprior::model::dataset::{InputKind, Split};
-use reprior_io::data::{DataError, Request, Task, load};
+use reprior_io::data::{
+    DataError, ExpectedInputs, Given, Request, Task, given_inputs, load, load_inputs,
+};
 
 fn read(arrays: &[(&str, Vec<u8>)], change: impl FnOnce(&mut Request)) -> Result<Split, DataError> {
     let files = archive(arrays);
@@ -391,4 +393,33 @@ fn only_the_rows_asked_for_are_read_of_one_table() {
     // more than there are
     let error = load(&request(Some(3), Some(2), None)).unwrap_err();
     assert!(!error.to_string().is_empty());
+}
+
+#[test]
+fn arrays_in_memory_are_those_of_a_file() {
+    let pixels: Vec<f64> = (0..18).map(f64::from).collect();
+    let x = npy("<f8", false, "(3, 2, 3)", &f8(&pixels));
+    let files = archive(&[("x", x), ("y", y3())]);
+    let bytes = fs::read(files.path("data.npz")).unwrap();
+    let given = Given::arrays(bytes.clone());
+    let own = load(&Request::given(&given)).unwrap();
+    assert_eq!(own, load(&Request::new(files.path("data.npz"))).unwrap());
+    let expected = ExpectedInputs {
+        kind: own.train.kind,
+        columns: 6,
+        column_names: Vec::new(),
+        targets: None,
+    };
+    let inputs = given_inputs(&given, &expected, None).unwrap();
+    let read = load_inputs(&files.path("data.npz"), &expected).unwrap();
+    assert_eq!(inputs, read);
+    assert_eq!(inputs.rows, 3);
+    for (bytes, said) in [
+        (bytes[..bytes.len() / 2].to_vec(), "numpy.savez"),
+        (Vec::new(), "(arrays in memory)"),
+    ] {
+        let given = Given::arrays(bytes);
+        message(load(&Request::given(&given)), &[said]);
+        assert!(given_inputs(&given, &expected, None).is_err());
+    }
 }

@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use reprior::model::dataset::InputValues;
+use reprior::model::dataset::{InputKind, InputValues};
 use reprior_run::{Failure, PredictedRows, PredictionRequest};
 
 use crate::failure::raise;
-use crate::table::{PyColumn, numbers, table};
+use crate::table::{PyData, given, numbers};
 
 type Array<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -26,10 +26,9 @@ impl Predictor {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rows of a table as the run takes them.
-    fn inputs(&self, columns: Vec<PyColumn<'_>>) -> PyResult<InputValues> {
-        let table = table(columns)?;
-        let found = self.own().description().given_inputs(&table);
+    /// Rows as the run takes them.
+    fn inputs(&self, data: PyData<'_>) -> PyResult<InputValues> {
+        let found = self.own().description().given_inputs(&given(data)?);
         Ok(found.map_err(raise)?.values)
     }
 
@@ -37,11 +36,11 @@ impl Predictor {
     fn collect(
         &self,
         py: Python<'_>,
-        columns: Vec<PyColumn<'_>>,
+        data: PyData<'_>,
         without_noise: bool,
         mut each: impl FnMut(&PredictedRows) -> Result<(), Failure> + Send,
     ) -> PyResult<()> {
-        let inputs = self.inputs(columns)?;
+        let inputs = self.inputs(data)?;
         let request = PredictionRequest {
             without_noise,
             detect: None,
@@ -71,6 +70,18 @@ impl Predictor {
         self.own().description().is_classification
     }
 
+    /// Height, width and channels of the images that it takes; none of tables.
+    fn image(&self) -> Option<[usize; 3]> {
+        match self.own().description().kind {
+            InputKind::Table => None,
+            InputKind::Image {
+                height,
+                width,
+                channels,
+            } => Some([height, width, channels]),
+        }
+    }
+
     /// Names of the columns that are used, in the order of the training table.
     fn columns(&self) -> Vec<String> {
         let own = self.own();
@@ -92,12 +103,12 @@ impl Predictor {
     fn moments<'py>(
         &self,
         py: Python<'py>,
-        columns: Vec<PyColumn<'py>>,
+        data: PyData<'py>,
         without_noise: bool,
     ) -> PyResult<(Array<'py>, Array<'py>)> {
         let (mut means, mut sds) = (Vec::new(), Vec::new());
         let outputs = self.outputs();
-        self.collect(py, columns, without_noise, |rows| {
+        self.collect(py, data, without_noise, |rows| {
             for row in 0..rows.len() {
                 for output in 0..outputs {
                     let [mean, sd] = rows.moments(row, output)?;
@@ -114,13 +125,13 @@ impl Predictor {
     fn quantiles<'py>(
         &self,
         py: Python<'py>,
-        columns: Vec<PyColumn<'py>>,
+        data: PyData<'py>,
         probabilities: Vec<f64>,
         without_noise: bool,
     ) -> PyResult<Array<'py>> {
         let mut all = Vec::new();
         let outputs = self.outputs();
-        self.collect(py, columns, without_noise, |rows| {
+        self.collect(py, data, without_noise, |rows| {
             for row in 0..rows.len() {
                 for output in 0..outputs {
                     all.extend(rows.quantiles(row, output, &probabilities)?);
@@ -135,13 +146,13 @@ impl Predictor {
     fn log_densities<'py>(
         &self,
         py: Python<'py>,
-        columns: Vec<PyColumn<'py>>,
+        data: PyData<'py>,
         truth: &Bound<'py, PyAny>,
     ) -> PyResult<Array<'py>> {
         let (truth, mut all) = (numbers(truth)?, Vec::new());
         let outputs = self.outputs();
         let mut at = 0;
-        self.collect(py, columns, false, |rows| {
+        self.collect(py, data, false, |rows| {
             let end = at + rows.len() * outputs;
             let own = truth.get(at..end).ok_or_else(|| {
                 Failure::request("there are fewer true targets than rows: give one for each")
@@ -154,13 +165,9 @@ impl Predictor {
     }
 
     /// Logarithms of class probabilities, rows x classes.
-    fn log_probabilities<'py>(
-        &self,
-        py: Python<'py>,
-        columns: Vec<PyColumn<'py>>,
-    ) -> PyResult<Array<'py>> {
+    fn log_probabilities<'py>(&self, py: Python<'py>, data: PyData<'py>) -> PyResult<Array<'py>> {
         let mut all = Vec::new();
-        self.collect(py, columns, false, |rows| {
+        self.collect(py, data, false, |rows| {
             all.extend(rows.log_probabilities());
             Ok(())
         })?;
@@ -173,9 +180,9 @@ impl Predictor {
     fn joint<'py>(
         &self,
         py: Python<'py>,
-        columns: Vec<PyColumn<'py>>,
+        data: PyData<'py>,
     ) -> PyResult<(usize, Array<'py>, Array<'py>, Option<Array<'py>>)> {
-        let inputs = self.inputs(columns)?;
+        let inputs = self.inputs(data)?;
         let found = py.detach(|| self.own().joint(&inputs)).map_err(raise)?;
         Ok((
             found.draws,

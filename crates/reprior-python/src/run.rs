@@ -12,13 +12,13 @@ use reprior::chain::ProgressDetails;
 use reprior_io::run::{Files, RunFolder, atomic};
 use reprior_report::{RunPage, page};
 use reprior_run::{
-    DataDescription, Failure, More, NewRun, Recorded, Summary, prepare, prepare_given, resume_in,
-    summarise,
+    DataDescription, Failure, More, NewRun, Recorded, RhatSoFar, Summary, prepare, prepare_given,
+    resume_in, summarise,
 };
 
 use crate::failure::{RunError, raise};
 use crate::predictor::Predictor;
-use crate::table::{PyColumn, table};
+use crate::table::{PyData, given};
 use crate::work::{State, Work};
 
 /// Between two looks at whether Python has a signal to handle.
@@ -68,24 +68,24 @@ impl Run {
 
 #[pymethods]
 impl Run {
-    /// Starts to make a run of flags, and of the columns of a table unless the flags name data.
+    /// Starts to make a run of flags, and of data in memory unless the flags name data.
     #[staticmethod]
-    #[pyo3(signature = (flags, columns, out, overwrite, threads))]
+    #[pyo3(signature = (flags, data, out, overwrite, threads))]
     fn start(
         py: Python<'_>,
         flags: Vec<String>,
-        columns: Option<Vec<PyColumn<'_>>>,
+        data: Option<PyData<'_>>,
         out: Option<PathBuf>,
         overwrite: bool,
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let settings = reprior_cli::settings(&flags).map_err(raise)?;
-        let given = columns.map(table).transpose()?;
+        let data = data.map(given).transpose()?;
         let work = Arc::new(Work::default());
         let started = py.detach(|| {
             work.start(threads, None, move |work, options| {
-                let problem = match &given {
-                    Some(table) => prepare_given(settings, table)?,
+                let problem = match &data {
+                    Some(given) => prepare_given(settings, given)?,
                     None => prepare(settings)?,
                 };
                 let place = out.as_deref().map(|out| (out, overwrite));
@@ -191,10 +191,13 @@ impl Run {
         self.work.state().notes.clone()
     }
 
-    /// How it gets on: transitions made and in all, seconds since chains began, mean acceptance rate, divergences, whether it warms up.
+    /// How it gets on: transitions made and in all, seconds since chains began, mean acceptance rate, divergences, R-hat of the likelihood, whether it warms
+    /// up.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
-        let state = self.work.state();
+        let mut state = self.work.state();
+        let rhat = state.so_far.as_mut().and_then(RhatSoFar::value);
+        found.set_item("rhat", rhat)?;
         let known: Vec<_> = state.chains.iter().flatten().collect();
         let total: u64 = known.iter().map(|chain| chain.total).max().unwrap_or(0);
         found.set_item("chains", state.chains.len())?;

@@ -1,9 +1,10 @@
-//! A table from Python: columns that are arrays of numbers, or lists of true, false and text.
+//! Data from Python: a table, whose columns are arrays of numbers or lists of true, false and text; or an archive of arrays, as its bytes.
 
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use reprior_io::data::{GivenColumn, GivenTable, GivenValues};
+use pyo3::types::PyBytes;
+use reprior_io::data::{Given, GivenColumn, GivenValues};
 use reprior_run::Failure;
 
 use crate::failure::raise;
@@ -11,11 +12,24 @@ use crate::failure::raise;
 /// A name with what the column holds: `numbers` (float64), `booleans` or `texts` (lists with None where a cell is missing).
 pub type PyColumn<'py> = (String, String, Bound<'py, PyAny>);
 
-/// The table of some columns.
+/// What Python gives.
+#[derive(FromPyObject)]
+pub enum PyData<'py> {
+    /// An `.npz` archive.
+    Arrays(Bound<'py, PyBytes>),
+    /// Columns of a table.
+    Table(Vec<PyColumn<'py>>),
+}
+
+/// The data that these are.
 ///
 /// # Errors
-/// A kind that is none of these; columns that make no table.
-pub fn table(columns: Vec<PyColumn<'_>>) -> PyResult<GivenTable> {
+/// A kind of column that is none of these; columns that make no table.
+pub fn given(data: PyData<'_>) -> PyResult<Given> {
+    let columns = match data {
+        PyData::Arrays(bytes) => return Ok(Given::arrays(bytes.as_bytes().to_vec())),
+        PyData::Table(columns) => columns,
+    };
     let columns: Vec<GivenColumn> = columns
         .into_iter()
         .map(|(name, kind, values)| {
@@ -31,7 +45,7 @@ pub fn table(columns: Vec<PyColumn<'_>>) -> PyResult<GivenTable> {
             Ok(GivenColumn { name, values })
         })
         .collect::<PyResult<_>>()?;
-    GivenTable::new(&columns).map_err(|error| raise(Failure::request(error)))
+    Given::table(&columns).map_err(|error| raise(Failure::request(error)))
 }
 
 /// The numbers of an array of float64, whatever its strides.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use reprior::chain::Progress;
 use reprior_io::run::{Files, RunFolder};
-use reprior_run::{Failure, More, Options, Watcher};
+use reprior_run::{Failure, More, Options, RhatSoFar, Watcher};
 
 /// Seconds between checkpoints of runs in a folder, as the program's; those in memory have nothing to lose.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
@@ -26,6 +26,8 @@ pub struct Work {
 pub struct State {
     /// Where each chain is.
     pub chains: Vec<Option<Progress>>,
+    /// Whether they agree so far.
+    pub so_far: Option<RhatSoFar>,
     /// What there is to know of it.
     pub notes: Vec<String>,
     /// Its files, once there are any.
@@ -110,6 +112,7 @@ impl Watcher for Work {
     fn begin(&self, made: &[u64], _: u64) -> Result<(), Failure> {
         self.change(|state| {
             state.chains = vec![None; made.len()];
+            state.so_far = Some(RhatSoFar::new(made.len()));
             state.began = Some(Instant::now());
         });
         Ok(())
@@ -117,6 +120,9 @@ impl Watcher for Work {
 
     fn update(&self, progress: Progress) {
         self.change(|state| {
+            if let Some(so_far) = &mut state.so_far {
+                so_far.update(&progress);
+            }
             if let Some(chain) = state.chains.get_mut(progress.chain) {
                 *chain = Some(progress);
             }

@@ -17,6 +17,7 @@ mod predictive;
 mod problem;
 mod read;
 mod record;
+mod rhat_so_far;
 mod run;
 mod settings;
 mod stored;
@@ -38,6 +39,7 @@ pub use read::{
     NoiseScale, PitHistogram, Recorded, StackingSummary, Stationarity, TestRowsCheck, WeightScale,
 };
 pub use record::kept_in_words;
+pub use rhat_so_far::RhatSoFar;
 pub use run::{
     NewRun, benchmark, plan, plan_with_time, prepare, prepare_given, resume, resume_in, sample,
     sample_in_memory, summarise,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use reprior::model::InputReduction;
 use reprior::posterior::Coordinates;
-use reprior_io::data::{GIVEN, GivenTable};
+use reprior_io::data::Given;
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
 use crate::failure::{Failure, name_of};
@@ -26,19 +26,19 @@ pub fn prepare(settings: Settings) -> Result<Problem, Failure> {
     prepare_with(settings, None, None)
 }
 
-/// The same for a table in memory, which the run then keeps.
+/// The same for data in memory, which the run then keeps.
 ///
 /// # Errors
 /// As [`prepare`].
-pub fn prepare_given(mut settings: Settings, table: &GivenTable) -> Result<Problem, Failure> {
+pub fn prepare_given(mut settings: Settings, given: &Given) -> Result<Problem, Failure> {
     if !settings.data.source.is_empty() {
         return Err(Failure::request(format!(
             "there are data in memory and --data `{}`: give one of them",
             settings.data.source
         )));
     }
-    GIVEN.clone_into(&mut settings.data.source);
-    prepare_with(settings, None, Some(table))
+    given.source().clone_into(&mut settings.data.source);
+    prepare_with(settings, None, Some(given))
 }
 
 /// The same of settings that a run was made with, if there is one.
@@ -49,7 +49,7 @@ pub(crate) fn prepare_from(settings: Settings, run: Option<&Files>) -> Result<Pr
 fn prepare_with(
     mut settings: Settings,
     run: Option<&Files>,
-    given: Option<&GivenTable>,
+    given: Option<&Given>,
 ) -> Result<Problem, Failure> {
     settings.check_source()?;
     check(&settings)?;
@@ -192,7 +192,7 @@ pub fn sample(
 /// Refuses to replace the run whose states chains are to start at.
 fn refuse_start_in(settings: &Settings, out: &Path) -> Result<(), Failure> {
     match &settings.sampler.start {
-        Auto::Chosen(StartName::Run(earlier)) if is_same_folder(Path::new(earlier), out) => {
+        Auto::Chosen(StartName::Given(earlier)) if is_same_folder(Path::new(earlier), out) => {
             Err(Failure::request(format!(
                 "--start {earlier} is the run that --overwrite would replace: choose another --out"
             )))

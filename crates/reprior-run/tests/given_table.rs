@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, FromArgMatches};
-use reprior_io::data::{GivenColumn, GivenTable, GivenValues};
+use reprior_io::data::{Given, GivenColumn, GivenValues};
 use reprior_io::run::RunFolder;
 use reprior_run::{
     Failure, Flags, NewRun, Options, PredictionRequest, Predictor, Settings, Summary, Watcher,
@@ -41,8 +41,8 @@ fn columns() -> Vec<GivenColumn> {
     ]
 }
 
-fn table() -> GivenTable {
-    GivenTable::new(&columns()).unwrap()
+fn table() -> Given {
+    Given::table(&columns()).unwrap()
 }
 
 fn settings(flags: &str) -> Settings {
@@ -87,7 +87,7 @@ fn predicted(predictor: &Predictor, rows: std::ops::Range<usize>) -> Vec<[f64; 2
             },
         })
         .collect();
-    let table = GivenTable::new(&part).unwrap();
+    let table = Given::table(&part).unwrap();
     let inputs = predictor.description().given_inputs(&table).unwrap();
     let mut all = Vec::new();
     let request = PredictionRequest::default();
@@ -155,7 +155,7 @@ fn rows_that_train_are_watched_and_test_nothing() {
 fn functions_of_draws_have_the_moments_that_are_predicted() {
     let (run, _) = made("--target price --watch 10 --method hmc-infinite");
     let predictor = Predictor::of(run.files()).unwrap();
-    let part = GivenTable::new(&columns()[..3]).unwrap();
+    let part = Given::table(&columns()[..3]).unwrap();
     let inputs = predictor.description().given_inputs(&part).unwrap();
     let joint = predictor.joint(&inputs.values).unwrap();
     assert_eq!((joint.rows, joint.outputs), (ROWS, 1));

@@ -1,6 +1,7 @@
-//! A table that a program gives in memory, column by column: numbers, true and false, or text, each with cells missing.
+//! Data that a program gives in memory: a table, column by column - numbers, true and false, or text, each with cells missing - or arrays, such as
+//! those of images.
 //!
-//! It becomes the text of cells that the rest of the reader knows, as columns of Parquet files do, so that what a column means is decided in one
+//! Arrays are an archive as `.npz` files are. A table becomes the text of cells that the rest of the reader knows, as columns of Parquet files do, so that what a column means is decided in one
 //! place. Numbers are written in their shortest forms that read back the same. A run keeps the table as a CSV file, in which cells stand as they are: nothing
 //! is trimmed, no row is left out, and names of columns may be any text.
 
@@ -17,6 +18,9 @@ use super::error::excerpt;
 
 /// The source that is a table in memory.
 pub const GIVEN: &str = "(in memory)";
+
+/// The source that is an archive of arrays in memory.
+pub const GIVEN_ARRAYS: &str = "(arrays in memory)";
 
 /// The values of a column.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,16 +72,19 @@ pub struct GivenColumn {
     pub values: GivenValues,
 }
 
-/// A table in memory, as the bytes that a run keeps.
+/// Data in memory, as the bytes that a run keeps.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GivenTable(Arc<Vec<u8>>);
+pub struct Given {
+    source: &'static str,
+    bytes: Arc<Vec<u8>>,
+}
 
-impl GivenTable {
-    /// Of columns.
+impl Given {
+    /// A table of columns.
     ///
     /// # Errors
     /// No columns or rows; columns of different lengths, of the same name or without one.
-    pub fn new(columns: &[GivenColumn]) -> Result<Self, DataError> {
+    pub fn table(columns: &[GivenColumn]) -> Result<Self, DataError> {
         let path = Path::new(GIVEN);
         let Some(first) = columns.first() else {
             return Err(DataError::empty(path, "columns"));
@@ -110,17 +117,28 @@ impl GivenTable {
             writer.write_record(none).map_err(failed)?;
         }
         let bytes = writer.into_inner().map_err(|_| too_large(path))?;
-        Ok(Self(Arc::new(bytes)))
+        Ok(Self {
+            source: GIVEN,
+            bytes: Arc::new(bytes),
+        })
     }
 
-    /// Of the bytes that a run kept.
-    pub fn from_bytes(bytes: Arc<Vec<u8>>) -> Self {
-        Self(bytes)
+    /// Arrays: the bytes of an `.npz` archive, which is looked at when it is loaded.
+    pub fn arrays(archive: Vec<u8>) -> Self {
+        Self {
+            source: GIVEN_ARRAYS,
+            bytes: Arc::new(archive),
+        }
+    }
+
+    /// What it is called as a source: [`GIVEN`] or [`GIVEN_ARRAYS`].
+    pub fn source(&self) -> &'static str {
+        self.source
     }
 
     /// What a run keeps.
     pub fn bytes(&self) -> &Arc<Vec<u8>> {
-        &self.0
+        &self.bytes
     }
 }
 
@@ -128,7 +146,7 @@ impl TextTable {
     /// The cells of a table in memory; rows are counted from 0.
     ///
     /// # Errors
-    /// Bytes that are none of [`GivenTable::new`].
+    /// Bytes that are none of [`Given::table`].
     pub(super) fn given(path: &Path, bytes: &[u8]) -> Result<Self, DataError> {
         let damaged =
             |_| DataError::malformed(path, "its copy in the run is damaged; sample again");
@@ -183,7 +201,7 @@ mod tests {
             column("1", GivenValues::Numbers(numbers.clone())),
             column(" 2", GivenValues::Texts(texts.to_vec())),
         ];
-        let table = GivenTable::new(&columns).unwrap();
+        let table = Given::table(&columns).unwrap();
         let read = TextTable::given(Path::new(GIVEN), table.bytes()).unwrap();
         assert_eq!(read.header, ["1", " 2"]);
         assert_eq!(read.lines, [0, 1, 2, 3, 4]);
@@ -199,7 +217,7 @@ mod tests {
     #[test]
     fn a_single_column_of_missing_cells_keeps_its_rows() {
         let missing = GivenValues::Booleans(vec![None, Some(true), None]);
-        let table = GivenTable::new(&[column("a", missing)]).unwrap();
+        let table = Given::table(&[column("a", missing)]).unwrap();
         let read = TextTable::given(Path::new(GIVEN), table.bytes()).unwrap();
         let cells = [0, 1, 2].map(|row| read.cell(row, 0));
         assert_eq!(cells, ["", "true", ""]);
@@ -221,7 +239,7 @@ mod tests {
             ),
             (vec![column("", numbers(2))], "no name"),
         ] {
-            let error = GivenTable::new(&columns).unwrap_err().to_string();
+            let error = Given::table(&columns).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains(GIVEN), "{error}");
         }
     }

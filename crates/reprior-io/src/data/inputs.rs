@@ -7,7 +7,7 @@ use reprior::model::dataset::{InputKind, InputValues, Targets};
 use super::encoding::TableEncoding;
 use super::error::excerpt;
 use super::folder::Folder;
-use super::given::GivenTable;
+use super::given::{GIVEN_ARRAYS, Given};
 use super::npz_archive::Archive;
 use super::part::Part;
 use super::{DataError, Format, Request, Task};
@@ -82,7 +82,7 @@ pub fn load_encoded_inputs(
     let path = Path::new(source);
     let inputs = match format_of(source)? {
         Format::Csv => csv_inputs::from_csv(source, expected, encoding)?,
-        Format::Npz => from_npz(path, expected)?,
+        Format::Npz => from_npz(path, None, expected)?,
         Format::Folder => from_folder(path, expected)?,
         Format::BuiltIn => {
             let test = builtin::load(&Request::new(source))?.test;
@@ -105,20 +105,33 @@ pub fn load_encoded_inputs(
     Ok(inputs)
 }
 
-/// The same of a table in memory.
+/// The same of data in memory.
 ///
 /// # Errors
 /// As [`load_inputs`].
 pub fn given_inputs(
-    table: &GivenTable,
+    given: &Given,
     expected: &ExpectedInputs,
     encoding: Option<&TableEncoding>,
 ) -> Result<Inputs, DataError> {
-    csv_inputs::from_table(&Request::given(table), expected, encoding)
+    if given.source() != GIVEN_ARRAYS {
+        return csv_inputs::from_table(&Request::given(given), expected, encoding);
+    }
+    let path = Path::new(GIVEN_ARRAYS);
+    let inputs = from_npz(path, Some(given.bytes()), expected)?;
+    match inputs.rows {
+        0 => Err(DataError::empty(path, "records to predict for")),
+        _ => Ok(inputs),
+    }
 }
 
-fn from_npz(path: &Path, expected: &ExpectedInputs) -> Result<Inputs, DataError> {
-    let mut archive = Archive::open(path)?;
+/// Of a file, or of the content that stands for one.
+fn from_npz(
+    path: &Path,
+    content: Option<&[u8]>,
+    expected: &ExpectedInputs,
+) -> Result<Inputs, DataError> {
+    let mut archive = Archive::open(path, content)?;
     let (x, y) = if archive.has("x") || !archive.has("x_test") {
         ("x", "y")
     } else {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `friedman`, `two-moons`, `strokes` | [built-in](BUILT_INS) data sets, the same on every machine |
 //! | `*.csv`, `*.tsv`, the same with `.gz`, or `-` for standard input | a table with a header; the target is named, or the last column |
-//! | [a table in memory](GivenTable) | the same, given by a program |
+//! | [data in memory](Given) | the same, or the arrays of an `.npz` archive, given by a program |
 //! | `*.parquet`, `*.arrow`, `*.feather` | the same in columns, with the feature `columnar` |
 //! | `*.npz` | arrays `x_train`, `y_train` and optionally `x_test`, `y_test`; or `x` and `y`, one table |
 //! | a folder of IDX files | MNIST and its relatives, compressed or not |
@@ -61,7 +61,7 @@ pub use builtin::BUILT_INS;
 pub use csv_source::{STDIN, read_stdin};
 pub use encoding::{Becomes, ColumnEncoding, DateForm, Missing, TableEncoding};
 pub use error::DataError;
-pub use given::{GIVEN, GivenColumn, GivenTable, GivenValues};
+pub use given::{GIVEN, GIVEN_ARRAYS, Given, GivenColumn, GivenValues};
 pub use inputs::{
     ExpectedInputs, ExpectedTargets, Inputs, given_inputs, load_encoded_inputs, load_inputs,
 };
@@ -85,7 +85,7 @@ pub enum Task {
 pub struct Request {
     /// Name of a [built-in](BUILT_INS), `-` for a table from standard input, or a path. (`./strokes` is the file of that name.)
     pub source: String,
-    /// What a table has instead of what its source would give: of standard input, which can be read but once, and of a table in memory.
+    /// What there is instead of what the source would give: of standard input, which can be read but once, and of data in memory.
     pub content: Option<Arc<Vec<u8>>>,
     /// Target columns of a CSV file; several give several real outputs. `None`: the last column. Must be `None` for other sources.
     pub target: Option<Vec<String>>,
@@ -117,11 +117,11 @@ impl Request {
         }
     }
 
-    /// All defaults for a table in memory.
-    pub fn given(table: &GivenTable) -> Self {
+    /// All defaults for data in memory.
+    pub fn given(given: &Given) -> Self {
         Self {
-            content: Some(Arc::clone(table.bytes())),
-            ..Self::new(GIVEN)
+            content: Some(Arc::clone(given.bytes())),
+            ..Self::new(given.source())
         }
     }
 }
@@ -211,6 +211,9 @@ fn format_of(source: &str) -> Result<Format, DataError> {
     }
     if source == STDIN || source == GIVEN {
         return Ok(Format::Csv);
+    }
+    if source == GIVEN_ARRAYS {
+        return Ok(Format::Npz);
     }
     let path = Path::new(source);
     let metadata = path

@@ -18,7 +18,8 @@ use super::{DataError, Request, Task};
 
 /// Loads and splits an archive.
 pub(super) fn load(path: &Path, request: &Request) -> Result<Split, DataError> {
-    let mut archive = Archive::open(path)?;
+    let content = request.content.as_ref().map(|bytes| bytes.as_slice());
+    let mut archive = Archive::open(path, content)?;
     if !archive.has("x_train") && archive.has("x") {
         let y = archive.array("y", None)?;
         let targets = targets(path, "y", &[&y], request.task)?.remove(0);

@@ -2,8 +2,7 @@
 //!
 //! Layouts are as [`super::npz`] describes them; images come out as planes.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
 use reprior::model::dataset::InputKind;
@@ -16,19 +15,29 @@ use super::npy::{self, NpyArray};
 /// The largest factor by which deflate can compress; a greater claim is a lie.
 const MAX_RATIO: u64 = 1040;
 
+/// Bytes of an archive, in a file or in memory.
+trait Bytes: Read + Seek {}
+impl<T: Read + Seek> Bytes for T {}
+
 /// An open archive.
 pub(super) struct Archive<'a> {
     /// The file.
     pub path: &'a Path,
-    archive: ZipArchive<BufReader<File>>,
+    archive: ZipArchive<Box<dyn Bytes + 'a>>,
     length: u64,
 }
 
 impl<'a> Archive<'a> {
-    /// Opens the archive at `path`.
-    pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
-        let (file, length) = open(path)?;
-        let archive = ZipArchive::new(BufReader::new(file)).map_err(|cause| {
+    /// Opens the archive at `path`, or with this content in memory.
+    pub(super) fn open(path: &'a Path, content: Option<&'a [u8]>) -> Result<Self, DataError> {
+        let (bytes, length): (Box<dyn Bytes + 'a>, u64) = match content {
+            Some(content) => (Box::new(Cursor::new(content)), content.len() as u64),
+            None => {
+                let (file, length) = open(path)?;
+                (Box::new(BufReader::new(file)), length)
+            }
+        };
+        let archive = ZipArchive::new(bytes).map_err(|cause| {
             let cause = excerpt(&cause.to_string());
             DataError::malformed(
                 path,

@@ -5,7 +5,7 @@ use std::path::Path;
 use reprior::model::dataset::{Dataset, InputKind, Targets};
 use reprior::model::standardisation::{InputScaling, Standardisation};
 use reprior_io::data::{
-    ExpectedInputs, ExpectedTargets, GivenTable, Inputs, TableEncoding, given_inputs,
+    ExpectedInputs, ExpectedTargets, Given, Inputs, TableEncoding, given_inputs,
     load_encoded_inputs,
 };
 use reprior_io::run::Files;
@@ -105,12 +105,12 @@ impl DataDescription {
         Ok(inputs)
     }
 
-    /// The same of a table in memory.
+    /// The same of data in memory.
     ///
     /// # Errors
     /// As [`read_inputs`](Self::read_inputs).
-    pub fn given_inputs(&self, table: &GivenTable) -> Result<Inputs, Failure> {
-        let inputs = given_inputs(table, &self.expected_inputs(), self.encoding.as_ref());
+    pub fn given_inputs(&self, given: &Given) -> Result<Inputs, Failure> {
+        let inputs = given_inputs(given, &self.expected_inputs(), self.encoding.as_ref());
         let mut inputs = inputs.map_err(Failure::request)?;
         inputs.notes.extend(self.extrapolation(&inputs.values));
         Ok(inputs)

@@ -33,7 +33,7 @@ pub(crate) use weights::GivenWeights;
 
 use crate::failure::Failure;
 use crate::predictive::PredictionKind;
-use crate::settings::{MethodName, ModelSettings, RecordSettings, Settings, arrange};
+use crate::settings::{MethodName, ModelSettings, RecordSettings, Settings, Switch, arrange};
 use crate::stored::Stored;
 
 /// Data and network of a run.
@@ -56,7 +56,7 @@ pub struct Problem {
     pub(crate) weights: Option<GivenWeights>,
     /// The run that the settings were read from, if they were.
     pub(crate) run: Option<Files>,
-    /// The table that standard input or a program gave, if one did: it cannot be read again.
+    /// What standard input or a program gave, if one did: it cannot be read again.
     pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
@@ -95,7 +95,16 @@ impl Problem {
                 "--pixels is for images, and the data are a table: leave it out",
             ));
         }
-        let mut standardisation = Standardisation::fit_with(&train, pixels);
+        let is_scaled = settings.data.standardise == Switch::On;
+        if !is_scaled && pixels == PixelScaling::Unit {
+            return Err(Failure::request(
+                "--pixels unit scales pixels, and --standardise off leaves them as they are: leave one of the two out",
+            ));
+        }
+        let mut standardisation = match is_scaled {
+            true => Standardisation::fit_with(&train, pixels),
+            false => Standardisation::none(&train),
+        };
         if let Some(scales) = &settings.model.input_scales {
             standardisation = standardisation.with_input_scales(scales);
         }

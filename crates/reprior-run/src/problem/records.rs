@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reprior::model::dataset::{InputKind, Split, Targets};
 use reprior_io::data::{
-    BUILT_INS, GIVEN, GivenTable, Loaded, STDIN, TableEncoding, load_with_notes,
+    BUILT_INS, GIVEN, GIVEN_ARRAYS, Given, Loaded, STDIN, TableEncoding, load_with_notes,
 };
 use reprior_io::run::Files;
 
@@ -30,7 +30,7 @@ pub(crate) struct Records {
     pub(super) notes: Vec<String>,
     /// The run that the settings were read from, if they were.
     pub(super) run: Option<Files>,
-    /// The table that standard input or a program gave, if one did: it cannot be read again.
+    /// What standard input or a program gave, if one did: it cannot be read again.
     pub(super) content: Option<Arc<Vec<u8>>>,
 }
 
@@ -43,10 +43,10 @@ impl Records {
     pub(crate) fn load(
         settings: &mut Settings,
         run: Option<&Files>,
-        given: Option<&GivenTable>,
+        given: Option<&Given>,
     ) -> Result<Self, Failure> {
         if !BUILT_INS.contains(&settings.data.source.as_str())
-            && ![STDIN, GIVEN].contains(&settings.data.source.as_str())
+            && ![STDIN, GIVEN, GIVEN_ARRAYS].contains(&settings.data.source.as_str())
             && let Ok(path) = Path::new(&settings.data.source).canonicalize()
         {
             // a run can be resumed from another folder
@@ -55,7 +55,7 @@ impl Records {
         let order_note = settings.data.resolve(settings.run.seed)?;
         let mut request = settings.data.request();
         let content = match given {
-            Some(table) => Some(Arc::clone(table.bytes())),
+            Some(given) => Some(Arc::clone(given.bytes())),
             None => content(&request.source, run)?,
         };
         request.content.clone_from(&content);

@@ -1,9 +1,9 @@
-//! What a run keeps of a table besides its rows: that of standard input, which can be read but once, or of a program, and the ranges of the training inputs.
+//! What a run keeps of data besides draws: what standard input gave, which can be read but once, or a program, and the ranges of the training inputs.
 
 use std::sync::Arc;
 
 use reprior::model::dataset::{Dataset, InputKind, InputValues};
-use reprior_io::data::{GIVEN, STDIN, read_stdin};
+use reprior_io::data::{GIVEN, GIVEN_ARRAYS, STDIN, read_stdin};
 use reprior_io::run::Files;
 
 use super::DataDescription;
@@ -15,11 +15,15 @@ const STDIN_TABLE: &str = "stdin.csv";
 /// The file of a run with the table that a program gave.
 const GIVEN_TABLE: &str = "table.csv";
 
+/// The file of a run with the arrays that a program gave.
+const GIVEN_ARCHIVE: &str = "arrays.npz";
+
 /// The file of a run that keeps what a source gave which cannot be read again; none of other sources.
 pub(crate) fn kept_as(source: &str) -> Option<&'static str> {
     match source {
         STDIN => Some(STDIN_TABLE),
         GIVEN => Some(GIVEN_TABLE),
+        GIVEN_ARRAYS => Some(GIVEN_ARCHIVE),
         _ => None,
     }
 }
@@ -33,9 +37,9 @@ pub(super) fn content(source: &str, run: Option<&Files>) -> Result<Option<Arc<Ve
         return Ok(None);
     };
     let Some(files) = run else {
-        if source == GIVEN {
+        if source != STDIN {
             return Err(Failure::request(format!(
-                "`{GIVEN}` is the table that a program gave for a run, which keeps it as `{name}`: give --data that file"
+                "`{source}` are data that a program gave for a run, which keeps them as `{name}`: give --data that file"
             )));
         }
         let bytes = read_stdin().map_err(Failure::request)?;
@@ -44,11 +48,11 @@ pub(super) fn content(source: &str, run: Option<&Files>) -> Result<Option<Arc<Ve
     match files.read(name).map_err(Failure::request)? {
         Some(bytes) => Ok(Some(bytes)),
         None => Err(Failure::request(format!(
-            "`{}` was made from {}, and its copy `{name}` is gone: put the table back under that name, or sample again",
+            "`{}` was made from {}, and the copy `{name}` is gone: put it back under that name, or sample again",
             name_of(files),
             match source {
                 STDIN => "standard input",
-                _ => "a table in memory",
+                _ => "data in memory",
             }
         ))),
     }

@@ -5,7 +5,7 @@ use reprior::model::standardisation::PixelScaling;
 use reprior_io::data::{Missing, Request, Task, is_csv};
 use serde::{Deserialize, Serialize};
 
-use super::names::{TaskName, name};
+use super::names::{Switch, TaskName, name};
 use crate::failure::Failure;
 
 /// `[data]`: which records there are, and what is made of them.
@@ -70,6 +70,16 @@ pub struct DataSettings {
     /// [default: standardised]
     #[arg(long, value_name = "HOW", value_parser = name::<PixelScaling>)]
     pub pixels: PixelScaling,
+    /// Scale inputs and real targets to mean 0 and standard deviation 1: on, or off to take them as they are, as a network takes them that was
+    /// trained elsewhere on its own units [default: on]
+    #[arg(long, value_name = "WHEN")]
+    #[serde(skip_serializing_if = "is_on")]
+    pub standardise: Switch,
+}
+
+/// Configurations do not say that data are standardised, as those of all earlier runs were.
+fn is_on(switch: &Switch) -> bool {
+    *switch == Switch::On
 }
 
 impl DataSettings {

@@ -10,8 +10,8 @@ pub enum StartName {
     Prior,
     /// Each at a mode, which is searched from such a draw.
     Mode,
-    /// Where the chains of an earlier run ended, whose folder this is.
-    Run(String),
+    /// Where the chains of an earlier run ended, whose folder this is, or at trained networks: a file of weights, or a folder of such files.
+    Given(String),
 }
 
 impl fmt::Display for StartName {
@@ -19,7 +19,7 @@ impl fmt::Display for StartName {
         f.write_str(match self {
             Self::Prior => "prior",
             Self::Mode => "mode",
-            Self::Run(folder) => folder,
+            Self::Given(place) => place,
         })
     }
 }
@@ -31,8 +31,11 @@ impl FromStr for StartName {
         match text {
             "prior" => Ok(Self::Prior),
             "mode" => Ok(Self::Mode),
-            "" => Err("--start is empty: give prior, mode or the folder of a run".to_owned()),
-            folder => Ok(Self::Run(folder.to_owned())),
+            "" => Err(
+                "--start is empty: give prior, mode, the folder of a run or a file of weights"
+                    .to_owned(),
+            ),
+            place => Ok(Self::Given(place.to_owned())),
         }
     }
 }

@@ -11,8 +11,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{
-    Matrix, MatrixMut, Packed, PackedShape, Real, lower_trapezoidal_factor, matrix, multiply,
-    multiply_packed,
+    Matrix, MatrixMut, Packed, PackedShape, Real, lower_trapezoidal_factor, matrix, matrix_mut,
+    multiply, multiply_packed,
 };
 use crate::network::{Composition, NetworkInputs};
 
@@ -306,6 +306,16 @@ impl<R: Real> TestDesign<R> {
         matrix(&self.known, self.rows, self.columns)
     }
 
+    /// V = Q·W of the network's own first-layer weights W ((d₀ + 1) × width, column-major); of [`whole_weights`] alone, whose B*Qᵀ is Qᵀ.
+    pub fn reduce(&self, weights: &[R]) -> Vec<R> {
+        let width = weights.len() / self.rows.max(1);
+        let mut reduced = vec![R::ZERO; self.columns * width];
+        let out = matrix_mut(&mut reduced, self.columns, width);
+        let weights = matrix(weights, self.rows, width);
+        multiply(out, false, 1.0, self.known().transpose(), weights);
+        reduced
+    }
+
     /// out (n* × width) ← (B*Qᵀ)·V + R*·ε for noise ε (residual columns × width).
     pub fn forward(&self, mut out: MatrixMut<'_, R>, weights: Matrix<'_, R>, noise: Matrix<'_, R>) {
         multiply(out.as_mut(), false, 1.0, self.known(), weights);
@@ -366,6 +376,34 @@ mod tests {
                         "n={n} t={t} d={d}: {exact} {ours}"
                     );
                 }
+            }
+        }
+    }
+
+    /// L·V = B·W of the V that the network's own weights W are reduced to.
+    #[test]
+    fn weights_are_reduced_to_those_of_the_same_function() {
+        let (n, d, width) = (3, 6, 2);
+        let architecture = Composition::fully_connected(d, &[width], 1, Activation::Gelu);
+        let mut inputs = vec![0.0; n * d];
+        let mut weights = vec![0.0; (d + 1) * width];
+        let mut stream = Stream::new(5, 0, Purpose::Initial, 0);
+        stream.fill_normal(&mut inputs);
+        stream.fill_normal(&mut weights);
+        let (design, _) = designs::<f64>(&architecture, &inputs, &[], InputReduction::On);
+        let whole = whole_weights(&architecture, &design, &inputs).unwrap();
+        let reduced = whole.reduce(&weights);
+        let b = extended(&architecture, &inputs);
+        for unit in 0..width {
+            for i in 0..n {
+                let own: f64 = (0..=d)
+                    .map(|k| b[i * (d + 1) + k] * weights[unit * (d + 1) + k])
+                    .sum();
+                let columns = design.columns();
+                let ours: f64 = (0..columns)
+                    .map(|k| design.matrix()[(i, k)] * reduced[unit * columns + k])
+                    .sum();
+                assert!((own - ours).abs() < 1e-12, "{own} {ours}");
             }
         }
     }

@@ -162,6 +162,19 @@ impl Standardisation {
         }
     }
 
+    /// The one that leaves inputs and targets as they are.
+    pub fn none(train: &Dataset) -> Self {
+        Self {
+            inputs: match train.kind {
+                InputKind::Table => InputScaling::Columns(vec![Affine::IDENTITY; train.columns]),
+                InputKind::Image { .. } => InputScaling::Pixels(Affine::IDENTITY),
+            },
+            targets: vec![Affine::IDENTITY; train.targets.outputs()],
+            constant_columns: Vec::new(),
+            constant_targets: Vec::new(),
+        }
+    }
+
     /// Row-major inputs in standardised units, rounded to the precision asked for.
     pub fn standardise_inputs<R: Real>(&self, inputs: &InputValues) -> Vec<R> {
         let standardise = |map: &Affine, x| R::from_f64(map.standardise(x));
@@ -216,6 +229,21 @@ mod tests {
             fitted.targets[0].restore(fitted.targets[0].standardise(17.0)),
             17.0
         );
+    }
+
+    #[test]
+    fn nothing_is_scaled_where_nothing_is_to_be() {
+        let kind = InputKind::Image {
+            height: 1,
+            width: 2,
+            channels: 1,
+        };
+        for data in [table(), Dataset { kind, ..table() }] {
+            let none = Standardisation::none(&data);
+            let inputs: Vec<f64> = data.inputs.iter().collect();
+            assert_eq!(none.standardise_inputs::<f64>(&data.inputs), inputs);
+            assert_eq!(none.targets, [Affine::IDENTITY]);
+        }
     }
 
     #[test]

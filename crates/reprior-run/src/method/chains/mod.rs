@@ -29,7 +29,7 @@ use reprior::sampler::{MAX_STEPS, Method, SamplerSettings, Start};
 
 pub use self::particles::Particles;
 use self::sizes::ProblemSizes;
-use self::start::EarlierRun;
+use self::start::GivenStart;
 use self::timed::{FEWEST_WARMUP, MOST_DRAWS};
 use super::{MethodFamily, Plan, Predict, RunContext, keeps_states};
 use crate::failure::Failure;
@@ -160,10 +160,10 @@ impl MethodFamily for Chains {
         problem.choose_precision();
         let sizes = plan::sizes(problem, self.0);
         if problem.run.is_none()
-            && let Some(earlier) = EarlierRun::of(problem)?
+            && let Some(start) = GivenStart::of(problem)?
         {
             // a wrong one is refused before any work
-            earlier.check(sizes.dimension())?;
+            start.check(sizes.dimension())?;
         }
         let settings = &mut problem.settings;
         let has_steps = matches!(self.0, Method::HmcInfinite | Method::Hmc | Method::Mams);

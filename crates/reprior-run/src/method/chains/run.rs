@@ -15,7 +15,7 @@ use reprior_io::run::{Checkpoint, DrawStore, DrawWriter};
 use super::checkpoint::{read_document, restore};
 use super::record::{ChainRecorder, Common};
 use super::sampler_settings;
-use super::start::EarlierRun;
+use super::start::GivenStart;
 use super::timed::Timed;
 use crate::failure::Failure;
 use crate::method::Plan;
@@ -81,22 +81,22 @@ pub fn make_chains<R: Stored>(
     let dimension = Posterior::dimension(model, settings.coordinates());
     let parameters = model.inner_parameters() + model.architecture.readout_parameters();
     let sampler = sampler_settings(settings, method);
-    let earlier = match checkpoints.iter().any(Option::is_none) {
-        true => EarlierRun::of(problem)?,
+    let start = match checkpoints.iter().any(Option::is_none) {
+        true => GivenStart::of(problem)?,
         false => None,
     };
+    let count = schedule.chains;
+    let starts = start.map(|start| start.positions(problem, model, dimension, count));
+    let mut starts = starts.transpose()?.unwrap_or_default();
     let mut chains = Vec::with_capacity(schedule.chains);
     for (index, checkpoint) in checkpoints.iter().enumerate() {
         let target =
             Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
         let (chain, writer, moments) = match checkpoint {
             None => {
-                let chain = match &earlier {
+                let chain = match starts.get_mut(index).map(std::mem::take) {
                     None => Chain::start(index, schedule, &sampler, target),
-                    Some(earlier) => {
-                        let position = earlier.position(index, dimension)?;
-                        Chain::start_at(index, schedule, &sampler, target, position)
-                    }
+                    Some(position) => Chain::start_at(index, schedule, &sampler, target, position),
                 };
                 let chain = chain.map_err(Failure::run)?;
                 let writer = store.writer(index as u64).map_err(Failure::run)?;

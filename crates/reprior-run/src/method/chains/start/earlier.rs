@@ -1,4 +1,4 @@
-//! `--start RUN`: chains that begin where those of an earlier run ended, in the same coordinates of the same network.
+//! Chains that begin where those of an earlier run ended, in the same coordinates of the same network.
 //!
 //! The states are those of its checkpoints, so that nothing is rounded or mapped. Chain k begins at the state of chain k of that run, and at those again from
 //! the first on where it has fewer. Prior, noise, method, rows and seed may be others: a start is no part of what is sampled.
@@ -10,7 +10,7 @@ use reprior_io::run::{Checkpoint, RunFolder, checkpoint};
 
 use crate::failure::Failure;
 use crate::problem::{DataDescription, Problem};
-use crate::settings::{Auto, MethodName, Precision, Settings, StartName};
+use crate::settings::{MethodName, Precision, Settings};
 use crate::stored::Stored;
 
 /// The chains of an earlier run.
@@ -21,20 +21,12 @@ pub struct EarlierRun {
 }
 
 impl EarlierRun {
-    /// The run that a problem's chains are to begin at, if they are.
+    /// The run in a folder, for the chains of a problem.
     ///
     /// # Errors
-    /// A wrong request: no run, one whose chains are of another kind, or whose states were not kept.
-    pub fn of(problem: &Problem) -> Result<Option<Self>, Failure> {
-        let Auto::Chosen(StartName::Run(folder)) = &problem.settings.sampler.start else {
-            return Ok(None);
-        };
+    /// A wrong request: one whose chains are of another kind, or whose states were not kept.
+    pub fn open(folder: &str, problem: &Problem) -> Result<Self, Failure> {
         let refuse = |why: String| Err(Failure::request(format!("--start {folder}: {why}")));
-        if !Path::new(folder).join("config.toml").is_file() {
-            return refuse(
-                "it is neither `prior` nor `mode`, and there is no run of that name: give one of the two, or a run folder".to_owned(),
-            );
-        }
         let run = RunFolder::open(Path::new(folder)).map_err(Failure::request)?;
         let files = run.files();
         let other = Settings::of_run(files)?;
@@ -90,11 +82,11 @@ impl EarlierRun {
                 "the states of its chains were not kept, as they are large: raise its --keep-mb, or give another start".to_owned(),
             );
         }
-        Ok(Some(Self {
-            folder: folder.clone(),
+        Ok(Self {
+            folder: folder.to_owned(),
             checkpoints,
             precision: other.sampler.precision,
-        }))
+        })
     }
 
     /// Refuses states of another dimension.

@@ -13,17 +13,18 @@ def is_images(X: Any) -> bool:
     return getattr(X, "ndim", None) in (3, 4) and not hasattr(X, "iloc")
 
 
-def archive(X: Any, y: Any = None) -> bytes:
-    """The bytes for images with their targets, if there are any.
+def archive(X: Any, y: Any = None, names: tuple[str, str] = ("x", "y")) -> bytes:
+    """The bytes for images with their targets, if there are any; ``x_train`` and ``y_train`` are for rows that all train.
 
     Raises TypeError for pixels that are no numbers and for labels that are text, ValueError for images without pixels and for other numbers of targets.
     """
-    arrays = {"x": _numbers("X", X)}
-    if 0 in arrays["x"].shape:
-        raise ValueError(f"X has the shape {arrays['x'].shape}: there must be images, and pixels in them")
+    inputs = _numbers("X", X)
+    arrays = {names[0]: inputs}
+    if 0 in inputs.shape:
+        raise ValueError(f"X has the shape {inputs.shape}: there must be images, and pixels in them")
     if y is not None:
-        arrays["y"] = _numbers("y", y)
-        rows = [len(arrays[name]) if arrays[name].ndim else 0 for name in "xy"]
+        arrays[names[1]] = _numbers("y", y)
+        rows = [len(array) if array.ndim else 0 for array in arrays.values()]
         if rows[0] != rows[1]:
             raise ValueError(f"X has {rows[0]} images and y has {rows[1]} targets: give one for each image")
     bytes_ = io.BytesIO()

@@ -1,0 +1,119 @@
+"""Laplace approximations of torch's networks against laplace-torch's numbers (golden/laplace_torch.json), and chains that begin at them.
+
+The networks are stand-ins (torch_like), so that no torch is needed.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch_like
+from conftest import FAST
+
+import reprior.torch
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "laplace_torch.json").read_text())
+NEW = torch_like.table(46)[0][40:]
+
+
+def loader(X, y, size=16):
+    """Batches of tensors."""
+    parts = range(0, len(X), size)
+    return [(torch_like.Tensor(X[at : at + size]), torch_like.Tensor(y[at : at + size])) for at in parts]
+
+
+def fitted(case, precision=2.0):
+    X, target, classes = torch_like.table(40)
+    is_regression = case["likelihood"] == "regression"
+    structure = {"kron": "kron-separate"}.get(case["structure"], case["structure"])
+    la = reprior.torch.Laplace(
+        torch_like.dense(1 if is_regression else 3),
+        case["likelihood"],
+        subset_of_weights=case["subset"],
+        hessian_structure=structure,
+        prior_precision=precision,
+        sigma_noise=0.3,
+    )
+    return la.fit(loader(X, target[:, None] if is_regression else classes))
+
+
+@pytest.mark.parametrize("case", GOLDEN["laplace"], ids=lambda case: "-".join([case["likelihood"], case["subset"], case["structure"]]))
+def test_numbers_are_those_of_laplace_torch(case):
+    la = fitted(case)
+    assert la.log_marginal_likelihood() == pytest.approx(case["log_marginal_likelihood"], rel=1e-4)
+    if case["likelihood"] == "regression":
+        mean, variance = la(NEW)
+        assert np.allclose(mean[:, 0], case["mean"], atol=1e-4)
+        assert np.allclose(variance[:, 0, 0], case["variance"], rtol=1e-4)
+    else:
+        for link in ("probit", "bridge"):
+            assert np.allclose(la(NEW, link_approx=link), case[link], atol=1e-4)
+    # theirs is where a hundred steps of a descent end
+    theirs = fitted(case, case["prior_precision"]).log_marginal_likelihood()
+    la.optimize_prior_precision()
+    assert la.log_marginal_likelihood() > theirs - 1e-4
+    assert fitted(case, la.prior_precision).log_marginal_likelihood() == pytest.approx(la.log_marginal_likelihood(), rel=1e-6)
+
+
+def test_draws_of_weights_are_another_prediction():
+    la = fitted({"likelihood": "classification", "subset": "all", "structure": "kron"})
+    closed, drawn = la(NEW), la(NEW, pred_type="nn")
+    assert closed.shape == drawn.shape == (6, 3)
+    assert np.allclose(drawn.sum(axis=1), 1) and not np.allclose(closed, drawn, atol=1e-3)
+
+
+def test_a_network_of_convolutions_is_torchs():
+    images, y = torch_like.images(24), np.arange(24) % 3
+    la = reprior.torch.Laplace(torch_like.convolutions(3), "regression", hessian_structure="diag").fit(images, np.eye(3)[y])
+    mean, variance = la(images[:4])
+    assert np.allclose(mean, GOLDEN["convolutions"], atol=1e-6)
+    assert variance.shape == (4, 3)
+
+
+def test_chains_begin_at_the_network():
+    X, target, classes = torch_like.table(40)
+    network = torch_like.dense(1)
+    still = {"method": "pcn", "step_size": 1e-6, "arrival": 0, "warmup": 1, "draws": 2, "thin": 1, "chains": 1}
+    # with a Gaussian likelihood the readout is integrated out in predictions
+    whole = {"likelihood": "student-t", "coordinates": "standard", "precision": "f64"}
+    run = reprior.torch.sample(network, X, target, noise=0.3, progress=False, **whole, **still)
+    la = reprior.torch.Laplace(network, "regression").fit(X, target)
+    assert np.allclose(run.predict(X).mean, la(X)[0][:, 0], atol=1e-3)
+    # and go on from there
+    run = reprior.torch.sample(network, X, target, noise=0.3, **{**FAST, "network": None})
+    assert run.summary().draws == 30
+    # the network's files are gone by now
+    longer = run.resume(minutes=0.001, progress=False)
+    assert longer.summary().draws > 30 and longer.predict(X).mean.shape == (40,)
+    with pytest.raises(TypeError, match="`network`, which the model says"):
+        reprior.torch.sample(network, X, target, **FAST)
+    run = reprior.torch.sample(torch_like.dense(2), X, target, **{**FAST, "network": None, "train": 30})
+    assert run.settings["model"]["likelihood"] == "gaussian-heteroscedastic" and run.settings["data"]["train"] == 30
+    run = reprior.torch.sample(torch_like.dense(3), X, classes, method="sgld", epochs=20, draws=5, progress=False)
+    assert run.predict(X).probabilities.shape == (40, 3)
+
+
+def test_what_is_not_known_is_named():
+    X, target, classes = torch_like.table(40)
+    sequence, linear = torch_like.Sequential, torch_like.Linear
+    for network, kind, said in (
+        (torch_like.LSTM(), TypeError, "the network is a LSTM"),
+        (sequence(linear(3, 4, 0.1), torch_like.Softmax(), linear(4, 1, 0.2)), TypeError, "1 is a Softmax"),
+        (sequence(linear(3, 4, 0.1), torch_like.Tanh()), ValueError, "ends with 1 \\(Tanh\\)"),
+        (sequence(torch_like.Conv2d(2, 3, 3, 0.1, groups=2), linear(3, 1, 0.2)), ValueError, "0 \\(Conv2d\\) has groups"),
+        (sequence(torch_like.Conv2d(2, 3, 3, 0.1, padding=2), linear(3, 1, 0.2)), ValueError, "padding=2"),
+        (sequence(torch_like.Flatten(2), linear(3, 1, 0.2)), ValueError, "dimensions of its own"),
+    ):
+        with pytest.raises(kind, match=said):
+            reprior.torch.Laplace(network, "regression").fit(X, target)
+    with pytest.raises(ValueError, match="'regression'"):
+        reprior.torch.Laplace(torch_like.dense(1), "reward")
+    with pytest.raises(ValueError, match="every class"):
+        reprior.torch.Laplace(torch_like.dense(3), "classification").fit(X, np.minimum(classes, 1))
+    with pytest.raises(ValueError, match="call fit"):
+        reprior.torch.Laplace(torch_like.dense(1), "regression")(X)
+    with pytest.raises(ValueError, match="no batches"):
+        reprior.torch.Laplace(torch_like.dense(1), "regression").fit([])
+    with pytest.raises(ValueError, match="only 'marglik'"):
+        fitted({"likelihood": "regression", "subset": "all", "structure": "diag"}).optimize_prior_precision("gridsearch")

@@ -7,6 +7,8 @@ use std::io::Write;
 
 use common::{Place, SMALL, table};
 use flate2::{Compression, write::GzEncoder};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 /// Runs `sample` with these arguments, which must be refused, and leave the folder as it was.
 fn refused(place: &Place, arguments: &str, parts: &[&str]) {
@@ -489,17 +491,21 @@ fn cifar_batches() {
 }
 
 fn archive(arrays: &[(&str, &[u64], &[f64])]) -> Vec<u8> {
-    use npyz::WriterBuilder;
-    let mut bytes = std::io::Cursor::new(Vec::new());
-    let mut archive = npyz::npz::NpzWriter::new(&mut bytes);
+    let mut archive = ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, shape, values) in arrays {
-        let array = archive.array(name, Default::default()).unwrap();
-        let mut writer = array.default_dtype().shape(shape).begin_nd().unwrap();
-        writer.extend(values.iter().copied()).unwrap();
-        writer.finish().unwrap();
+        let shape: String = shape.iter().map(|length| format!("{length}, ")).collect();
+        let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape}), }}\n");
+        let options = SimpleFileOptions::default();
+        archive.start_file(format!("{name}.npy"), options).unwrap();
+        archive.write_all(b"\x93NUMPY\x01\x00").unwrap();
+        let length = header.len() as u16;
+        archive.write_all(&length.to_le_bytes()).unwrap();
+        archive.write_all(header.as_bytes()).unwrap();
+        for value in *values {
+            archive.write_all(&value.to_le_bytes()).unwrap();
+        }
     }
-    drop(archive);
-    bytes.into_inner()
+    archive.finish().unwrap().into_inner()
 }
 
 #[test]

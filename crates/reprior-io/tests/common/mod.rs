@@ -9,6 +9,8 @@ use flate2::{Compression, write::GzEncoder};
 use reprior::model::dataset::{Dataset, Split, Targets};
 use reprior_io::data::{DataError, Request, load};
 use tempfile::TempDir;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 /// A temporary folder with files.
 pub struct Files(TempDir);
@@ -123,11 +125,10 @@ pub fn f8(values: &[f64]) -> Vec<u8> {
 /// A compressed archive of these arrays in a temporary folder, `data.npz`.
 pub fn archive(arrays: &[(&str, Vec<u8>)]) -> Files {
     let files = Files::new();
-    let mut archive = npyz::npz::NpzWriter::new(File::create(files.path("data.npz")).unwrap());
-    let zip = archive.zip_writer();
+    let mut zip = ZipWriter::new(File::create(files.path("data.npz")).unwrap());
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
     for (name, bytes) in arrays {
-        zip.start_file(format!("{name}.npy"), Default::default())
-            .unwrap();
+        zip.start_file(format!("{name}.npy"), options).unwrap();
         zip.write_all(bytes).unwrap();
     }
     zip.finish().unwrap();

@@ -224,6 +224,15 @@ fn starts_that_are_none_are_refused() {
             .run(&format!("sample {base} {flags} --out run"))
             .assert_error(2, &[said]);
     }
+    // the copy that a run has kept
+    place.succeed(&format!(
+        "sample {SMALL} --method map --warmup 1 --draws 1 --weights wide.safetensors --out made"
+    ));
+    place
+        .run(&format!(
+            "sample {SMALL} --start made/weights.safetensors --out made --overwrite"
+        ))
+        .assert_error(2, &["choose another --out"]);
     place
         .run("sample --data strokes --train 20 --pixels unit --standardise off --out run")
         .assert_error(2, &["leave one of the two out"]);

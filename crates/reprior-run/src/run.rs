@@ -189,21 +189,24 @@ pub fn sample(
     new.sample(options).1
 }
 
-/// Refuses to replace the run whose states chains are to start at.
+/// Refuses to replace the run that chains are to start at, or that holds the weights they are to start at.
 fn refuse_start_in(settings: &Settings, out: &Path) -> Result<(), Failure> {
     match &settings.sampler.start {
-        Auto::Chosen(StartName::Given(earlier)) if is_same_folder(Path::new(earlier), out) => {
+        Auto::Chosen(StartName::Given(start)) if is_within(Path::new(start), out) => {
             Err(Failure::request(format!(
-                "--start {earlier} is the run that --overwrite would replace: choose another --out"
+                "--start {start} is in the run that --overwrite would replace: choose another --out"
             )))
         }
         _ => Ok(()),
     }
 }
 
-fn is_same_folder(one: &Path, other: &Path) -> bool {
-    let [one, other] = [one, other].map(|path| path.canonicalize().ok());
-    one.is_some() && one == other
+/// Whether a path that exists is a folder, or in it.
+fn is_within(path: &Path, folder: &Path) -> bool {
+    match (path.canonicalize(), folder.canonicalize()) {
+        (Ok(path), Ok(folder)) => path.starts_with(folder),
+        _ => false,
+    }
 }
 
 /// Makes a run in memory, with the same draws and the same bytes as in a folder ([`RunFolder::save_to`] writes them there).

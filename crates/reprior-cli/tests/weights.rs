@@ -206,7 +206,6 @@ fn starts_that_are_none_are_refused() {
     place.write("wide.safetensors", weights(&small()));
     for (flags, said) in [
         ("--start none.safetensors", ".safetensors file"),
-        ("--start wide.safetensors --network fcn:5", "needs"),
         (
             "--start wide.safetensors --coordinates tangent",
             "--coordinates marginal",
@@ -216,14 +215,17 @@ fn starts_that_are_none_are_refused() {
             "leave --scales out",
         ),
     ] {
-        let base = match flags.contains("--network") {
-            true => SMALL.replace("--network fcn:4", ""),
-            false => SMALL.to_owned(),
-        };
         place
-            .run(&format!("sample {base} {flags} --out run"))
+            .run(&format!("sample {SMALL} {flags} --out run"))
             .assert_error(2, &[said]);
     }
+    // with the tensors of both, line by line
+    let wider = SMALL.replace("fcn:4", "fcn:5");
+    let refused = place.run(&format!(
+        "sample {wider} --start wide.safetensors --out run"
+    ));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("layer 1 (dense) needs 5×3"));
     // the copy that a run has kept
     place.succeed(&format!(
         "sample {SMALL} --method map --warmup 1 --draws 1 --weights wide.safetensors --out made"

@@ -124,8 +124,10 @@ def _add(parts: _Parts, index: int, place: str, module: Any) -> None:
     elif name in ("BatchNorm1d", "BatchNorm2d"):
         if not module.track_running_stats:
             raise refuse("no running statistics")
-        parts.layers.append(f'type = "batch-norm", epsilon = {module.eps!r}')
         _tensors(parts, index, module)
+        # in the description too: chains on all data have its statistics
+        mean, variance = (parts.tensors[f"{index}.{part}"].tolist() for part in ("running_mean", "running_var"))
+        parts.layers.append(f'type = "batch-norm", epsilon = {module.eps!r}, mean = {mean}, variance = {variance}')
     elif name in ("AvgPool2d", "MaxPool2d"):
         if _pair(module.padding) != [0, 0] or module.ceil_mode or _pair(getattr(module, "dilation", 1)) != [1, 1]:
             raise refuse("padding, dilation or ceil_mode")

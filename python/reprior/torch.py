@@ -73,11 +73,15 @@ class Laplace:
         self.sigma_noise = sigma_noise
         self.settings = dict(settings or {})
         self._data: tuple[np.ndarray, np.ndarray] | None = None
-        self._runs: dict[tuple[Any, ...], Run] = {}
+        self._network: Described | None = None
+        #: Runs by their settings, so that what is set anew is computed anew.
+        self._runs: dict[str, Run] = {}
 
     def fit(self, train_loader: Any, y: Any = None) -> Laplace:
         """Takes the training data: a loader of batches (inputs, targets), or two arrays or tensors, and computes the curvature."""
         self._data = _data(train_loader, y)
+        # the weights as they are now
+        self._network = described(self.model)
         self._runs = {}
         self._run()
         return self
@@ -87,7 +91,6 @@ class Laplace:
         if method != "marglik":
             raise ValueError(f"method is {method!r}: only 'marglik' is here; a prior_precision of one's own is given to the constructor")
         found = self._fitted("optimize_prior_precision")._run(prior_precision="marglik")
-        self._runs = {self._key({}): found}
         self.prior_precision = float(self._laplace(found)["prior_precision"][0])
 
     def log_marginal_likelihood(self) -> float:
@@ -131,38 +134,30 @@ class Laplace:
             raise ValueError(f"{what} needs data: call fit(train_loader) first")
         return self
 
-    def _key(self, choices: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(sorted(choices.items()))
-
     def _laplace(self, run: Run) -> dict[str, Any]:
         return run.summary().all["minibatch"]["laplace"][0]
 
     def _run(self, **choices: Any) -> Run:
         """The run with these choices, made once."""
-        key = self._key(choices)
-        if key in self._runs:
-            return self._runs[key]
-        assert self._data is not None
-        network = described(self.model)
-        precision = choices.get("prior_precision", self.prior_precision)
+        assert self._data is not None and self._network is not None
         settings: dict[str, Any] = {
             "method": "laplace",
             "likelihood": _LIKELIHOODS[self.likelihood],
             "hessian_structure": self.hessian_structure,
             "subset_of_weights": _SUBSETS[self.subset_of_weights],
             "parametrisation": "standard",
-            "prior_precision": precision,
+            "prior_precision": self.prior_precision,
             "epochs": 0,
             "precision": "f64",
-            **{name: value for name, value in choices.items() if name != "prior_precision"},
+            **choices,
             **self.settings,
         }
         if self.likelihood == "regression":
             settings["noise"] = self.sigma_noise
-        run = _made(network, *self._data, settings, "weights", threads=None, progress=False)
-        if precision != "marglik":
-            self._runs[key] = run
-        return run
+        key = repr(sorted(settings.items()))
+        if key not in self._runs:
+            self._runs[key] = _made(self._network, *self._data, settings, "weights", threads=None, progress=False)
+        return self._runs[key]
 
 
 def sample(

@@ -56,6 +56,16 @@ def test_numbers_are_those_of_laplace_torch(case):
     assert fitted(case, la.prior_precision).log_marginal_likelihood() == pytest.approx(la.log_marginal_likelihood(), rel=1e-6)
 
 
+def test_what_is_set_anew_is_computed_anew():
+    case = {"likelihood": "regression", "subset": "all", "structure": "full"}
+    la, other = fitted(case), fitted(case, precision=20.0)
+    before = la(NEW)[1]
+    la.prior_precision = 20.0
+    assert np.array_equal(la(NEW)[1], other(NEW)[1]) and not np.allclose(la(NEW)[1], before)
+    la.sigma_noise = 0.1
+    assert (la(NEW)[1] < other(NEW)[1]).all()
+
+
 def test_draws_of_weights_are_another_prediction():
     la = fitted({"likelihood": "classification", "subset": "all", "structure": "kron"})
     closed, drawn = la(NEW), la(NEW, pred_type="nn")
@@ -69,6 +79,13 @@ def test_a_network_of_convolutions_is_torchs():
     mean, variance = la(images[:4])
     assert np.allclose(mean, GOLDEN["convolutions"], atol=1e-6)
     assert variance.shape == (4, 3)
+    # chains that begin there have the statistics of its batch normalisation
+    still = {"method": "pcn", "step_size": 1e-6, "arrival": 0, "warmup": 1, "draws": 2, "thin": 1, "chains": 1, "likelihood": "student-t"}
+    targets = np.eye(3)[y]
+    run = reprior.torch.sample(
+        torch_like.convolutions(3), images, targets, coordinates="standard", noise=0.3, precision="f64", progress=False, **still
+    )
+    assert np.allclose(run.predict(np.moveaxis(images[:4], 1, -1)).mean, GOLDEN["convolutions"], atol=1e-4)
 
 
 def test_chains_begin_at_the_network():

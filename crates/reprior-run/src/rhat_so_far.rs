@@ -80,7 +80,7 @@ impl RhatSoFar {
     pub fn value(&mut self) -> Option<f64> {
         let seen = self.chains.iter().map(|chain| chain.seen);
         let seen = seen.min().filter(|_| self.chains.len() > 1)?;
-        if self.found.is_some() && seen < self.of + self.of / 10 {
+        if self.of > 0 && seen < self.of + self.of / 10 {
             return self.found;
         }
         let every = self.chains.iter().map(|chain| chain.every).max()?;

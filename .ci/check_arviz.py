@@ -21,13 +21,15 @@ NO_SAMPLERS = {"map", "dropout", "swag", "ensemble", "laplace", "laplace-diffusi
 
 
 def check_values(name: str, dataset: xr.Dataset) -> None:
-    """Every variable is sampled, and no number is NaN."""
+    """Every variable is sampled, no number is NaN, and chains and draws are counted from 0, of predictions perhaps not each draw."""
     for variable, array in dataset.data_vars.items():
         assert array.dims[:2] == ("chain", "draw"), f"{name}/{variable} has dims {array.dims}"
         assert array.size > 0, f"{name}/{variable} is empty"
         assert not np.isnan(array.values).any(), f"{name}/{variable} has NaN"
-    for dim in ("chain", "draw"):
-        assert (dataset[dim].values == np.arange(dataset.sizes[dim])).all(), f"{name} does not count its {dim}s from 0"
+    draws = dataset["draw"].values
+    every = draws[1] if name == "predictions" and len(draws) > 1 else 1
+    assert every > 0 and (draws == every * np.arange(len(draws))).all(), f"{name} does not count its draws from 0, by {every}"
+    assert (dataset["chain"].values == np.arange(dataset.sizes["chain"])).all(), f"{name} does not count its chains from 0"
     for coordinate, array in dataset.coords.items():
         is_text = array.dtype.kind in "OTU"
         assert not is_text or all(isinstance(label, str) for label in array.values.tolist()), f"labels of {name}/{coordinate} are no text"

@@ -1,5 +1,7 @@
 //! The mode of a target, max ℓ(z) − ½‖z‖², near where a chain starts.
 
+use std::ops::Range;
+
 use crate::compute::{Real, norm_squared};
 use crate::optimise::lbfgs::{LbfgsSettings, minimise};
 use crate::posterior::{EvaluationError, Target};
@@ -22,6 +24,9 @@ const TOLERANCE: f64 = 0.1;
 
 /// A mode by L-BFGS from `start`, with `evaluations` gradients at most; where it ended if it has not converged by then.
 ///
+/// Coordinates that are [held](Target::held_at_modes) are at 0. If that turns out to be far off, the search goes on with those that are
+/// [released](Target::released), for as many gradients once more.
+///
 /// # Errors
 /// The target says that nothing will help.
 pub fn find_mode<T: Target + ?Sized>(
@@ -38,18 +43,50 @@ pub fn find_mode<T: Target + ?Sized>(
         });
     }
     let held = target.held_at_modes();
-    let mut from: Vec<f64> = start.iter().map(|z| z.to_f64()).collect();
+    let mut from = start.to_vec();
     for range in &held {
-        from[range.clone()].fill(0.0);
+        from[range.clone()].fill(T::Real::ZERO);
     }
-    let mut position = start.to_vec();
+    let first = search(target, &from, &held, &[], evaluations)?;
+    if held.iter().all(Range::is_empty) {
+        return Ok(first);
+    }
+    match target.log_ratio_and_gradient(&first.position, &mut from) {
+        Ok(_) => {}
+        Err(EvaluationError::Recoverable(_)) => return Ok(first),
+        Err(error) => return Err(error),
+    }
+    let released = target.released(&from);
+    let before = first.evaluations + 1;
+    let mut found = match released.is_empty() {
+        true => Mode {
+            evaluations: 0,
+            ..first
+        },
+        false => search(target, &first.position, &held, &released, evaluations)?,
+    };
+    found.evaluations += before;
+    Ok(found)
+}
+
+/// The search from a place, with the coordinates of some ranges where they are but for those that are released.
+fn search<T: Target + ?Sized>(
+    target: &mut T,
+    from: &[T::Real],
+    held: &[Range<usize>],
+    released: &[(usize, f64)],
+    evaluations: usize,
+) -> Result<Mode<T::Real>, EvaluationError> {
+    let mut position = from.to_vec();
     let mut gradient = position.clone();
+    let from: Vec<f64> = from.iter().map(|z| z.to_f64()).collect();
     let mut fatal = None;
     let settings = LbfgsSettings {
         evaluations,
         tolerance: TOLERANCE,
         first_step: FIRST_STEP,
     };
+    let gains = |z: &[f64]| released.iter().map(|&(at, gain)| gain * z[at]).sum::<f64>();
     let found = minimise(&from, settings, |z, slope| {
         if fatal.is_some() {
             return f64::NAN;
@@ -62,10 +99,13 @@ pub fn find_mode<T: Target + ?Sized>(
                 for ((slope, g), z) in slope.iter_mut().zip(&gradient).zip(z) {
                     *slope = z - g.to_f64();
                 }
-                for range in &held {
+                for range in held {
                     slope[range.clone()].fill(0.0);
                 }
-                0.5 * norm_squared(z) - value
+                for &(at, gain) in released {
+                    slope[at] = z[at] - gradient[at].to_f64() - gain;
+                }
+                0.5 * norm_squared(z) - value - gains(z)
             }
             Err(EvaluationError::Recoverable(_)) => f64::NAN,
             Err(error) => {
@@ -79,7 +119,7 @@ pub fn find_mode<T: Target + ?Sized>(
     }
     Ok(Mode {
         position: found.at.iter().map(|z| T::Real::from_f64(*z)).collect(),
-        log_density: -found.value,
+        log_density: -found.value - gains(&found.at),
         evaluations: found.evaluations,
     })
 }

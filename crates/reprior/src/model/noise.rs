@@ -95,6 +95,37 @@ impl Noise {
         }
     }
 
+    /// Which scales residuals say are less than half of what they are: σ² = RSS/(N − D), as in linear models, of N targets and D parameters,
+    /// from ∂ℓ/∂u alone, as ∂ℓ/∂ log σ = RSS/σ² − N of a Gaussian likelihood (with the readout integrated out a little more). None where
+    /// there are fewer than two targets for each parameter: residuals then say little of the noise.
+    pub(crate) fn told_by_residuals<R: Real>(
+        &self,
+        gradient: &[R],
+        targets: usize,
+        parameters: usize,
+    ) -> Vec<bool> {
+        let Self::Learned(prior) = self else {
+            return Vec::new();
+        };
+        let [targets, parameters] =
+            [targets, parameters].map(|all| all as f64 / gradient.len() as f64);
+        let is_told = |slope: &R| {
+            let squares = targets + slope.to_f64() / prior.spread;
+            let ratio = squares / (targets - parameters);
+            targets >= 2.0 * parameters && ratio > 0.0 && ratio < 0.25
+        };
+        gradient.iter().map(is_told).collect()
+    }
+
+    /// What log σ gains ℓ in each noise coordinate u if D parameters' widths are in proportion to σ, D·∂ log σ/∂u: the mode of ℓ with it has
+    /// σ² = RSS/(N − D), where that of ℓ alone has RSS/N.
+    pub(crate) fn gain(&self, parameters: usize) -> f64 {
+        match self {
+            Self::Known(_) => 0.0,
+            Self::Learned(prior) => parameters as f64 * prior.spread,
+        }
+    }
+
     /// The value of every output that is known before sampling: the scale itself, or its prior median.
     pub fn typical(&self, outputs: usize) -> Vec<f64> {
         let mut scales = vec![0.0; outputs];
@@ -158,5 +189,31 @@ mod tests {
                 }
             );
         }
+    }
+
+    #[test]
+    fn residuals_tell_the_noise_where_they_are_many_and_small() {
+        let prior = NoisePrior {
+            median: 0.3,
+            spread: 0.5,
+            per_output: false,
+        };
+        let noise = Noise::Learned(prior);
+        // ∂ℓ/∂u at u = 0 where σ² = RSS/(200 − 80)
+        let slope = |sigma: f64| prior.spread * (120.0 * sigma.powi(2) / 0.3_f64.powi(2) - 200.0);
+        let told =
+            |sigma: f64, parameters| noise.told_by_residuals(&[slope(sigma)], 200, parameters)[0];
+        assert!(told(0.149, 80) && !told(0.151, 80) && told(0.01, 100));
+        // too many parameters, no residuals
+        assert!(!told(0.05, 101) && !told(0.0, 80) && !told(f64::NAN, 80));
+        // an output with a scale of its own has its own share of both
+        let own = Noise::Learned(NoisePrior {
+            per_output: true,
+            ..prior
+        });
+        let both = own.told_by_residuals(&[slope(0.1), slope(0.2)], 400, 160);
+        assert_eq!(both, [true, false]);
+        let known = Noise::from(0.1);
+        assert!(known.told_by_residuals::<f64>(&[], 200, 1).is_empty());
     }
 }

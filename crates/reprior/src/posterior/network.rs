@@ -306,6 +306,22 @@ impl<R: Real> Target for Posterior<R> {
         ]
     }
 
+    fn released(&self, gradient: &[R]) -> Vec<(usize, f64)> {
+        if !self.model.likelihood.is_gaussian() {
+            return Vec::new();
+        }
+        let inner = self.model.inner_parameters();
+        let noise = inner..inner + self.model.noise_coordinates();
+        let targets = self.model.rows() * self.model.architecture.outputs;
+        let parameters = self.dimension - noise.len();
+        let found =
+            (self.model.noise).told_by_residuals(&gradient[noise.clone()], targets, parameters);
+        let released = noise.zip(found).filter(|(_, is_told)| *is_told);
+        released
+            .map(|(at, _)| (at, self.model.noise.gain(parameters)))
+            .collect()
+    }
+
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {
         if let Some(map) = &mut self.tangent {
             return map.log_ratio(z);

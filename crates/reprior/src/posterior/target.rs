@@ -86,6 +86,12 @@ pub trait Target: Send {
         Vec::new()
     }
 
+    /// Held coordinates that another search is to move, given ∇ℓ at the mode with the held ones at 0, and what ℓ has to gain there for each
+    /// unit of them, so that they do not run off; none where they may stay.
+    fn released(&self, _gradient: &[Self::Real]) -> Vec<(usize, f64)> {
+        Vec::new()
+    }
+
     /// How many numerical corrections (jitter on a diagonal) evaluations have needed since the target was made.
     fn corrections(&self) -> u64 {
         0
@@ -119,6 +125,9 @@ impl<T: Target + ?Sized> Target for Box<T> {
     }
     fn held_at_modes(&self) -> Vec<Range<usize>> {
         (**self).held_at_modes()
+    }
+    fn released(&self, gradient: &[Self::Real]) -> Vec<(usize, f64)> {
+        (**self).released(gradient)
     }
     fn corrections(&self) -> u64 {
         (**self).corrections()

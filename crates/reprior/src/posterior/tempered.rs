@@ -77,6 +77,15 @@ impl<T: Target> Target for Tempered<T> {
         self.target.held_at_modes()
     }
 
+    fn released(&self, gradient: &[T::Real]) -> Vec<(usize, f64)> {
+        // the target's own gradient, and what is gained at this temperature
+        let beta = T::Real::from_f64(self.beta);
+        let gradient: Vec<T::Real> = gradient.iter().map(|&g| g / beta).collect();
+        let mut released = self.target.released(&gradient);
+        released.iter_mut().for_each(|(_, gain)| *gain *= self.beta);
+        released
+    }
+
     fn corrections(&self) -> u64 {
         self.target.corrections()
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use reprior::chain::mode::find_mode;
 use reprior::chain::{Chain, Collect, Schedule, StartError};
-use reprior::network::Activation;
+use reprior::compute::{Purpose, Stream};
+use reprior::model::{InputReduction, Model, Noise, NoisePrior};
+use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings, Start};
 
@@ -271,4 +273,35 @@ fn chains_start_at_a_mode() {
         mode > prior + 1.0 && mode > found.log_density - 1.0,
         "{prior} {mode} {found:?}"
     );
+}
+
+#[test]
+fn modes_of_exact_data_have_their_noise() {
+    let (rows, median) = (300, 0.3_f64);
+    let found = |sigma: f64, hidden: &[usize]| {
+        let x: Vec<f64> = (0..rows).map(|row| row as f64 / 50.0 - 3.0).collect();
+        let mut noise = vec![0.0; rows];
+        Stream::new(3, 0, Purpose::Initial, 0).fill_normal(&mut noise);
+        let y = x.iter().zip(noise).map(|(x, e)| x.sin() + sigma * e);
+        let prior = NoisePrior {
+            median,
+            ..NoisePrior::default()
+        };
+        let network = Composition::fully_connected(1, hidden, 1, Activation::Gelu);
+        let noise = Noise::Learned(prior);
+        let reduction = InputReduction::Off;
+        let model: Model<f64> =
+            Model::new(network, noise, &x, y.collect(), &[0.5], reduction).unwrap();
+        let at = model.inner_parameters();
+        let mut target = Posterior::new(Arc::new(model), Coordinates::Marginal).unwrap();
+        let mut from = vec![0.0; target.dim()];
+        Stream::new(4, 0, Purpose::Initial, 0).fill_normal(&mut from);
+        let mode = find_mode(&mut target, &from, 1000).unwrap();
+        median * mode.position[at].exp()
+    };
+    let exact = found(0.01, &[4]);
+    assert!((0.008..0.015).contains(&exact), "{exact}");
+    assert_eq!(found(0.3, &[4]), median);
+    // as many parameters as rows
+    assert_eq!(found(0.01, &[12, 12]), median);
 }

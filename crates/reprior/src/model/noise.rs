@@ -118,11 +118,13 @@ impl Noise {
     }
 
     /// What log σ gains ℓ in each noise coordinate u if D parameters' widths are in proportion to σ, D·∂ log σ/∂u: the mode of ℓ with it has
-    /// σ² = RSS/(N − D), where that of ℓ alone has RSS/N.
-    pub(crate) fn gain(&self, parameters: usize) -> f64 {
+    /// σ² = RSS/(N − D), where that of ℓ alone has RSS/N. Outputs with scales of their own share the parameters.
+    pub(crate) fn gain(&self, parameters: usize, outputs: usize) -> f64 {
         match self {
             Self::Known(_) => 0.0,
-            Self::Learned(prior) => parameters as f64 * prior.spread,
+            Self::Learned(prior) => {
+                prior.spread * parameters as f64 / self.coordinates(outputs) as f64
+            }
         }
     }
 
@@ -213,6 +215,8 @@ mod tests {
         });
         let both = own.told_by_residuals(&[slope(0.1), slope(0.2)], 400, 160);
         assert_eq!(both, [true, false]);
+        assert_eq!(noise.gain(160, 2), 80.0);
+        assert_eq!(own.gain(160, 2), 40.0);
         let known = Noise::from(0.1);
         assert!(known.told_by_residuals::<f64>(&[], 200, 1).is_empty());
     }

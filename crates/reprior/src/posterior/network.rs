@@ -310,16 +310,15 @@ impl<R: Real> Target for Posterior<R> {
         if !self.model.likelihood.is_gaussian() {
             return Vec::new();
         }
+        let (scales, outputs) = (&self.model.noise, self.model.architecture.outputs);
         let inner = self.model.inner_parameters();
         let noise = inner..inner + self.model.noise_coordinates();
-        let targets = self.model.rows() * self.model.architecture.outputs;
+        let targets = self.model.rows() * outputs;
         let parameters = self.dimension - noise.len();
-        let found =
-            (self.model.noise).told_by_residuals(&gradient[noise.clone()], targets, parameters);
+        let found = scales.told_by_residuals(&gradient[noise.clone()], targets, parameters);
+        let gain = scales.gain(parameters, outputs);
         let released = noise.zip(found).filter(|(_, is_told)| *is_told);
-        released
-            .map(|(at, _)| (at, self.model.noise.gain(parameters)))
-            .collect()
+        released.map(|(at, _)| (at, gain)).collect()
     }
 
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {

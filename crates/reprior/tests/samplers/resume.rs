@@ -305,3 +305,36 @@ fn modes_of_exact_data_have_their_noise() {
     // as many parameters as rows
     assert_eq!(found(0.01, &[12, 12]), median);
 }
+
+#[test]
+fn outputs_have_noise_of_their_own_at_modes() {
+    let rows = 300;
+    let x: Vec<f64> = (0..rows).map(|row| row as f64 / 50.0 - 3.0).collect();
+    let mut noise = vec![0.0; 2 * rows];
+    Stream::new(3, 0, Purpose::Initial, 0).fill_normal(&mut noise);
+    let truth = [0.01, 0.5];
+    let of_row = |(x, e): (&f64, &[f64])| [x.sin() + truth[0] * e[0], x.cos() + truth[1] * e[1]];
+    let y = x
+        .iter()
+        .zip(noise.as_chunks::<2>().0)
+        .map(|(x, e)| (x, &e[..]));
+    // output after output
+    let both: Vec<[f64; 2]> = y.map(of_row).collect();
+    let y = (0..2).flat_map(|output| both.iter().map(move |row| row[output]));
+    let prior = NoisePrior {
+        per_output: true,
+        ..NoisePrior::default()
+    };
+    let network = Composition::fully_connected(1, &[6], 2, Activation::Gelu);
+    let noise = Noise::Learned(prior);
+    let y = y.collect();
+    let model: Model<f64> = Model::new(network, noise, &x, y, &[0.5], InputReduction::Off).unwrap();
+    let at = model.inner_parameters();
+    let mut target = Posterior::new(Arc::new(model), Coordinates::Marginal).unwrap();
+    let mut from = vec![0.0; target.dim()];
+    Stream::new(4, 0, Purpose::Initial, 0).fill_normal(&mut from);
+    let mode = find_mode(&mut target, &from, 1000).unwrap();
+    let [exact, held] = [0, 1].map(|output| prior.median * mode.position[at + output].exp());
+    assert!((0.008..0.015).contains(&exact), "{exact}");
+    assert_eq!(held, prior.median);
+}

@@ -121,7 +121,8 @@ def main():
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         sys.exit("no Chromium: install the package `chromium`, or name the program in CHROMIUM")
-    with tempfile.TemporaryDirectory() as profile:
+    # processes that Chromium leaves behind may still write there when it has ended
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         arguments = [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync"]
         arguments += ["--disable-component-update", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
         arguments += ["--remote-debugging-port=0", "--remote-allow-origins=*", f"--user-data-dir={profile}", "about:blank"]

@@ -189,7 +189,7 @@ class BNNRegressor(RegressorMixin, _BNN):
     activation : str
         gelu, relu, erf, tanh, identity, leaky_relu(a) or sin.
     likelihood : str
-        "auto", gaussian, gaussian-heteroscedastic, student-t or poisson.
+        "auto", gaussian, gaussian-heteroscedastic, student-t, student-t-heteroscedastic or poisson.
     noise : None, float or str
         In units of the standardised target: a number, learn, learn-each or auto; None chooses.
     scales : None or str

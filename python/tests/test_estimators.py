@@ -117,6 +117,10 @@ def test_counts_and_outliers(line):
     mean, sd = varying.predict(X, return_std=True)
     samples = varying.sample_y(X, 2000)
     assert np.allclose(samples.std(axis=1), sd, rtol=0.4)
+    both = small(likelihood="student-t-heteroscedastic").fit(X, line[1])
+    samples = both.sample_y(X, 2000)
+    low, high = both.predict_quantiles(X, [0.25, 0.75]).T
+    assert np.allclose(((samples > low[:, None]) & (samples < high[:, None])).mean(), 0.5, atol=0.05)
 
 
 def test_classes_of_any_kind(moons):

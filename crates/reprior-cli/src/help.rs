@@ -44,7 +44,7 @@ const FIRST: [(&str, &str); 19] = [
     ),
     (
         "likelihood",
-        "gaussian, gaussian-heteroscedastic, student-t, categorical, bernoulli or poisson [default: by the targets]",
+        "gaussian, gaussian-heteroscedastic, student-t, student-t-heteroscedastic, categorical, bernoulli or poisson [default: by the targets]",
     ),
     (
         "noise",

@@ -169,7 +169,9 @@ fn noise_that_depends_on_the_inputs() {
         format!("{x:.4},{:.6}\n", 2.0 * x + own * (1.5 * x).exp())
     });
     place.write("fan.csv", "x,y\n".to_owned() + &rows.collect::<String>());
-    let data = "--data fan.csv --likelihood gaussian-heteroscedastic --network fcn:16 --test 60";
+    let data = "--data fan.csv --network fcn:16 --test 60 --likelihood";
+    let gaussian = format!("{data} gaussian-heteroscedastic");
+    let heavy = format!("{data} student-t-heteroscedastic --degrees-of-freedom 5");
     for flags in [
         "--warmup 100 --draws 60 --chains 2",
         "--warmup 100 --draws 60 --chains 2 --noise 0.5 --coordinates standard",
@@ -177,10 +179,15 @@ fn noise_that_depends_on_the_inputs() {
         "--method sgld --draws 20 --chains 2 --epochs 800",
         "--method laplace --draws 10 --epochs 600",
         "--method map --epochs 600 --validation 30",
-    ] {
-        let sampled = place.succeed(&format!(
-            "sample {data} {flags} --keep 1000 --out run --overwrite"
-        ));
+    ]
+    .iter()
+    .map(|flags| format!("{gaussian} {flags}"))
+    .chain([
+        format!("{heavy} --warmup 100 --draws 60 --chains 2"),
+        format!("{heavy} --method ensemble --chains 2 --epochs 600"),
+        format!("{heavy} --method laplace --draws 10 --epochs 600"),
+    ]) {
+        let sampled = place.succeed(&format!("sample {flags} --keep 1000 --out run --overwrite"));
         let summary = place.summary("run");
         let metrics = &summary["metrics"];
         let number = |name: &str| metrics[name].as_f64().unwrap();
@@ -210,7 +217,7 @@ fn noise_that_depends_on_the_inputs() {
         ("--method nngp", ["gaussian", "--method nngp"]),
     ] {
         place
-            .run(&format!("sample {data} {flags} --out no"))
+            .run(&format!("sample {gaussian} {flags} --out no"))
             .assert_error(2, &parts);
     }
 }

@@ -5,7 +5,6 @@ use reprior::model::dataset::InputValues;
 use crate::failure::Failure;
 use crate::method::family;
 use crate::predict::Predictor;
-use crate::predictive::PredictionKind;
 use crate::settings::{MethodName, Precision};
 
 /// What draws predict for some rows together, in the target's own units.
@@ -53,7 +52,7 @@ impl Predictor {
         let values = problem.arranged(inputs);
         let family = family(problem.settings.sampler.method());
         let mut predict = family.predictor(problem, &self.run)?;
-        let has_row_noise = problem.settings.model.likelihood().has_row_noise();
+        let has_row_noise = problem.kind().has_row_noise();
         // where rows have noise of their own a position is a function, and the variances are the noise's
         let found = match has_row_noise {
             true => predict.predict(&values)?,
@@ -65,7 +64,7 @@ impl Predictor {
             block.variance = vec![0.0; block.variance.len()];
             block.add_noise(&found.noise);
         }
-        debug_assert!(matches!(block.kind, PredictionKind::Real(_)));
+        debug_assert!(!block.kind.is_of_classes());
         Ok(JointPrediction {
             draws: block.draws(),
             rows: block.rows,

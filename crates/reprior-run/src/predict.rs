@@ -245,7 +245,7 @@ impl Predictor {
             let mut block = found.block;
             clamped += found.clamped;
             // where rows have noise of their own the variance is that alone
-            let function = match problem.settings.model.likelihood().has_row_noise() {
+            let function = match problem.kind().has_row_noise() {
                 true => vec![0.0; block.variance.len()],
                 false => block.variance.clone(),
             };

@@ -27,26 +27,43 @@ pub enum PredictionKind {
     Probabilities,
     /// A member of a family for every output.
     Real(PredictiveFamily),
+    /// The same, with a scale of every row's own, which is all that a draw's variances are.
+    RealByRow(PredictiveFamily),
 }
 
 impl PredictionKind {
     /// Of a run's draws.
     pub fn new(settings: &ModelSettings, is_classification: bool) -> Self {
-        match settings.likelihood().family(settings.degrees_of_freedom()) {
+        let likelihood = settings.likelihood();
+        match likelihood.family(settings.degrees_of_freedom()) {
             Some(_) if is_classification => Self::Codes,
+            Some(family) if likelihood.has_row_noise() => Self::RealByRow(family),
             Some(family) => Self::Real(family),
             None => Self::Probabilities,
         }
     }
 
-    /// Whether targets are classes.
-    pub fn is_of_classes(self) -> bool {
-        !matches!(self, Self::Real(_))
+    /// The family of real targets; none of classes.
+    pub fn family_of_real(self) -> Option<PredictiveFamily> {
+        match self {
+            Self::Real(family) | Self::RealByRow(family) => Some(family),
+            Self::Codes | Self::Probabilities => None,
+        }
     }
 
-    /// Whether the function has a variance given a draw, which is recorded.
-    pub fn has_function_variance(self) -> bool {
-        self == Self::Codes || self == Self::Real(PredictiveFamily::NORMAL)
+    /// Whether targets are classes.
+    pub fn is_of_classes(self) -> bool {
+        self.family_of_real().is_none()
+    }
+
+    /// Whether rows have noise of their own.
+    pub fn has_row_noise(self) -> bool {
+        matches!(self, Self::RealByRow(_))
+    }
+
+    /// Whether a row has a variance given a draw, which is recorded: of its function, or of its own noise.
+    pub fn has_variance(self) -> bool {
+        self == Self::Codes || self == Self::Real(PredictiveFamily::NORMAL) || self.has_row_noise()
     }
 
     /// Name of the variable that what draws predict is stored in.
@@ -109,7 +126,7 @@ impl PredictionKind {
         match self {
             Self::Codes => 1,
             Self::Probabilities => 0,
-            Self::Real(_) => outputs,
+            Self::Real(_) | Self::RealByRow(_) => outputs,
         }
     }
 }
@@ -166,8 +183,8 @@ impl PredictiveDraws {
 
     /// The same without observation noise: for a function that a draw determines, a Gaussian of hardly any variance.
     pub fn without_noise(mut self) -> Self {
-        if let PredictionKind::Real(family) = &mut self.kind {
-            *family = PredictiveFamily::NORMAL;
+        if !self.kind.is_of_classes() {
+            self.kind = PredictionKind::Real(PredictiveFamily::NORMAL);
         }
         self
     }
@@ -190,10 +207,8 @@ impl PredictiveDraws {
 
     /// Family of the draws of real targets.
     pub fn family(&self) -> PredictiveFamily {
-        match self.kind {
-            PredictionKind::Real(family) => family,
-            _ => PredictiveFamily::NORMAL,
-        }
+        let of_real = self.kind.family_of_real();
+        of_real.unwrap_or(PredictiveFamily::NORMAL)
     }
 
     /// Logarithms of class probabilities, rows × classes, averaged over draws without ever leaving logarithms.

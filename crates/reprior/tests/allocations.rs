@@ -13,6 +13,7 @@ use reprior::chain::{Chain, Collect, Schedule};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{
     Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+    StudentTHeteroscedastic,
 };
 use reprior::model::{InputReduction, Model, Noise, NoisePrior, ScalePrior};
 use reprior::network::{Activation, Composition};
@@ -55,15 +56,16 @@ fn evaluations_of_the_general_map_do_not_allocate() {
     let (rows, inputs, outputs) = (70, 90, 2);
     let mut x = vec![0.0; rows * inputs];
     Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
-    let likelihoods: [Arc<dyn Likelihood>; 5] = [
+    let likelihoods: [Arc<dyn Likelihood>; 6] = [
         Arc::new(GaussianHeteroscedastic),
+        Arc::new(StudentTHeteroscedastic::new(4.0).unwrap()),
         Arc::new(Categorical),
         Arc::new(StudentT::new(4.0).unwrap()),
         Arc::new(Poisson::new(vec![1.0; outputs]).unwrap()),
         Arc::new(Gaussian),
     ];
     // the gaussian one also with scales of weights that are learned
-    let with_scales = (&likelihoods[4], Some(ScalePrior::HalfNormal));
+    let with_scales = (&likelihoods[5], Some(ScalePrior::HalfNormal));
     let laws: Vec<_> = (likelihoods.iter().map(|law| (law, None)))
         .chain([with_scales])
         .collect();

@@ -9,6 +9,7 @@ use reprior::compute::kernels::Cholesky;
 use reprior::compute::{Purpose, Stream};
 use reprior::model::likelihood::{
     Bernoulli, Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+    StudentTHeteroscedastic,
 };
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
@@ -52,6 +53,8 @@ fn likelihoods(outputs: usize) -> Vec<(Arc<dyn Likelihood>, Noise)> {
     }
     if outputs.is_multiple_of(2) {
         all.push((Arc::new(GaussianHeteroscedastic), learned(false)));
+        let heavy = StudentTHeteroscedastic::new(3.0).unwrap();
+        all.push((Arc::new(heavy), learned(false)));
     }
     all.push((Arc::new(Categorical), Noise::from(1.0)));
     all.push((Arc::new(Bernoulli), Noise::from(1.0)));

@@ -10,7 +10,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::diagnostics::LeaveOneOut;
 use reprior::gaussian_process::GaussianProcess;
 use reprior::model::likelihood::{
-    Categorical, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+    Categorical, GaussianHeteroscedastic, Likelihood, Poisson, StudentT, StudentTHeteroscedastic,
 };
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
@@ -325,8 +325,9 @@ fn of_other_likelihoods_rows_add_up() {
     let one_hot: Vec<f64> = (0..rows * outputs)
         .map(|at| f64::from(u8::from(at % rows % 2 == at / rows)))
         .collect();
-    let likelihoods: [Arc<dyn Likelihood>; 4] = [
+    let likelihoods: [Arc<dyn Likelihood>; 5] = [
         Arc::new(GaussianHeteroscedastic),
+        Arc::new(StudentTHeteroscedastic::new(4.0).unwrap()),
         Arc::new(Categorical),
         Arc::new(StudentT::new(4.0).unwrap()),
         Arc::new(Poisson::new(vec![1.0, 2.5]).unwrap()),

@@ -94,7 +94,7 @@ fn over_rows(block: &PredictiveDraws, rows: std::ops::Range<usize>, output: usiz
                     reprior::model::targets::class_log_probabilities(draw, &mut own);
                     own[output].exp()
                 }
-                PredictionKind::Real(_) => {
+                PredictionKind::Real(_) | PredictionKind::RealByRow(_) => {
                     let at = (draw * block.rows + row) * block.outputs + output;
                     spread += block.variance.get(at).map_or(0.0, |v| v.max(0.0).sqrt());
                     of_row[output]

@@ -187,9 +187,8 @@ impl Recorded {
             return Ok(PredictionDiagnostics::default());
         }
         let truth = self.truth()?;
-        let has_row_noise = self.settings.model.likelihood().has_row_noise();
         let train = self.targets("observed_data")?;
-        let mut fit = TestRows::new(self.kind, has_row_noise, rows, &train);
+        let mut fit = TestRows::new(self.kind, rows, &train);
         let mut traces = self.traces(self.kind.variable())?;
         // those that were not recorded by themselves
         let chosen: Vec<usize> = match traces.is_empty() {
@@ -198,7 +197,7 @@ impl Recorded {
                 .collect(),
             false => Vec::new(),
         };
-        let spread = match has_row_noise {
+        let spread = match self.kind.has_row_noise() {
             true => self.kind.spread(outputs),
             false => 0,
         };

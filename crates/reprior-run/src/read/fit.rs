@@ -95,26 +95,21 @@ pub struct TestRows {
     constant: Constant,
     /// Of the test rows, one in this many takes part.
     every: usize,
-    /// Whether a draw's variances are the noise of rows, and nothing of the function is left open.
-    has_row_noise: bool,
     check: PredictiveCheck,
     /// −log densities of the rows: predicted, constant.
     nlls: Vec<[f64; 2]>,
 }
 
 impl TestRows {
-    /// Of draws of this kind for `rows` test rows, given the training targets; whether their variances are the noise of each row.
-    pub fn new(kind: PredictionKind, has_row_noise: bool, rows: usize, train: &Targets) -> Self {
-        let most = match kind {
-            PredictionKind::Real(family) if family != PredictiveFamily::NORMAL => {
-                MOST_ROWS_OF_OTHERS
-            }
+    /// Of draws of this kind for `rows` test rows, given the training targets.
+    pub fn new(kind: PredictionKind, rows: usize, train: &Targets) -> Self {
+        let most = match kind.family_of_real() {
+            Some(family) if family != PredictiveFamily::NORMAL => MOST_ROWS_OF_OTHERS,
             _ => MOST_ROWS,
         };
         Self {
             constant: Constant::of(train),
             every: rows.div_ceil(most).max(1),
-            has_row_noise,
             check: PredictiveCheck::new(train.names().len()),
             nlls: Vec::new(),
         }
@@ -197,7 +192,7 @@ impl TestRows {
                 .add((low..=high).contains(&y), |replicate, shared| {
                     let draw = drawn(replicate, draws);
                     // noise is every row's own draw, what is left open of the function is shared by all
-                    let own = match self.has_row_noise {
+                    let own = match block.kind.has_row_noise() {
                         true => variance[draw],
                         false => noise[draw * outputs + output].max(SMALLEST_VARIANCE),
                     };
@@ -281,12 +276,11 @@ mod tests {
     }
 
     /// Every draw predicts N(0, σ²) for every row, σ from 0.5 to 1.5 by row; the targets are `factor` times draws from it.
-    fn expectation(factor: f64, has_row_noise: bool) -> Expectation {
+    fn expectation(factor: f64, kind: PredictionKind) -> Expectation {
         let mut stream = Stream::new(3, 0, Purpose::Simulation, 0);
         let sigmas: Vec<f64> = (0..ROWS).map(|i| 0.5 + i as f64 / ROWS as f64).collect();
         let truth = sigmas.iter().map(|s| factor * s * stream.normal());
         let truth = real(truth.collect());
-        let kind = PredictionKind::Real(PredictiveFamily::NORMAL);
         let variances = sigmas.iter().map(|s| s * s);
         let block = PredictiveDraws {
             kind,
@@ -295,7 +289,7 @@ mod tests {
             mean: vec![0.0; DRAWS * ROWS],
             variance: variances.cycle().take(DRAWS * ROWS).collect(),
         };
-        let mut rows = TestRows::new(kind, has_row_noise, ROWS, &truth);
+        let mut rows = TestRows::new(kind, ROWS, &truth);
         rows.add(&block, &[0.0; DRAWS], &truth, 0).unwrap();
         rows.finish().unwrap().expectation
     }
@@ -303,9 +297,11 @@ mod tests {
     /// Were the noise taken for what is left open of the function, all rows would be hit together or none, and nothing be too few.
     #[test]
     fn noise_of_rows_is_every_row_s_own() {
-        assert_eq!(expectation(1.0, true), Expectation::Met);
-        assert_eq!(expectation(1.5, true), Expectation::TooFew);
-        assert_eq!(expectation(0.5, true), Expectation::TooMany);
-        assert_eq!(expectation(1.5, false), Expectation::Met);
+        let by_row = PredictionKind::RealByRow(PredictiveFamily::NORMAL);
+        assert_eq!(expectation(1.0, by_row), Expectation::Met);
+        assert_eq!(expectation(1.5, by_row), Expectation::TooFew);
+        assert_eq!(expectation(0.5, by_row), Expectation::TooMany);
+        let of_function = PredictionKind::Real(PredictiveFamily::NORMAL);
+        assert_eq!(expectation(1.5, of_function), Expectation::Met);
     }
 }

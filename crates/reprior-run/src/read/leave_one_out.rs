@@ -225,7 +225,9 @@ impl Recorded {
             PredictionKind::Codes => "log-densities of class codes, not probabilities of classes",
             PredictionKind::Probabilities => "log-probabilities of classes",
             PredictionKind::Real(family) if family.is_discrete() => "log-probabilities of counts",
-            PredictionKind::Real(_) => "log-densities in the target's own units",
+            PredictionKind::Real(_) | PredictionKind::RealByRow(_) => {
+                "log-densities in the target's own units"
+            }
         }
     }
 

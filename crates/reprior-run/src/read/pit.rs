@@ -15,7 +15,6 @@ use serde::Serialize;
 
 use super::Recorded;
 use crate::failure::Failure;
-use crate::predictive::PredictionKind;
 
 /// Probability that a calibrated histogram leaves the band.
 const ALPHA: f64 = 0.01;
@@ -98,7 +97,7 @@ impl Recorded {
     /// A run that cannot be read; predictions that are not numbers.
     pub fn pit(&self) -> Result<Vec<PitHistogram>, Failure> {
         let rows = self.description.test_rows;
-        let PredictionKind::Real(family) = self.kind else {
+        let Some(family) = self.kind.family_of_real() else {
             return Ok(Vec::new());
         };
         let Some(Targets::Real { values, names }) = self.test_targets()? else {

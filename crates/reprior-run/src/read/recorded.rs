@@ -177,7 +177,7 @@ impl Recorded {
                 ..first(recorded.draws)
             };
             let mean = self.read_selected(PREDICTIONS, kind.variable(), &selection)?;
-            let variance = if kind.has_function_variance() {
+            let variance = if kind.has_variance() {
                 let sd = self.read_selected(PREDICTIONS, SPREAD, &selection)?;
                 sd.into_iter().map(|sd| sd * sd).collect()
             } else {
@@ -223,9 +223,9 @@ impl Recorded {
         let total = self.chains() * draws as usize;
         let maps = &self.description.standardisation.targets;
         let spread = self.kind.spread(maps.len());
-        let likelihood = self.settings.model.likelihood();
         // rows that have noise of their own have it in their recorded spread
-        if spread == 0 || !likelihood.has_scale() || likelihood.has_row_noise() {
+        let has_scale = self.settings.model.likelihood().has_scale();
+        if spread == 0 || !has_scale || self.kind.has_row_noise() {
             return Ok(vec![0.0; total * spread]);
         }
         let squares = |scales: &[f64]| scales.iter().map(|s| s * s).collect::<Vec<f64>>();

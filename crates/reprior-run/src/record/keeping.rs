@@ -160,7 +160,7 @@ impl Load {
         let (rows, outputs) = (description.test_rows, description.output_names.len());
         let kind = problem.kind();
         let number = if description.is_classification { 4 } else { 8 };
-        let spread = match kind.has_function_variance() {
+        let spread = match kind.has_variance() {
             true => kind.spread(outputs),
             false => 0,
         };

@@ -14,8 +14,6 @@ pub struct PredictionRecord {
     pub keeping: Keeping,
     /// Predictions that are recorded at every draw, where not all are.
     pub traces: Option<Traces>,
-    /// Whether rows have noise of their own, which is traced too.
-    pub has_row_noise: bool,
 }
 
 impl PredictionRecord {
@@ -24,7 +22,7 @@ impl PredictionRecord {
         self.traces.is_some() || draw.is_multiple_of(self.keeping.predictions_every)
     }
 
-    /// Writes the means (rows x outputs) of a draw and the standard deviations of the function (rows x [`PredictionKind::spread`]).
+    /// Writes the means (rows x outputs) of a draw and the roots of the variances (rows x [`PredictionKind::spread`]).
     ///
     /// # Errors
     /// A store that refuses.
@@ -43,7 +41,8 @@ impl PredictionRecord {
             let traced: Vec<f64> = of(mean);
             if is_narrow {
                 writer.push(TRACES, &[Values::F32(&narrow(&traced))])?;
-            } else if self.has_row_noise {
+            } else if self.kind.has_row_noise() {
+                // which is traced too
                 let noise: Vec<f64> = of(sd);
                 writer.push(TRACES, &[Values::F64(&traced), Values::F64(&noise)])?;
             } else {
@@ -58,7 +57,7 @@ impl PredictionRecord {
             Some([mean, sd]) => [Values::F32(mean), Values::F32(sd)],
             None => [Values::F64(mean), Values::F64(sd)],
         };
-        let count = 1 + usize::from(self.kind.has_function_variance());
+        let count = 1 + usize::from(self.kind.has_variance());
         writer.push(PREDICTIONS, &values[..count])
     }
 }

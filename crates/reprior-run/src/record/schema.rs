@@ -235,7 +235,11 @@ pub fn predictions(problem: &Problem, draws: Draws, [mean, sd]: [&str; 2]) -> Op
         &dims
     };
     let mut variables = vec![variable(kind.variable(), number, &dims, mean)];
-    if kind.has_function_variance() {
+    if kind.has_variance() {
+        let sd = match kind.has_row_noise() {
+            true => "scale of the noise of this row, of which the likelihood makes the standard deviation (of gaussian ones it is that)",
+            false => sd,
+        };
         variables.push(variable(SPREAD, number, spread, sd));
     }
     Some(group(
@@ -273,7 +277,7 @@ fn traces(problem: &Problem, draws: u64) -> Option<Group> {
     let text = "the variable of this name of the group `predictions` at every draw, for some rows and outputs: the label is the row times the number of outputs, plus the output";
     let dims = [(TRACED, traces.count())];
     let mut variables = vec![variable(kind.variable(), number(problem), &dims, text)];
-    if problem.settings.model.likelihood().has_row_noise() {
+    if kind.has_row_noise() {
         variables.push(variable(SPREAD, number(problem), &dims, text));
     }
     Some(group(

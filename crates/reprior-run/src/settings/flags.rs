@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use reprior::model::likelihood::name::LikelihoodName;
 use reprior::posterior::Coordinates;
 use serde::Serialize;
 use serde_json::Value;
@@ -88,7 +87,7 @@ impl Settings {
             if !asked.model.likelihood().has_scale() {
                 model.noise = None;
             }
-            if asked.model.likelihood() != LikelihoodName::StudentT {
+            if !asked.model.likelihood().has_degrees_of_freedom() {
                 model.degrees_of_freedom = None;
             }
         }

@@ -18,7 +18,7 @@ use super::scales::ScalesSetting;
 use crate::failure::Failure;
 use crate::words::short;
 
-/// Degrees of freedom of the student-t likelihood unless given.
+/// Degrees of freedom of student-t likelihoods unless given.
 const DEGREES_OF_FREEDOM: f64 = 4.0;
 
 /// Noise scales of standardised targets: beyond them, double precision does not tell the noise, or the function, from nothing.
@@ -60,7 +60,7 @@ pub struct ModelSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readout_bias_variance: Option<f64>,
     /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C), student-t (real targets with outliers),
-    /// gaussian-heteroscedastic (real targets whose noise depends on the inputs), categorical (softmax over classes), bernoulli (two
+    /// gaussian-heteroscedastic (real targets whose noise depends on the inputs), student-t-heteroscedastic (both), categorical (softmax over classes), bernoulli (two
     /// classes) or poisson (counts) [default: auto: bernoulli for two classes, categorical for more, gaussian for real targets, or
     /// gaussian-heteroscedastic where a test finds that the noise of a table depends on the inputs]
     #[arg(long, value_name = "NAME")]
@@ -96,7 +96,7 @@ pub struct ModelSettings {
     #[arg(long, value_name = "S")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_spread: Option<f64>,
-    /// Degrees of freedom of the student-t likelihood [default: 4]
+    /// Degrees of freedom of student-t likelihoods [default: 4]
     #[arg(long, value_name = "NU")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degrees_of_freedom: Option<f64>,
@@ -190,7 +190,7 @@ impl ModelSettings {
         })
     }
 
-    /// ν of the student-t likelihood.
+    /// ν of student-t likelihoods.
     pub fn degrees_of_freedom(&self) -> f64 {
         self.degrees_of_freedom.unwrap_or(DEGREES_OF_FREEDOM)
     }
@@ -264,9 +264,9 @@ impl ModelSettings {
             }
         }
         if let Some(degrees) = self.degrees_of_freedom {
-            if self.likelihood() != LikelihoodName::StudentT {
+            if !self.likelihood().has_degrees_of_freedom() {
                 return Err(Failure::request(
-                    "--degrees-of-freedom belongs to the student-t likelihood: give --likelihood student-t as well, or leave it out",
+                    "--degrees-of-freedom belongs to student-t likelihoods: give --likelihood student-t or student-t-heteroscedastic as well, or leave it out",
                 ));
             }
             if !(degrees > 0.0 && degrees.is_finite()) {
@@ -323,7 +323,7 @@ impl ModelSettings {
         if let Some(prior) = self.noise_prior() {
             self.noise_spread = Some(prior.spread);
         }
-        if self.likelihood() == LikelihoodName::StudentT {
+        if self.likelihood().has_degrees_of_freedom() {
             self.degrees_of_freedom = Some(self.degrees_of_freedom());
         }
     }

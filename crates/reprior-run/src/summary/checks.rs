@@ -131,8 +131,8 @@ impl Summary {
 
     /// What [`noise`](Self::noise) is called.
     pub fn noise_name(&self) -> &'static str {
-        let by_row = LikelihoodName::GaussianHeteroscedastic.to_string();
-        match self.likelihood == by_row {
+        let likelihood = self.likelihood.parse::<LikelihoodName>();
+        match likelihood.is_ok_and(LikelihoodName::has_row_noise) {
             true => "scale of the learned noise",
             false => "learned noise",
         }

@@ -5,7 +5,7 @@
 //! quantity, the rank of its true value among the draws is then uniform. Over the chains, the first four polynomials of
 //! the ranks (Neyman 1937) are z-scores: the first sees a bias, the second draws that spread too much or too little.
 //!
-//! At most 40 z-scores for each of 35 combinations of likelihood and sampler: the largest exceeds 5.5 with probability
+//! At most 40 z-scores for each of 40 combinations of likelihood and sampler: the largest exceeds 5.5 with probability
 //! 5e-5 over seeds.
 
 use std::sync::atomic::AtomicBool;
@@ -128,7 +128,7 @@ fn frame(kind: Kind, turn: usize) -> Frame {
         (_, 0) => Coordinates::Repriorised,
         (Kind::Gaussian, _) => Coordinates::Marginal,
         // rows of hardly any noise hold standard coordinates
-        (Kind::Heteroscedastic, _) => Coordinates::Repriorised,
+        (Kind::Heteroscedastic | Kind::StudentTHeteroscedastic, _) => Coordinates::Repriorised,
         _ => Coordinates::Standard,
     };
     Frame {
@@ -190,6 +190,11 @@ fn student_t_with_learned_scales() {
 #[test]
 fn heteroscedastic() {
     check(Kind::Heteroscedastic, &Noise::from(2.0), 35);
+}
+
+#[test]
+fn student_t_heteroscedastic() {
+    check(Kind::StudentTHeteroscedastic, &Noise::from(2.0), 40);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use reprior::model::likelihood::{
     Bernoulli, Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+    StudentTHeteroscedastic,
 };
 use reprior::model::{InputReduction, Noise, NoisePrior};
 use reprior::posterior::{Coordinates, Regulariser, Space};
@@ -24,6 +25,7 @@ pub enum Kind {
     Bernoulli,
     Poisson,
     Heteroscedastic,
+    StudentTHeteroscedastic,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Self::Bernoulli => Arc::new(Bernoulli),
             Self::Poisson => Arc::new(Poisson::new(COUNTS.to_vec()).unwrap()),
             Self::Heteroscedastic => Arc::new(GaussianHeteroscedastic),
+            Self::StudentTHeteroscedastic => Arc::new(StudentTHeteroscedastic::new(NU).unwrap()),
         }
     }
 
@@ -48,11 +51,11 @@ impl Kind {
             Self::Heteroscedastic if output == 0 => {
                 [(y - f) / (scale * (0.5 * outputs[1]).exp()), 1.0]
             }
-            Self::Heteroscedastic => return None,
-            Self::StudentT => {
-                let t = (y - f) / scale;
-                [(NU + 1.0) * t / (NU + t * t), (NU + 1.0) / (NU + 3.0)]
+            Self::StudentTHeteroscedastic if output == 0 => {
+                student_score((y - f) / (scale * (0.5 * outputs[1]).exp()))
             }
+            Self::Heteroscedastic | Self::StudentTHeteroscedastic => return None,
+            Self::StudentT => student_score((y - f) / scale),
             Self::Categorical => {
                 let total: f64 = outputs.iter().map(|f| f.exp()).sum();
                 of_probability(f.exp() / total)
@@ -64,6 +67,11 @@ impl Kind {
             }
         })
     }
+}
+
+/// The Student-t score of a residual in units of its scale, and the mean of its square.
+fn student_score(t: f64) -> [f64; 2] {
+    [(NU + 1.0) * t / (NU + t * t), (NU + 1.0) / (NU + 3.0)]
 }
 
 /// A coordinate system and where the readout is solved for.

@@ -17,8 +17,10 @@ fn check(kind: Kind, noise: &Noise, first: usize) {
     let frames = Frame::all(kind);
     for index in 0..samplers(false).len() {
         let frame = frames[(first + index) % frames.len()];
-        let is_stiff = matches!(kind, Kind::Gaussian | Kind::Heteroscedastic)
-            && frame.coordinates == Coordinates::Standard;
+        let is_stiff = matches!(
+            kind,
+            Kind::Gaussian | Kind::Heteroscedastic | Kind::StudentTHeteroscedastic
+        ) && frame.coordinates == Coordinates::Standard;
         let settings = samplers(is_stiff).swap_remove(index);
         let (hidden, reduction) = match (first + index) % 2 {
             0 => (&[3][..], InputReduction::On),
@@ -85,6 +87,16 @@ fn heteroscedastic() {
 #[test]
 fn heteroscedastic_with_a_learned_scale() {
     check(Kind::Heteroscedastic, &learned(false), 9);
+}
+
+#[test]
+fn student_t_heteroscedastic() {
+    check(Kind::StudentTHeteroscedastic, &Noise::from(0.5), 10);
+}
+
+#[test]
+fn student_t_heteroscedastic_with_a_learned_scale() {
+    check(Kind::StudentTHeteroscedastic, &learned(false), 13);
 }
 
 #[test]

@@ -225,7 +225,7 @@ impl<R: Stored> Observer<Posterior<R>> for ChainRecorder<R> {
                 }
                 if kind == PredictionKind::Codes {
                     self.sd.push(own(&record.variance, 0).sqrt());
-                } else if kind.has_function_variance() {
+                } else if kind.has_variance() {
                     let sd = |(output, map): (usize, &Affine)| {
                         map.scale * own(&record.variance, output).sqrt()
                     };

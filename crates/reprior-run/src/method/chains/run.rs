@@ -145,7 +145,6 @@ pub fn recorders<'a, R: Stored>(
             kind: problem.kind(),
             keeping,
             traces: traces_of(problem),
-            has_row_noise: settings.model.likelihood().has_row_noise(),
         },
         architecture: model.architecture.clone(),
         outputs: problem.output_maps(),

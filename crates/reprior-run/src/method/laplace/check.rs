@@ -61,7 +61,7 @@ impl LaplaceSettings {
             ),
             (
                 is_validated
-                    && (likelihood == LikelihoodName::StudentT || likelihood.has_row_noise()),
+                    && (likelihood.has_degrees_of_freedom() || likelihood.has_row_noise()),
                 "--prior-precision validation needs a gaussian, categorical or bernoulli likelihood: use marglik, or a number".into(),
             ),
             (

@@ -32,9 +32,7 @@ pub struct FitPredictor<R> {
 /// Whether predictions of such targets have a closed form.
 pub fn has_closed_form(problem: &Problem) -> bool {
     let kind = problem.kind();
-    let has_row_noise = problem.settings.model.likelihood().has_row_noise();
-    kind == PredictionKind::Probabilities
-        || kind == PredictionKind::Real(PredictiveFamily::NORMAL) && !has_row_noise
+    kind == PredictionKind::Probabilities || kind == PredictionKind::Real(PredictiveFamily::NORMAL)
 }
 
 /// Rows that are predicted together, of a network with so many outputs. Random numbers of the link begin anew with each part.

@@ -259,7 +259,6 @@ fn common(
             kind: problem.kind(),
             keeping: Keeping::new(settings),
             traces: traces_of(problem),
-            has_row_noise: settings.model.likelihood().has_row_noise(),
         },
         layout: layout.clone(),
         tensors: tensors(problem, layout),

@@ -12,8 +12,61 @@ use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
 use crate::model::targets;
 
-/// The Fisher information of g.
-const INFORMATION: f64 = 0.5;
+/// The Fisher information of f at v = 1, and of g.
+const INFORMATION: [f64; 2] = [1.0, 0.5];
+
+/// Where the rows of each target are in targets and outputs, column by column: those of all f, then those of all g.
+pub(super) struct Rows {
+    /// Where the columns of g begin.
+    pub half: usize,
+    /// Targets of a row.
+    pub count: usize,
+}
+
+impl Rows {
+    pub fn of(targets: &[f64], scales: &[f64]) -> Self {
+        Self {
+            half: targets.len() / 2,
+            count: scales.len() / 2,
+        }
+    }
+
+    /// The column of target j.
+    pub fn of_target(&self, j: usize) -> std::ops::Range<usize> {
+        let rows = self.half / self.count;
+        j * rows..(j + 1) * rows
+    }
+}
+
+/// The targets themselves and g = 0, with one over the mean of the Fisher informations there.
+pub(super) fn approximation(
+    targets: &[f64],
+    scales: &[f64],
+    [of_mean, of_logarithm]: [f64; 2],
+) -> Approximation {
+    let half = scales.len() / 2;
+    let of_means = scales[..half].iter().map(|sigma| of_mean / sigma.powi(2));
+    let information = of_means.sum::<f64>() + of_logarithm * half as f64;
+    Approximation {
+        targets: targets.to_vec(),
+        variance: scales.len() as f64 / information,
+    }
+}
+
+/// That of each f over its row's v, and of each g.
+pub(super) fn set_curvature(
+    outputs: &[f64],
+    scales: &[f64],
+    [of_mean, of_logarithm]: [f64; 2],
+    curvature: &mut Curvature,
+) {
+    let (_, logarithms) = outputs.split_at(outputs.len() / 2);
+    let of_means = logarithms
+        .iter()
+        .zip(scales)
+        .map(|(g, sigma)| of_mean * (-g).exp() / (sigma * sigma));
+    curvature.set_diagonal(of_means.chain(logarithms.iter().map(|_| of_logarithm)));
+}
 
 /// The Gaussian likelihood with a noise of every row's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,14 +80,13 @@ impl Likelihood for GaussianHeteroscedastic {
         scales: &[f64],
         mut derivatives: Option<Derivatives<'_>>,
     ) -> f64 {
-        let (half, count) = (targets.len() / 2, scales.len() / 2);
-        let rows = half / count;
+        let rows = Rows::of(targets, scales);
         let mut total = 0.0;
-        for (j, &scale) in scales[..count].iter().enumerate() {
+        for (j, &scale) in scales[..rows.count].iter().enumerate() {
             let log_variance = 2.0 * scale.ln();
             let mut by_log_scale = 0.0;
-            for at in j * rows..(j + 1) * rows {
-                let log_variance = log_variance + outputs[half + at];
+            for at in rows.of_target(j) {
+                let log_variance = log_variance + outputs[rows.half + at];
                 let precision = (-log_variance).exp();
                 let residual = targets[at] - outputs[at];
                 let excess = residual * residual * precision - 1.0;
@@ -42,12 +94,12 @@ impl Likelihood for GaussianHeteroscedastic {
                 by_log_scale += excess;
                 if let Some(derivatives) = &mut derivatives {
                     derivatives.outputs[at] = residual * precision;
-                    derivatives.outputs[half + at] = 0.5 * excess;
+                    derivatives.outputs[rows.half + at] = 0.5 * excess;
                 }
             }
             if let Some(derivatives) = &mut derivatives {
                 derivatives.log_scales[j] = by_log_scale;
-                derivatives.log_scales[count + j] = 0.0;
+                derivatives.log_scales[rows.count + j] = 0.0;
             }
         }
         total
@@ -61,23 +113,12 @@ impl Likelihood for GaussianHeteroscedastic {
     /// The targets themselves and g = 0, with one over the mean of the Fisher informations there. Scores of g at f = 0, far
     /// from where f will be, say nothing.
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
-        let half = scales.len() / 2;
-        let precisions = scales[..half].iter().map(|sigma| sigma.powi(-2));
-        let information = precisions.sum::<f64>() + INFORMATION * half as f64;
-        Approximation {
-            targets: targets.to_vec(),
-            variance: scales.len() as f64 / information,
-        }
+        approximation(targets, scales, INFORMATION)
     }
 
     /// 1/v of each f, ½ of each g.
     fn curvature(&self, outputs: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
-        let (_, logarithms) = outputs.split_at(outputs.len() / 2);
-        let of_means = logarithms
-            .iter()
-            .zip(scales)
-            .map(|(g, sigma)| (-g).exp() / (sigma * sigma));
-        curvature.set_diagonal(of_means.chain(logarithms.iter().map(|_| INFORMATION)));
+        set_curvature(outputs, scales, INFORMATION, curvature);
         true
     }
 

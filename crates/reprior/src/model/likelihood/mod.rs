@@ -7,6 +7,7 @@
 //! | [`Gaussian`] | N(f, σ²) per output | real, standardised; classes as e_c − 1/C |
 //! | [`GaussianHeteroscedastic`] | N(f, σ²eᵍ), an output g for each target | real, standardised |
 //! | [`StudentT`] | f + σ·t_ν per output | real, standardised |
+//! | [`StudentTHeteroscedastic`] | f + σe^{g/2}·t_ν, an output g for each target | real, standardised |
 //! | [`Categorical`] | class c with probability softmax(f)_c | classes, one-hot |
 //! | [`Bernoulli`] | second class with probability 1/(1 + e^{−f}) | two classes, as 0 and 1 |
 //! | [`Poisson`] | counts with mean m·e^f, m the mean of the training counts | counts |
@@ -24,6 +25,7 @@ mod gaussian;
 mod heteroscedastic;
 mod poisson;
 mod student_t;
+mod student_t_heteroscedastic;
 
 // Names of likelihoods in the program's settings; they change without notice.
 #[doc(hidden)]
@@ -41,6 +43,7 @@ pub use gaussian::Gaussian;
 pub use heteroscedastic::GaussianHeteroscedastic;
 pub use poisson::Poisson;
 pub use student_t::StudentT;
+pub use student_t_heteroscedastic::StudentTHeteroscedastic;
 
 /// A likelihood. Matrices are column-major, rows × C; `scales` has one σ per output and is ignored where there is none.
 pub trait Likelihood: fmt::Debug + Send + Sync {

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::{
     Bernoulli, Categorical, Gaussian, GaussianHeteroscedastic, Likelihood, Poisson, StudentT,
+    StudentTHeteroscedastic,
 };
 use crate::metrics::PredictiveFamily;
 use crate::model::dataset::Targets;
@@ -24,7 +25,10 @@ pub(super) trait NamedLikelihood: Likelihood + Sized + 'static {
     /// What a draw predicts.
     const PREDICTS: &str;
 
-    /// The likelihood of these training targets; `degrees_of_freedom` is of `student-t`.
+    /// Whether it has degrees of freedom.
+    const HAS_DEGREES_OF_FREEDOM: bool = false;
+
+    /// The likelihood of these training targets; `degrees_of_freedom` is of those that have them.
     fn of_targets(targets: &Targets, degrees_of_freedom: f64) -> Result<Self, LikelihoodError>;
 
     /// One for no data in particular.
@@ -51,6 +55,7 @@ type Made = Result<Arc<dyn Likelihood>, LikelihoodError>;
 struct LikelihoodEntry {
     name: &'static str,
     predicts: &'static str,
+    has_degrees_of_freedom: bool,
     of_targets: fn(&Targets, f64) -> Made,
     example: fn(f64) -> Arc<dyn Likelihood>,
     outputs: fn(&Targets) -> usize,
@@ -62,6 +67,7 @@ impl LikelihoodEntry {
         Self {
             name: L::NAME,
             predicts: L::PREDICTS,
+            has_degrees_of_freedom: L::HAS_DEGREES_OF_FREEDOM,
             of_targets: |targets, degrees| Ok(Arc::new(L::of_targets(targets, degrees)?)),
             example: |degrees| Arc::new(L::example(degrees)),
             outputs: L::outputs,
@@ -101,6 +107,8 @@ register! {
     Poisson,
     /// Gaussian with a noise that depends on the inputs.
     GaussianHeteroscedastic,
+    /// Heavy tails whose scale depends on the inputs.
+    StudentTHeteroscedastic,
 }
 
 /// Data that a likelihood cannot be of.
@@ -128,7 +136,7 @@ pub enum LikelihoodError {
         value: f64,
     },
     /// ν.
-    #[error("{0} degrees of freedom: the student-t likelihood needs a positive, finite number")]
+    #[error("{0} degrees of freedom: a student-t likelihood needs a positive, finite number")]
     DegreesOfFreedom(f64),
 }
 
@@ -143,7 +151,7 @@ impl LikelihoodName {
         names.join(", ")
     }
 
-    /// The likelihood of these training targets; `degrees_of_freedom` is of `student-t`.
+    /// The likelihood of these training targets; `degrees_of_freedom` is of those that have them.
     ///
     /// # Errors
     /// [`LikelihoodError`] if the targets are of another kind.
@@ -178,6 +186,11 @@ impl LikelihoodName {
     /// Whether the noise is another for every row.
     pub fn has_row_noise(self) -> bool {
         self.example(1.0).scale_outputs(2) > 0
+    }
+
+    /// Whether its tails are those of Student-t with some degrees of freedom.
+    pub fn has_degrees_of_freedom(self) -> bool {
+        self.entry().has_degrees_of_freedom
     }
 
     /// Whether y ~ N(f, σ²).
@@ -295,7 +308,7 @@ mod tests {
             let written = serde_json::to_string(name).unwrap();
             assert_eq!(written, format!("\"{name}\""));
         }
-        let message = "unknown likelihood `probit`: use one of gaussian, categorical, bernoulli, student-t, poisson, gaussian-heteroscedastic";
+        let message = "unknown likelihood `probit`: use one of gaussian, categorical, bernoulli, student-t, poisson, gaussian-heteroscedastic, student-t-heteroscedastic";
         assert_eq!("probit".parse::<LikelihoodName>(), Err(message.to_owned()));
     }
 }

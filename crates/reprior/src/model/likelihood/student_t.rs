@@ -30,6 +30,14 @@ impl StudentT {
     pub fn degrees_of_freedom(&self) -> f64 {
         self.degrees_of_freedom
     }
+
+    /// log of the density's factor that depends on ν alone.
+    pub(super) fn log_normaliser(&self) -> f64 {
+        let nu = self.degrees_of_freedom;
+        libm::lgamma(0.5 * (nu + 1.0))
+            - libm::lgamma(0.5 * nu)
+            - 0.5 * (nu * std::f64::consts::PI).ln()
+    }
 }
 
 impl Likelihood for StudentT {
@@ -42,9 +50,7 @@ impl Likelihood for StudentT {
     ) -> f64 {
         let nu = self.degrees_of_freedom;
         let rows = targets.len() / scales.len();
-        let constant = libm::lgamma(0.5 * (nu + 1.0))
-            - libm::lgamma(0.5 * nu)
-            - 0.5 * (nu * std::f64::consts::PI).ln();
+        let constant = self.log_normaliser();
         let mut total = 0.0;
         for (j, &scale) in scales.iter().enumerate() {
             let unit = nu * scale * scale;
@@ -105,6 +111,7 @@ impl Likelihood for StudentT {
 impl NamedLikelihood for StudentT {
     const NAME: &str = "student-t";
     const PREDICTS: &str = "function of this draw, in the target's own units";
+    const HAS_DEGREES_OF_FREEDOM: bool = true;
 
     fn of_targets(targets: &Targets, degrees_of_freedom: f64) -> Result<Self, LikelihoodError> {
         match targets {

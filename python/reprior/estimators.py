@@ -420,7 +420,7 @@ def _targets_of(
     closed: np.ndarray | None,
     count: int,
     random: np.random.RandomState,
-    likelihood: tuple[str, float],
+    likelihood: tuple[str, float | None],
 ) -> np.ndarray:
     """(samples, rows, targets): functions of draws chosen at random, with noise of the likelihood's law."""
     chosen = random.randint(len(functions), size=count)
@@ -434,6 +434,6 @@ def _targets_of(
     name, degrees_of_freedom = likelihood
     if name == "poisson":
         return random.poisson(location.clip(min=0.0)).astype(np.float64)
-    if name == "student-t":
+    if degrees_of_freedom is not None:
         return location + scale * random.standard_t(degrees_of_freedom, size=location.shape)
     return location + scale * random.standard_normal(location.shape)

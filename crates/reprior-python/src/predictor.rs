@@ -93,10 +93,14 @@ impl Predictor {
     }
 
     /// The name of the likelihood, and the degrees of freedom that it may have.
-    fn likelihood(&self) -> (String, f64) {
+    fn likelihood(&self) -> (String, Option<f64>) {
         let own = self.own();
         let model = &own.settings().model;
-        (model.likelihood().to_string(), model.degrees_of_freedom())
+        let likelihood = model.likelihood();
+        let degrees_of_freedom = likelihood
+            .has_degrees_of_freedom()
+            .then(|| model.degrees_of_freedom());
+        (likelihood.to_string(), degrees_of_freedom)
     }
 
     /// Means and standard deviations, rows x outputs.

@@ -36,7 +36,8 @@ pub use predictive::Metrics;
 pub use problem::{DataDescription, Problem};
 pub use read::{
     EnergyErrors, EnsembleOfModes, Ess, EssSummary, LeaveOneOutSummary, LeftOutRows, Mode,
-    NoiseScale, PitHistogram, Recorded, StackingSummary, Stationarity, TestRowsCheck, WeightScale,
+    NoiseScale, Outlier, PitHistogram, Recorded, StackingSummary, Stationarity, TestRowsCheck,
+    WeightScale,
 };
 pub use record::kept_in_words;
 pub use rhat_so_far::RhatSoFar;

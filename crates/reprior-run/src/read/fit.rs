@@ -1,10 +1,12 @@
 //! Whether the test rows are as the draws predict: calibration against what the model expects of itself, likelihood against a constant
-//! prediction. Both are tests: each raises a false alarm in at most one run of a hundred.
+//! prediction, and of real targets the value that is farthest out. All are tests: each raises a false alarm in at most one run of a hundred.
 //!
 //! Calibration ([`PredictiveCheck`]): of real targets the share within the 90 % intervals, of classes the share predicted right. What a draw leaves open of the
 //! function (the readout integrated out) is taken as the same for all rows, the cautious choice: fewer alarms.
 //! Likelihood: worse than the constant prediction - mean and spread, or class frequencies, of the training targets - by more than
 //! 2.6 standard errors of the paired differences over rows.
+//! The farthest value: the smallest probability of a value as far out on either side, twice that and times the number of values (Bonferroni), is
+//! below 0.01. Few such rows leave the coverage as it is, and may cost more nats than all the others.
 
 use reprior::metrics::predictive_check::{Expectation, PredictiveCheck};
 use reprior::metrics::{Mixture, PredictiveFamily};
@@ -22,6 +24,20 @@ const MOST_ROWS_OF_OTHERS: usize = 200;
 const LEAST_ROWS: usize = 10;
 /// Standard errors that a difference exceeds by chance with probability 0.005.
 const SIGNIFICANT: f64 = 2.576;
+
+/// A value as unlikely as this by chance, of all that take part, is an outlier.
+const UNLIKELY: f64 = 0.01;
+
+/// A test value that is farther out than its prediction has it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Outlier {
+    /// Test row, from 0.
+    pub row: usize,
+    /// Target, from 0.
+    pub target: usize,
+    /// Probability that any of the values were as far out; 0 where it is below what can be told, about 1e-14.
+    pub p_value: f64,
+}
 
 /// What `summary --json` says of the test rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,6 +57,8 @@ pub struct TestRowsCheck {
     pub nll_constant: f64,
     /// Whether the constant prediction is better, by more than chance.
     pub is_worse_than_constant: bool,
+    /// The value that is farthest out, where chance does not explain it; of real targets.
+    pub outlier: Option<Outlier>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -98,6 +116,8 @@ pub struct TestRows {
     check: PredictiveCheck,
     /// −log densities of the rows: predicted, constant.
     nlls: Vec<[f64; 2]>,
+    /// The value that is farthest out; its probability is yet its own, and one-sided.
+    farthest: Option<Outlier>,
 }
 
 impl TestRows {
@@ -112,6 +132,7 @@ impl TestRows {
             every: rows.div_ceil(most).max(1),
             check: PredictiveCheck::new(train.names().len()),
             nlls: Vec::new(),
+            farthest: None,
         }
     }
 
@@ -139,7 +160,8 @@ impl TestRows {
             Targets::Real { values, .. } => {
                 for row in rows {
                     let at = (start + row) * block.outputs;
-                    self.add_real(block, noise, row, &values[at..at + block.outputs])?;
+                    let truth = &values[at..at + block.outputs];
+                    self.add_real(block, noise, [row, start + row], truth)?;
                 }
             }
         }
@@ -177,7 +199,7 @@ impl TestRows {
         &mut self,
         block: &PredictiveDraws,
         noise: &[f64],
-        row: usize,
+        [row, test_row]: [usize; 2],
         truth: &[f64],
     ) -> Result<(), Failure> {
         let (family, outputs, draws) = (block.family(), block.outputs, block.draws());
@@ -186,6 +208,15 @@ impl TestRows {
             let (mean, variance) = block.components(row, output);
             let mixture = Mixture::new(family, &mean, &variance).map_err(Failure::run)?;
             let [low, high] = [0.05, 0.95].map(|p| mixture.quantile(p));
+            let below = mixture.cdf(if family.is_discrete() { y - 1.0 } else { y });
+            let p_value = mixture.cdf(y).min(1.0 - below).max(0.0);
+            if self.farthest.is_none_or(|other| p_value < other.p_value) {
+                self.farthest = Some(Outlier {
+                    row: test_row,
+                    target: output,
+                    p_value,
+                });
+            }
             // counts: both ends belong to the interval
             let below = if family.is_discrete() { low - 1.0 } else { low };
             self.check
@@ -241,6 +272,11 @@ impl TestRows {
         let error = (squares / (rows as f64 - 1.0)).sqrt();
         let is_worse =
             nll == f64::INFINITY || rows >= LEAST_ROWS && difference > SIGNIFICANT * error;
+        let values = self.check.values() as f64;
+        let outlier = self.farthest.map(|farthest| Outlier {
+            p_value: 2.0 * values * farthest.p_value,
+            ..farthest
+        });
         Some(TestRowsCheck {
             rows,
             hits: self.check.observed() as f64 / self.check.values() as f64,
@@ -249,6 +285,7 @@ impl TestRows {
             nll,
             nll_constant,
             is_worse_than_constant: is_worse,
+            outlier: outlier.filter(|outlier| outlier.p_value < UNLIKELY),
         })
     }
 }
@@ -266,6 +303,7 @@ fn drawn(replicate: usize, draws: usize) -> usize {
 mod tests {
     use super::*;
     use reprior::compute::{Purpose, Stream};
+    use reprior::model::likelihood::{Likelihood, StudentT};
 
     const ROWS: usize = 300;
     const DRAWS: usize = 40;
@@ -275,33 +313,73 @@ mod tests {
         Targets::Real { values, names }
     }
 
-    /// Every draw predicts N(0, σ²) for every row, σ from 0.5 to 1.5 by row; the targets are `factor` times draws from it.
-    fn expectation(factor: f64, kind: PredictionKind) -> Expectation {
-        let mut stream = Stream::new(3, 0, Purpose::Simulation, 0);
-        let sigmas: Vec<f64> = (0..ROWS).map(|i| 0.5 + i as f64 / ROWS as f64).collect();
-        let truth = sigmas.iter().map(|s| factor * s * stream.normal());
-        let truth = real(truth.collect());
-        let variances = sigmas.iter().map(|s| s * s);
+    /// σ of so many rows, from 0.5 to 1.5.
+    fn sigmas(rows: usize) -> Vec<f64> {
+        (0..rows).map(|i| 0.5 + i as f64 / rows as f64).collect()
+    }
+
+    /// So many targets, `factor` times draws from N(0, σ²).
+    fn targets(rows: usize, factor: f64, seed: u64) -> Vec<f64> {
+        let mut stream = Stream::new(seed, 0, Purpose::Simulation, 0);
+        let drawn = sigmas(rows).into_iter();
+        drawn.map(|s| factor * s * stream.normal()).collect()
+    }
+
+    /// What is found of these targets where every draw predicts N(0, σ²), or that member of another family.
+    fn found(truth: Vec<f64>, draws: usize, kind: PredictionKind) -> TestRowsCheck {
+        let (rows, truth) = (truth.len(), real(truth));
+        let variances = sigmas(rows).into_iter().map(|s| s * s);
         let block = PredictiveDraws {
             kind,
-            rows: ROWS,
+            rows,
             outputs: 1,
-            mean: vec![0.0; DRAWS * ROWS],
-            variance: variances.cycle().take(DRAWS * ROWS).collect(),
+            mean: vec![0.0; draws * rows],
+            variance: variances.cycle().take(draws * rows).collect(),
         };
-        let mut rows = TestRows::new(kind, ROWS, &truth);
-        rows.add(&block, &[0.0; DRAWS], &truth, 0).unwrap();
-        rows.finish().unwrap().expectation
+        let mut all = TestRows::new(kind, rows, &truth);
+        all.add(&block, &vec![0.0; draws], &truth, 0).unwrap();
+        all.finish().unwrap()
     }
+
+    const BY_ROW: PredictionKind = PredictionKind::RealByRow(PredictiveFamily::NORMAL);
 
     /// Were the noise taken for what is left open of the function, all rows would be hit together or none, and nothing be too few.
     #[test]
     fn noise_of_rows_is_every_row_s_own() {
-        let by_row = PredictionKind::RealByRow(PredictiveFamily::NORMAL);
-        assert_eq!(expectation(1.0, by_row), Expectation::Met);
-        assert_eq!(expectation(1.5, by_row), Expectation::TooFew);
-        assert_eq!(expectation(0.5, by_row), Expectation::TooMany);
+        let expectation = |factor, kind| found(targets(ROWS, factor, 3), DRAWS, kind).expectation;
+        assert_eq!(expectation(1.0, BY_ROW), Expectation::Met);
+        assert_eq!(expectation(1.5, BY_ROW), Expectation::TooFew);
+        assert_eq!(expectation(0.5, BY_ROW), Expectation::TooMany);
         let of_function = PredictionKind::Real(PredictiveFamily::NORMAL);
         assert_eq!(expectation(1.5, of_function), Expectation::Met);
+    }
+
+    /// One value in 300 at eight times its σ, on either side: nothing to the coverage, too much for the normal law, and not for heavy tails.
+    #[test]
+    fn an_outlier_is_named() {
+        for (row, sign) in [(7, 1.0), (290, -1.0)] {
+            let mut truth = targets(ROWS, 1.0, 3);
+            assert_eq!(found(truth.clone(), DRAWS, BY_ROW).outlier, None);
+            truth[row] = sign * 8.0 * sigmas(ROWS)[row];
+            let normal = found(truth.clone(), DRAWS, BY_ROW);
+            assert_eq!(normal.expectation, Expectation::Met);
+            let outlier = normal.outlier.unwrap();
+            assert_eq!((outlier.row, outlier.target), (row, 0));
+            assert!(outlier.p_value < 1e-11, "{outlier:?}");
+            let family = StudentT::new(4.0).and_then(|law| law.family()).unwrap();
+            let heavy = found(truth, DRAWS, PredictionKind::RealByRow(family));
+            assert_eq!(heavy.outlier, None);
+        }
+    }
+
+    /// Three of 300 are expected at most.
+    #[test]
+    fn outliers_are_found_by_chance_as_rarely_as_is_said() {
+        let is_found = |seed: &u64| {
+            let truth = targets(40, 1.0, 100 + seed);
+            found(truth, 2, BY_ROW).outlier.is_some()
+        };
+        let alarms = (0..300).filter(is_found).count();
+        assert!((1..9).contains(&alarms), "{alarms}");
     }
 }

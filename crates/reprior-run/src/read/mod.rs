@@ -13,7 +13,7 @@ mod transitions;
 pub use detection::Detector;
 pub use diagnostics::{Ess, EssSummary};
 pub(crate) use diagnostics::{PredictionDiagnostics, Rates};
-pub use fit::TestRowsCheck;
+pub use fit::{Outlier, TestRowsCheck};
 pub(crate) use leave_one_out::{ExactLeaveOneOut, LEAVE_ONE_OUT};
 pub use leave_one_out::{LeaveOneOutSummary, LeftOutRows};
 pub use modes::{EnsembleOfModes, Mode};

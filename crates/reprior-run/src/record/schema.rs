@@ -237,7 +237,9 @@ pub fn predictions(problem: &Problem, draws: Draws, [mean, sd]: [&str; 2]) -> Op
     let mut variables = vec![variable(kind.variable(), number, &dims, mean)];
     if kind.has_variance() {
         let sd = match kind.has_row_noise() {
-            true => "scale of the noise of this row, of which the likelihood makes the standard deviation (of gaussian ones it is that)",
+            true => {
+                "scale of the noise of this row, of which the likelihood makes the standard deviation (of gaussian ones it is that)"
+            }
             false => sd,
         };
         variables.push(variable(SPREAD, number, spread, sd));

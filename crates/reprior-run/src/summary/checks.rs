@@ -1,6 +1,6 @@
 //! The findings: each with its number, what it means, what to do, and how much it speaks against belief.
 
-use super::remedy::cause;
+use super::remedy::{cause, outliers};
 use super::{Check, Level, Summary};
 use crate::predictive::Metrics;
 use crate::read::{Ess, TestRowsCheck};
@@ -16,6 +16,8 @@ const HARDLY_ANY: f64 = 10.0;
 const FAR_TOO_MUCH: f64 = 0.02;
 /// Share of hits below the least that chance allows from which on predictions are plainly wrong.
 const FAR_OFF: f64 = 0.1;
+/// Below this a probability is not told.
+const LEAST_P_VALUE: f64 = 1e-12;
 
 impl Summary {
     pub(super) fn of_predictions(&self, ess: &Ess, settings: &Settings) -> Check {
@@ -313,6 +315,20 @@ impl Summary {
                 meaning: "the inputs do harm instead of good".to_owned(),
                 advice: cause(true),
                 level: Level::Bad,
+            });
+        }
+        if let Some(outlier) = &fit.outlier {
+            let p_value = match outlier.p_value < LEAST_P_VALUE {
+                true => format!("p < {LEAST_P_VALUE:.0e}"),
+                false => format!("p = {:.0e}", outlier.p_value),
+            };
+            checks.push(Check {
+                name: "outliers".to_owned(),
+                value: format!("test row {}, counted from 0: {p_value}", outlier.row),
+                meaning: "its value is farther from what is predicted than any should be, and costs many nats"
+                    .to_owned(),
+                advice: outliers(settings),
+                level: Level::Caution,
             });
         }
         checks

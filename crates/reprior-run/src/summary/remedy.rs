@@ -3,6 +3,7 @@
 use super::Summary;
 use crate::settings::{MethodName, Nature, Settings};
 use crate::words::number;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
 
@@ -36,6 +37,19 @@ fn other_method(settings: &Settings, method: Method) -> &'static str {
     } else {
         ", or try the default --method"
     }
+}
+
+/// What to do about a test value far from where it is predicted.
+pub(super) fn outliers(settings: &Settings) -> String {
+    let likelihood = settings.model.likelihood();
+    if !likelihood.has_scale() || likelihood.has_degrees_of_freedom() {
+        return "look at the row: is it right, and are there training rows like it?".to_owned();
+    }
+    let heavy = match likelihood.has_row_noise() {
+        true => LikelihoodName::StudentTHeteroscedastic,
+        false => LikelihoodName::StudentT,
+    };
+    format!("look at the row; if such rows belong to the data, --likelihood {heavy} expects them")
 }
 
 /// The likely cause of predictions that are too sure, or not sure enough, and the way out.

@@ -1,7 +1,7 @@
 //! What the findings lead to.
 
 use super::{Level, Summary};
-use crate::read::{EnsembleOfModes, Ess, EssSummary, Mode, Stationarity, TestRowsCheck};
+use crate::read::{EnsembleOfModes, Ess, EssSummary, Mode, Outlier, Stationarity, TestRowsCheck};
 use crate::settings::Settings;
 use reprior::metrics::predictive_check::Expectation;
 
@@ -36,6 +36,7 @@ fn fit(expectation: Expectation, hits: f64) -> TestRowsCheck {
         nll: 1.0,
         nll_constant: 1.4,
         is_worse_than_constant: false,
+        outlier: None,
     }
 }
 
@@ -157,6 +158,17 @@ fn the_fit_takes_part() {
     let mut worse = fit(Expectation::Met, 0.9);
     worse.is_worse_than_constant = true;
     assert_eq!(of(worse).verdict.level, Level::Bad);
+    let mut far = fit(Expectation::Met, 0.9);
+    far.outlier = Some(Outlier {
+        row: 7,
+        target: 0,
+        p_value: 0.0,
+    });
+    let far = of(far);
+    assert_eq!(far.verdict.level, Level::Caution);
+    for part in ["test row 7", "p < 1e-12", "--likelihood student-t expects"] {
+        assert!(far.warnings[0].contains(part), "{:?}", far.warnings);
+    }
 }
 
 #[test]

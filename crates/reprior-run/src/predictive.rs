@@ -242,13 +242,19 @@ impl PredictiveDraws {
     }
 }
 
-/// Whether a value is within the central 90 % of a predictive distribution; of counts within the 5 % and 95 % quantiles, both included.
-pub fn is_covered(mixture: &Mixture<'_>, y: f64, is_discrete: bool) -> bool {
+/// The probabilities of less than a value and of at most that: the same but for counts.
+pub fn jump(mixture: &Mixture<'_>, y: f64, is_discrete: bool) -> [f64; 2] {
     let up_to = mixture.cdf(y);
     let below = match is_discrete {
         true => mixture.cdf(y - 1.0),
         false => up_to,
     };
+    [below, up_to]
+}
+
+/// Whether a value is within the central 90 % of a predictive distribution; of counts within the 5 % and 95 % quantiles, both included.
+pub fn is_covered(mixture: &Mixture<'_>, y: f64, is_discrete: bool) -> bool {
+    let [below, up_to] = jump(mixture, y, is_discrete);
     up_to >= 0.05 && below <= 0.95
 }
 

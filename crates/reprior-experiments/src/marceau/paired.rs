@@ -41,7 +41,8 @@ pub(super) fn blocks(
 pub(super) type Predictor<'a> = [&'a str; 3];
 
 /// The mean difference of `measure` (`nll` or `accuracy`) between two predictors, over test rows and seeds: the error has a part of
-/// each (over the means of groups of rows, and of seeds; Satterthwaite 1946: degrees of freedom). In doubt of one seed.
+/// each (over the means of groups of rows, and of seeds; Satterthwaite 1946: degrees of freedom). In doubt of one seed, and where groups have no
+/// finite difference, because a probability is 0: they are left out of all seeds.
 pub(super) fn difference(
     tables: &[Table],
     measure: &str,
@@ -69,8 +70,7 @@ pub(super) fn difference(
                 let name = format!("{measure} {index}");
                 row.number(&name) - other.number(&name)
             };
-            let blocks = (0..COUNT).map(block).filter(|value| value.is_finite());
-            by_seed.push(blocks.collect());
+            by_seed.push((0..COUNT).map(block).collect());
         }
     }
     combined(&by_seed)
@@ -78,6 +78,23 @@ pub(super) fn difference(
 
 /// Of differences of every block, seed by seed.
 fn combined(by_seed: &[Vec<f64>]) -> Estimate {
+    let blocks = by_seed.first().map_or(0, Vec::len);
+    let finite: Vec<usize> = (0..blocks)
+        .filter(|&index| by_seed.iter().all(|blocks| blocks[index].is_finite()))
+        .collect();
+    let kept: Vec<Vec<f64>> = (by_seed.iter())
+        .map(|blocks| finite.iter().map(|&index| blocks[index]).collect())
+        .collect();
+    let found = of_finite(&kept);
+    match blocks - finite.len() {
+        0 => found,
+        left_out => found.doubted(format!(
+            "{left_out} of {blocks} groups of rows have no finite difference and are left out"
+        )),
+    }
+}
+
+fn of_finite(by_seed: &[Vec<f64>]) -> Estimate {
     let Some(first) = by_seed.first() else {
         return Estimate::exact(f64::NAN);
     };
@@ -119,6 +136,12 @@ mod tests {
         assert!((found.error - rows.hypot(seeds)).abs() < 1e-12);
         assert!(found.degrees == 1.0 && found.doubt.is_none());
         assert!(combined(&by_seed[..1]).doubt.is_some());
+        // the same groups of all seeds, whichever of them has no bound
+        let [mut first, mut second] = by_seed.clone();
+        (first[0], second[3]) = (f64::INFINITY, f64::INFINITY);
+        let left = combined(&[first, second]);
+        assert_eq!(left.value, 2.0);
+        assert!(left.doubt.is_some_and(|doubt| doubt.contains("2 of 4")));
         assert!(combined(&[]).value.is_nan());
     }
 

@@ -15,7 +15,7 @@ use reprior::model::targets::class_log_probabilities;
 use serde::{Serialize, Serializer};
 
 use crate::failure::Failure;
-use crate::predictive::{PredictionKind, PredictiveDraws, SMALLEST_VARIANCE};
+use crate::predictive::{PredictionKind, PredictiveDraws, SMALLEST_VARIANCE, jump};
 
 /// Rows that take part, evenly spread over the test rows, at most; of families whose distribution functions cost more, fewer.
 const MOST_ROWS: usize = 500;
@@ -208,8 +208,8 @@ impl TestRows {
             let (mean, variance) = block.components(row, output);
             let mixture = Mixture::new(family, &mean, &variance).map_err(Failure::run)?;
             let [low, high] = [0.05, 0.95].map(|p| mixture.quantile(p));
-            let below = mixture.cdf(if family.is_discrete() { y - 1.0 } else { y });
-            let p_value = mixture.cdf(y).min(1.0 - below).max(0.0);
+            let [below, up_to] = jump(&mixture, y, family.is_discrete());
+            let p_value = up_to.min(1.0 - below).max(0.0);
             if self.farthest.is_none_or(|other| p_value < other.p_value) {
                 self.farthest = Some(Outlier {
                     row: test_row,

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::Recorded;
 use crate::failure::Failure;
+use crate::predictive::jump;
 
 /// Probability that a calibrated histogram leaves the band.
 const ALPHA: f64 = 0.01;
@@ -115,12 +116,7 @@ impl Recorded {
                     let (means, variances) = block.components(row, output);
                     let mixture = Mixture::new(family, &means, &variances).map_err(Failure::run)?;
                     let y = values[(start + row) * outputs + output];
-                    let up_to = mixture.cdf(y);
-                    let below = match family.is_discrete() {
-                        true => mixture.cdf(y - 1.0),
-                        false => up_to,
-                    };
-                    jumps.push([below, up_to]);
+                    jumps.push(jump(&mixture, y, family.is_discrete()));
                 }
             }
             Ok(())

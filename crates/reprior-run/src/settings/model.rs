@@ -60,8 +60,8 @@ pub struct ModelSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readout_bias_variance: Option<f64>,
     /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C), student-t (real targets with outliers),
-    /// gaussian-heteroscedastic (real targets whose noise depends on the inputs), student-t-heteroscedastic (both), categorical (softmax over classes), bernoulli (two
-    /// classes) or poisson (counts) [default: auto: bernoulli for two classes, categorical for more, gaussian for real targets, or
+    /// gaussian-heteroscedastic (real targets whose noise depends on the inputs), student-t-heteroscedastic (the same with outliers),
+    /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: auto: bernoulli for two classes, categorical for more, gaussian for real targets, or
     /// gaussian-heteroscedastic where a test finds that the noise of a table depends on the inputs]
     #[arg(long, value_name = "NAME")]
     pub likelihood: Auto<LikelihoodName>,

@@ -110,7 +110,7 @@ fn the_likelihood_is_heteroscedastic_where_noise_is_found_to_depend_on_inputs() 
         };
         ([line("likelihood = "), line("coordinates = ")], said)
     };
-    let by_row = ["gaussian-heteroscedastic", "repriorised"];
+    let by_row = ["student-t-heteroscedastic", "repriorised"];
     let one = ["gaussian", "marginal"];
     let (settings, said) = chosen(0.9, 6, "");
     assert_eq!(settings, by_row, "{said}");

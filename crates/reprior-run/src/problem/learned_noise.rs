@@ -49,7 +49,8 @@ impl Evidence<'_> {
             });
             settings.likelihood = LikelihoodName::Gaussian.into();
             if p_value < VARYING {
-                let likelihood = LikelihoodName::GaussianHeteroscedastic;
+                // tails that are a little heavier than the Gaussian's: single rows far out then cost little
+                let likelihood = LikelihoodName::StudentTHeteroscedastic;
                 settings.likelihood = likelihood.into();
                 let p_value = match p_value < LEAST_P_VALUE {
                     true => format!("p < {LEAST_P_VALUE:.0e}"),

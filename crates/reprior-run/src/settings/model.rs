@@ -18,8 +18,10 @@ use super::scales::ScalesSetting;
 use crate::failure::Failure;
 use crate::words::short;
 
-/// Degrees of freedom of student-t likelihoods unless given.
+/// Degrees of freedom of student-t likelihoods unless given: enough for outliers where these are asked for, and where the noise
+/// depends on the inputs (the default of many tables) what loses little without outliers.
 const DEGREES_OF_FREEDOM: f64 = 4.0;
+const DEGREES_OF_FREEDOM_BY_ROW: f64 = 15.0;
 
 /// Noise scales of standardised targets: beyond them, double precision does not tell the noise, or the function, from nothing.
 const NOISE: RangeInclusive<f64> = 1e-12..=1e12;
@@ -62,7 +64,7 @@ pub struct ModelSettings {
     /// The likelihood: gaussian (classes are regressed on as one-hot minus 1/C), student-t (real targets with outliers),
     /// gaussian-heteroscedastic (real targets whose noise depends on the inputs), student-t-heteroscedastic (the same with outliers),
     /// categorical (softmax over classes), bernoulli (two classes) or poisson (counts) [default: auto: bernoulli for two classes, categorical for more, gaussian for real targets, or
-    /// gaussian-heteroscedastic where a test finds that the noise of a table depends on the inputs]
+    /// student-t-heteroscedastic where a test finds that the noise of a table depends on the inputs]
     #[arg(long, value_name = "NAME")]
     pub likelihood: Auto<LikelihoodName>,
     /// Where the prior's scales come from: evidence (what makes the targets most likely under the infinitely wide network: of a table
@@ -96,7 +98,7 @@ pub struct ModelSettings {
     #[arg(long, value_name = "S")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_spread: Option<f64>,
-    /// Degrees of freedom of student-t likelihoods [default: 4]
+    /// Degrees of freedom of student-t likelihoods [default: 4; of student-t-heteroscedastic 15]
     #[arg(long, value_name = "NU")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degrees_of_freedom: Option<f64>,
@@ -192,7 +194,11 @@ impl ModelSettings {
 
     /// ν of student-t likelihoods.
     pub fn degrees_of_freedom(&self) -> f64 {
-        self.degrees_of_freedom.unwrap_or(DEGREES_OF_FREEDOM)
+        self.degrees_of_freedom
+            .unwrap_or(match self.likelihood().has_row_noise() {
+                true => DEGREES_OF_FREEDOM_BY_ROW,
+                false => DEGREES_OF_FREEDOM,
+            })
     }
 
     /// Checks what can be checked without the data.

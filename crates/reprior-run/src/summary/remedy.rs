@@ -7,6 +7,9 @@ use reprior::model::likelihood::name::LikelihoodName;
 use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
 
+/// Degrees of freedom of tails that expect outliers.
+const HEAVY: f64 = 4.0;
+
 impl Summary {
     /// What to try where chains disagree or are too short, by the family of methods.
     pub(super) fn remedy(&self, settings: &Settings) -> String {
@@ -42,14 +45,17 @@ fn other_method(settings: &Settings, method: Method) -> &'static str {
 /// What to do about a test value far from where it is predicted.
 pub(super) fn outliers(settings: &Settings) -> String {
     let likelihood = settings.model.likelihood();
-    if !likelihood.has_scale() || likelihood.has_degrees_of_freedom() {
+    let is_heavy = likelihood.has_degrees_of_freedom();
+    let is_done = is_heavy && settings.model.degrees_of_freedom() <= HEAVY;
+    if !likelihood.has_scale() || is_done {
         return "look at the row: is it right, and are there training rows like it?".to_owned();
     }
-    let heavy = match likelihood.has_row_noise() {
-        true => LikelihoodName::StudentTHeteroscedastic,
-        false => LikelihoodName::StudentT,
+    let expects = match (is_heavy, likelihood.has_row_noise()) {
+        (true, _) => format!("--degrees-of-freedom {HEAVY}"),
+        (false, true) => format!("--likelihood {}", LikelihoodName::StudentTHeteroscedastic),
+        (false, false) => format!("--likelihood {}", LikelihoodName::StudentT),
     };
-    format!("look at the row; if such rows belong to the data, --likelihood {heavy} expects them")
+    format!("look at the row; if such rows belong to the data, {expects} expects them")
 }
 
 /// The likely cause of predictions that are too sure, or not sure enough, and the way out.

@@ -1,9 +1,11 @@
 //! What the findings lead to.
 
+use super::remedy::outliers;
 use super::{Level, Summary};
 use crate::read::{EnsembleOfModes, Ess, EssSummary, Mode, Outlier, Stationarity, TestRowsCheck};
 use crate::settings::Settings;
 use reprior::metrics::predictive_check::Expectation;
+use reprior::model::likelihood::name::LikelihoodName;
 
 fn ess(rhat: f64, least: f64) -> Ess {
     Ess {
@@ -168,6 +170,28 @@ fn the_fit_takes_part() {
     assert_eq!(far.verdict.level, Level::Caution);
     for part in ["test row 7", "p < 1e-12", "--likelihood student-t expects"] {
         assert!(far.warnings[0].contains(part), "{:?}", far.warnings);
+    }
+}
+
+#[test]
+fn the_remedy_for_outliers_is_heavier_tails_while_there_are_any() {
+    let of = |likelihood, degrees_of_freedom| {
+        let mut settings = Settings::default();
+        settings.model.likelihood = LikelihoodName::into(likelihood);
+        settings.model.degrees_of_freedom = degrees_of_freedom;
+        outliers(&settings)
+    };
+    let by_row = LikelihoodName::StudentTHeteroscedastic;
+    assert!(
+        of(LikelihoodName::GaussianHeteroscedastic, None).contains(&format!("{by_row} expects"))
+    );
+    assert!(of(by_row, None).contains("--degrees-of-freedom 4 expects"));
+    for all_done in [
+        of(by_row, Some(3.0)),
+        of(LikelihoodName::StudentT, None),
+        of(LikelihoodName::Poisson, None),
+    ] {
+        assert!(all_done.contains("is it right"), "{all_done}");
     }
 }
 

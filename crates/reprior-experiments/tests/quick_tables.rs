@@ -28,3 +28,19 @@ fn tables() {
         },
     );
 }
+
+#[test]
+fn calibration() {
+    let outcome = common::measured("calibration", false);
+    assert_eq!(outcome.tables[0].rows.len(), 6);
+    for row in &outcome.tables[0].rows {
+        for column in ["rank of the function", "rank of the noise"] {
+            assert!((0.0..=1.0).contains(&row.number(column)), "{row:?}");
+        }
+    }
+    expect_reasons(&outcome);
+    broken(&outcome, &["all tables: ranks of the noise"], |row| {
+        let at = row.number("table");
+        put(row, "rank of the noise", 0.96 + 0.001 * at);
+    });
+}

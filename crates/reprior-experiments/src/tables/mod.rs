@@ -3,13 +3,14 @@
 //!
 //! Every split is sampled as `reprior sample --data TABLE` does it.
 
+mod calibration;
 mod published;
 mod splits;
 
 use std::time::Duration;
 
 use reprior::chain::Progress;
-use reprior_run::{Level, Metrics, Options, Settings, Watcher, sample_in_memory};
+use reprior_run::{Level, Metrics, Options, Settings, Summary, Watcher, sample_in_memory};
 
 use self::published::{SETS, Set, set};
 use self::splits::written;
@@ -19,7 +20,7 @@ use crate::{
     Paper, Row, Size, Table,
 };
 
-pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[&Tables];
+pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[&Tables, &calibration::Calibration];
 
 /// Bounds of the share of test rows in their 90 % intervals.
 const COVERAGE: [f64; 2] = [0.86, 0.94];
@@ -39,6 +40,27 @@ impl Watcher for Relay<'_, '_> {
         let part = progress.transition as f64 / progress.total.max(1) as f64;
         // a stop ends the run by the same flag
         let _ = self.0.advance(part.min(1.0));
+    }
+}
+
+/// Runs something with the bench's threads, stop and progress; nothing is written in between.
+fn with_options<T>(bench: &Bench<'_>, run: impl FnOnce(&Options<'_>) -> T) -> T {
+    run(&Options {
+        threads: Some(bench.threads),
+        checkpoint_every: Duration::MAX,
+        stop: bench.stop,
+        watcher: &Relay(bench),
+        more: None,
+    })
+}
+
+/// Whether the verdict says to believe the run.
+fn believed(summary: &Summary) -> &'static str {
+    match summary.verdict.level {
+        Level::Bad => "no",
+        // the verdict names what to keep in mind
+        Level::Caution => "with a warning",
+        _ => "yes",
     }
 }
 
@@ -116,14 +138,7 @@ impl Experiment for Tables {
             settings.data.train = settings.data.train.map(|rows| rows.min(STAND_IN[0]));
             settings.data.test = settings.data.test.map(|rows| rows.min(STAND_IN[1]));
         }
-        let options = Options {
-            threads: Some(bench.threads),
-            checkpoint_every: Duration::MAX,
-            stop: bench.stop,
-            watcher: &Relay(bench),
-            more: None,
-        };
-        let made = sample_in_memory(settings, &options);
+        let made = with_options(bench, |options| sample_in_memory(settings, options));
         bench.advance(1.0)?;
         let (_, summary) = made.map_err(Failure::failed)?;
         let Some(Metrics::Regression {
@@ -149,15 +164,7 @@ impl Experiment for Tables {
                 .with("method", summary.method.as_str())
                 .with("warm-up", summary.warmup)
                 .with("draws", summary.draws)
-                .with(
-                    "believed",
-                    match summary.verdict.level {
-                        Level::Bad => "no",
-                        // the verdict names what to keep in mind
-                        Level::Caution => "with a warning",
-                        _ => "yes",
-                    },
-                )
+                .with("believed", believed(&summary))
                 .with("seconds", summary.seconds),
         ])
     }

@@ -98,6 +98,14 @@ fn flags_out_of_range() {
         ("--method smc --warmup 10", &["--warmup", "smc"]),
         ("--method smc --minutes 1", &["--minutes", "smc", "--draws"]),
         ("--method smc --start mode", &["--start mode", "smc"]),
+        ("--method smc --replicas 2", &["--replicas", "smc"]),
+        (
+            "--method mclmc --replicas 2",
+            &["replicas", "exact", "`mclmc`"],
+        ),
+        ("--replicas 1001", &["1001 replicas", "up to 1000"]),
+        ("--replicas 2 --arrival 5", &["--arrival 5", "--replicas"]),
+        ("--method sgld --replicas 2", &["--replicas"]),
         ("--method smc --draws 1", &["1 particles", "at least 2"]),
         (
             "--method pcnl --no-metropolis",

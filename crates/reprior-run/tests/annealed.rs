@@ -1,4 +1,4 @@
-//! Annealed particles as a run: its evidence against the closed form, interruptions, what the summary says; steps that are not corrected.
+//! Annealed particles, and chains with replicas, as runs: their evidence against the closed form, interruptions, what the summary says; steps that are not corrected.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that cannot go on may as well stop here"
@@ -66,7 +66,7 @@ fn the_evidence_is_that_of_the_closed_form() {
     assert!(z.abs() < 7.0, "{evidence:?} {exact}");
     assert!(evidence.error < 0.3, "{evidence:?}");
     assert_eq!(evidence.replicates.len(), 8);
-    assert!(evidence.temperatures > 3 && (1..=100).contains(&evidence.families));
+    assert!(evidence.temperatures > 3 && (1..=100).contains(&evidence.families.unwrap()));
     assert_eq!((found.draws, found.chains, found.warmup), (100, 8, 0));
     assert!(!found.can_go_on && found.n_gradients > 0 && found.log_marginal_likelihood.is_none());
     let checks = &found.verdict.checks;
@@ -74,10 +74,53 @@ fn the_evidence_is_that_of_the_closed_form() {
     assert_eq!(check.level, Level::Good, "{check:?}");
 }
 
+/// The same of chains with replicas, whose summary says what became of exchanges.
 #[test]
-fn a_run_that_was_stopped_ends_with_the_same_particles() {
-    let flags =
-        "--data friedman --train 30 --test 12 --network fcn:8 --method smc --chains 3 --draws 20";
+fn replicas_find_the_evidence_of_the_closed_form() {
+    let data = "--data friedman --train 40 --test 10 --network linear --noise 0.5";
+    let exact = summary(&format!("{data} --method nngp"));
+    let exact = exact.log_marginal_likelihood.unwrap();
+    let flags = "--coordinates standard --replicas 5 --chains 8 --warmup 260 --draws 400 --thin 1";
+    let found = summary(&format!("{data} {flags}"));
+    let evidence = found.evidence.clone().unwrap();
+    // t of 7 degrees of freedom: |t| > 7 has probability 2e-4
+    let z = (evidence.log_evidence - exact) / evidence.error;
+    assert!(z.abs() < 7.0, "{evidence:?} {exact}");
+    assert!(evidence.error < 0.3, "{evidence:?}");
+    assert_eq!((evidence.temperatures, evidence.families), (7, None));
+    let exchanges = found.exchanges.clone().unwrap();
+    assert_eq!((exchanges.replicas, exchanges.refusals.len()), (5, 6));
+    assert!(exchanges.arrivals.len() == 8 && exchanges.fewest_arrivals() > 9);
+    let sum: f64 = exchanges.refusals.iter().sum();
+    assert!(
+        (exchanges.barrier - sum).abs() < 1e-12 && sum > 1.0,
+        "{exchanges:?}"
+    );
+    let level = |found: &Summary| {
+        let checks = &found.verdict.checks;
+        checks
+            .iter()
+            .find(|c| c.name == "exchanges")
+            .map(|c| c.level)
+    };
+    assert_eq!(level(&found), Some(Level::Good));
+    // one replica does not reach the prior: a check that says no
+    let few = "--coordinates standard --replicas 1 --chains 2 --warmup 40 --draws 40 --thin 1";
+    let few = summary(&format!("{data} {few}"));
+    assert_eq!(level(&few), Some(Level::Caution), "{:?}", few.exchanges);
+    let said = few.warnings.iter().any(|w| w.contains("--replicas"));
+    assert!(said, "{:?}", few.warnings);
+}
+
+#[test]
+fn a_run_that_was_stopped_ends_with_the_same_draws() {
+    let data = "--data friedman --train 30 --test 12 --network fcn:8 --chains 3 --draws 20";
+    ends_with_the_same_draws(&format!("{data} --method smc"));
+    ends_with_the_same_draws(&format!("{data} --replicas 2 --warmup 40 --thin 2"));
+    ends_with_the_same_draws(&format!("{data} --replicas 1 --method pcn --warmup 40"));
+}
+
+fn ends_with_the_same_draws(flags: &str) {
     let never = AtomicBool::new(false);
     let (whole, _) = sample_in_memory(settings(flags), &options(3, &never, &Silent)).unwrap();
     let run = reprior_io::run::RunFolder::in_memory();

@@ -387,9 +387,23 @@ fn transitions_in_words(summary: &Summary) -> String {
     if let Some(evidence) = &summary.evidence {
         rows.push(row("log evidence", evidence.in_words()));
         rows.push(row("temperatures", evidence.temperatures.to_string()));
+        rows.extend(evidence.families.map(|families| {
+            row(
+                "prior draws that particles descend from",
+                families.to_string(),
+            )
+        }));
+    }
+    if let Some(exchanges) = &summary.exchanges {
+        let [least, most] = exchanges.least_and_most();
         rows.push(row(
-            "prior draws that particles descend from",
-            evidence.families.to_string(),
+            "exchanges refused, of each pair",
+            format!("{} to {}", number(least), number(most)),
+        ));
+        rows.push(row("barrier, their sum", number(exchanges.barrier)));
+        rows.push(row(
+            "positions from the prior, of each chain at least",
+            exchanges.fewest_arrivals().to_string(),
         ));
     }
     if summary.n_gradients > 0 {

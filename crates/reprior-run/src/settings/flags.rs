@@ -97,6 +97,10 @@ impl Settings {
         if method != file.sampler.method() {
             self.forget_method(file.sampler.method(), method);
         }
+        if is_given("replicas") {
+            // a file has the arrival of chains without
+            self.sampler.arrival = None;
+        }
         if asked.sampler.coordinates != Some(Coordinates::Tangent) {
             self.sampler.determinant = None;
         }

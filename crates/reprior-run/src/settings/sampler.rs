@@ -89,6 +89,12 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrival: Option<u64>,
+    /// Replicas of each chain at higher temperatures, up to 1000, with which it exchanges positions, down from draws of the prior (parallel tempering):
+    /// chains of small networks then get from mode to mode, and estimate the log evidence. Each replica costs as much as a chain; about twice the
+    /// barrier that `summary` names are enough. Not for mclmc and --no-metropolis [default: 0]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<usize>,
     /// Where each chain starts: at a draw of the `prior`; at the `mode` that L-BFGS finds from there, in 1000 gradients at most (2000 for exact data, fewer where --max-steps is below 50), as chains on
     /// rough posteriors (narrow networks, many rows) need a shorter warm-up so; where the chains of an earlier run ended, of the same
     /// network in the same coordinates, whose folder is given; or at a network that was trained elsewhere, as --weights reads it: a .safetensors

@@ -37,6 +37,7 @@ impl Summary {
         }
         if nature == Nature::Chains && self.draws > 0 {
             checks.extend(self.of_evidence());
+            checks.extend(self.of_exchanges());
             checks.push(match self.energy_variance {
                 Some(variance) => Self::of_energy(variance),
                 None => self.of_acceptance(),

@@ -11,7 +11,7 @@ mod verdict;
 
 use serde::Serialize;
 
-pub use evidence::EvidenceSummary;
+pub use evidence::{EvidenceSummary, ExchangeSummary};
 pub use minibatch::{LaplaceFitSummary, LeftOutSummary, MinibatchSummary};
 pub use verdict::{Check, Level, Verdict};
 
@@ -73,9 +73,12 @@ pub struct Summary {
     /// Mean squared energy error of a recorded step, per coordinate; of methods without Metropolis correction only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_variance: Option<f64>,
-    /// Log evidence of annealed particles; absent for other methods.
+    /// Log evidence of annealed particles, or of chains with replicas; absent for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceSummary>,
+    /// Of chains with replicas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchanges: Option<ExchangeSummary>,
     /// Whether the log-density has settled.
     pub stationarity: Option<Stationarity>,
     /// Learned noise scales; empty if they are known.

@@ -13,7 +13,7 @@ pub struct AnnealingSettings {
     pub transitions: u64,
     /// Conditional effective sample size from one temperature to the next, as a share of the particles, in (0, 1).
     pub conditional_ess: f64,
-    /// What moves particles: an exact method. Its warm-up settings play no part.
+    /// What moves particles: an exact method. Its settings of warm-up and replicas play no part.
     pub sampler: SamplerSettings,
     /// Key of every random number.
     pub seed: u64,

@@ -88,6 +88,9 @@ impl<T: Target, O: Observer<T>> ChainDriver for (Chain<T>, O) {
     }
 
     fn checkpoint(&mut self) -> Result<(), DriverError<O::Error>> {
+        if !self.0.is_whole() {
+            return Ok(());
+        }
         let chain = self.0.index();
         self.1
             .checkpoint(self.0.snapshot())

@@ -5,6 +5,8 @@
 //! threads. Each transition has a random stream of its own, so results depend neither
 //! on the number of threads nor on interruptions.
 
+mod exchange;
+pub mod ladder;
 mod observer;
 mod progress;
 mod schedule;

@@ -1,10 +1,11 @@
 //! One chain: a target, a sampler, and where they are.
 
+use super::ladder::{Ladder, Moment, Samplers};
 use super::mode::find_mode;
 use super::snapshot::Snapshot;
 use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
 use crate::compute::{Purpose, Real, Stream, norm_squared};
-use crate::posterior::{EvaluationError, Target};
+use crate::posterior::{EvaluationError, Target, Tempered};
 use crate::sampler::{Fatal, FoundStepSize, Info, Sampler, SamplerSettings, Start, State};
 
 /// A chain of draws from a target.
@@ -12,15 +13,22 @@ use crate::sampler::{Fatal, FoundStepSize, Info, Sampler, SamplerSettings, Start
 /// It starts at a draw of the prior, at the mode that is found from there, or at a position that is given. The first transitions of warm-up may be an *arrival*: `hmc-infinite` makes them, which gets from a prior draw to the
 /// posterior in a few trajectories where methods without gradients crawl. Then the method that was asked for starts where
 /// it got to, with an adaptation of its own.
+///
+/// With [replicas](SamplerSettings::replicas) it exchanges positions with copies of itself at higher temperatures ([`Ladder`](super::ladder::Ladder)).
 pub struct Chain<T: Target> {
     index: usize,
     schedule: Schedule,
     settings: SamplerSettings,
     /// Transitions of arrival.
     arrival: u64,
-    target: T,
+    /// At β = 1, but for a moment.
+    target: Tempered<T>,
     sampler: Box<dyn Sampler<T::Real>>,
+    /// Of the replicas.
+    samplers: Samplers<T::Real>,
     snapshot: Snapshot<T::Real>,
+    /// A transition failed half-way.
+    is_torn: bool,
     corrections: u64,
 }
 
@@ -39,9 +47,10 @@ impl<T: Target> Chain<T> {
         index: usize,
         schedule: Schedule,
         settings: &SamplerSettings,
-        mut target: T,
+        target: T,
     ) -> Result<Self, StartError> {
         let settings = &settings_for(settings, &target);
+        let mut target = Tempered::new(target, 1.0);
         let in_use = in_use(settings, schedule, 0);
         let mut sampler = in_use.sampler();
         let mut last = String::new();
@@ -51,7 +60,7 @@ impl<T: Target> Chain<T> {
                 .fill_normal(&mut position);
             match sampler.init(&mut target, position) {
                 Ok(state) => {
-                    return Ok(Self::new(index, schedule, settings, target, sampler, state));
+                    return Self::new(index, schedule, settings, target, sampler, state);
                 }
                 Err(EvaluationError::Fatal(reason)) => {
                     return Err(StartError::Fatal {
@@ -78,7 +87,7 @@ impl<T: Target> Chain<T> {
         index: usize,
         schedule: Schedule,
         settings: &SamplerSettings,
-        mut target: T,
+        target: T,
         position: Vec<T::Real>,
     ) -> Result<Self, StartError> {
         if position.len() != target.dim() {
@@ -89,9 +98,10 @@ impl<T: Target> Chain<T> {
             });
         }
         let settings = &settings_for(settings, &target);
+        let mut target = Tempered::new(target, 1.0);
         let mut sampler = in_use(settings, schedule, 0).sampler();
         match sampler.init(&mut target, position) {
-            Ok(state) => Ok(Self::new(index, schedule, settings, target, sampler, state)),
+            Ok(state) => Self::new(index, schedule, settings, target, sampler, state),
             Err(EvaluationError::Fatal(reason) | EvaluationError::Recoverable(reason)) => {
                 Err(StartError::Fatal {
                     chain: index,
@@ -106,11 +116,17 @@ impl<T: Target> Chain<T> {
         index: usize,
         schedule: Schedule,
         settings: &SamplerSettings,
-        target: T,
+        mut target: Tempered<T>,
         sampler: Box<dyn Sampler<T::Real>>,
         state: State<T::Real>,
-    ) -> Self {
+    ) -> Result<Self, StartError> {
         let adaptation = in_use(settings, schedule, 0).adaptation();
+        let (mut ladder, mut samplers) = (None, Samplers::new());
+        if settings.replicas > 0 {
+            let moment = Moment::new(index, schedule, 0);
+            let (replicas, own) = Ladder::start(moment, settings, &mut target)?;
+            (ladder, samplers) = (Some(replicas), own);
+        }
         let snapshot = Snapshot {
             transition: 0,
             state,
@@ -121,8 +137,12 @@ impl<T: Target> Chain<T> {
             since_record: Statistics::default(),
             warmup: Statistics::default(),
             sampling: Statistics::default(),
+            ladder,
         };
-        Self::with(index, schedule, settings, target, sampler, snapshot)
+        let samplers = (sampler, samplers);
+        Ok(Self::with(
+            index, schedule, settings, target, samplers, snapshot,
+        ))
     }
 
     /// A chain that goes on from a snapshot, to the same draws as if it had never stopped. The snapshot may be of a longer warm-up than
@@ -140,6 +160,7 @@ impl<T: Target> Chain<T> {
         let settings = &settings_for(settings, &target);
         let in_use = in_use(settings, schedule, snapshot.transition);
         snapshot.check(index, target.dim(), &in_use)?;
+        let target = Tempered::new(target, 1.0);
         let mut sampler = in_use.sampler();
         if let Some(step_size) = snapshot.step_size {
             sampler.set_step_size(step_size);
@@ -147,7 +168,12 @@ impl<T: Target> Chain<T> {
         if let Some(length) = snapshot.length {
             sampler.set_length(length);
         }
-        let mut chain = Self::with(index, schedule, settings, target, sampler, snapshot);
+        let ladder = snapshot.ladder.as_ref();
+        let samplers = (
+            sampler,
+            ladder.map_or_else(Vec::new, |own| own.samplers(settings)),
+        );
+        let mut chain = Self::with(index, schedule, settings, target, samplers, snapshot);
         if chain.snapshot.transition == schedule.warmup {
             chain.end_warmup();
         }
@@ -158,8 +184,8 @@ impl<T: Target> Chain<T> {
         index: usize,
         schedule: Schedule,
         settings: &SamplerSettings,
-        target: T,
-        sampler: Box<dyn Sampler<T::Real>>,
+        target: Tempered<T>,
+        (sampler, samplers): (Box<dyn Sampler<T::Real>>, Samplers<T::Real>),
         snapshot: Snapshot<T::Real>,
     ) -> Self {
         let corrections = target.corrections();
@@ -170,7 +196,9 @@ impl<T: Target> Chain<T> {
             arrival: settings.arrival_transitions(schedule.warmup),
             target,
             sampler,
+            samplers,
             snapshot,
+            is_torn: false,
             corrections,
         }
     }
@@ -199,8 +227,18 @@ impl<T: Target> Chain<T> {
             .sampler
             .step(&mut self.target, &mut snapshot.state, &mut stream)
             .map_err(failed)?;
-        info.n_evaluations += searched.n_evaluations;
-        info.n_gradients += searched.n_gradients + descended;
+        let mut of_replicas = Info::default();
+        if let Some(ladder) = &mut snapshot.ladder {
+            let moment = Moment::new(chain, self.schedule, transition);
+            let (state, target) = (&mut snapshot.state, &mut self.target);
+            let advanced =
+                ladder.advance(moment, state, target, &self.settings, &mut self.samplers);
+            // the chain has moved, and its replicas have not all: there is nothing to go on from
+            self.is_torn = advanced.is_err();
+            of_replicas = advanced.map_err(failed)?;
+        }
+        info.n_evaluations += searched.n_evaluations + of_replicas.n_evaluations;
+        info.n_gradients += searched.n_gradients + descended + of_replicas.n_gradients;
         snapshot.transition = transition;
         snapshot.failures = if info.diverging && !info.is_accepted {
             snapshot.failures + 1
@@ -264,6 +302,9 @@ impl<T: Target> Chain<T> {
             self.sampler.set_step_size(adaptation.average());
             snapshot.step_size = self.sampler.step_size();
         }
+        if let Some(ladder) = &mut snapshot.ladder {
+            ladder.end_warmup(&mut self.samplers);
+        }
     }
 
     /// Hands the observer what is due after a transition: a draw, or the statistics of some of the warm-up.
@@ -287,7 +328,7 @@ impl<T: Target> Chain<T> {
         ];
         let done = if !is_warmup {
             observer.draw(
-                &mut self.target,
+                self.target.target_mut(),
                 &snapshot.state,
                 &statistics,
                 log_density,
@@ -387,6 +428,11 @@ impl<T: Target> Chain<T> {
     /// Whether every draw has been made.
     pub fn is_done(&self) -> bool {
         self.snapshot.transition >= self.schedule.transitions()
+    }
+
+    /// Whether the state is one to go on from: after the failure of a replica it is not.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.is_torn
     }
 
     /// The chain's exact state.

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::Statistics;
+use super::ladder::Ladder;
 use crate::compute::Real;
 use crate::sampler::kernels::Adaptation;
 use crate::sampler::{SamplerSettings, State};
@@ -28,6 +29,8 @@ pub struct Snapshot<R> {
     pub warmup: Statistics,
     /// Statistics of everything after it.
     pub sampling: Statistics,
+    /// The replicas, of a chain that has any.
+    pub ladder: Option<Ladder<R>>,
 }
 
 /// Why a chain cannot start.
@@ -81,6 +84,16 @@ pub enum StartError {
         /// Coordinates of the target.
         expected: usize,
     },
+    /// A snapshot of a chain with another number of replicas.
+    #[error("chain {chain}: the checkpoint has {found} replicas, {expected} were asked for")]
+    Replicas {
+        /// Which chain.
+        chain: usize,
+        /// Replicas in the snapshot.
+        found: usize,
+        /// Replicas asked for.
+        expected: usize,
+    },
     /// A snapshot of another method.
     #[error(
         "chain {chain}: the checkpoint was made by another method: its {what} has {found} coordinates, not {expected}"
@@ -105,36 +118,57 @@ impl<R: Real> Snapshot<R> {
         dimension: usize,
         settings: &SamplerSettings,
     ) -> Result<(), StartError> {
-        let found = self.state.position.len();
-        if found != dimension {
-            return Err(StartError::Dimension {
+        let replicas = self.ladder.as_ref().map_or(0, |own| own.replicas.len());
+        if replicas != settings.replicas {
+            return Err(StartError::Replicas {
                 chain,
-                found,
-                expected: dimension,
+                found: replicas,
+                expected: settings.replicas,
             });
         }
-        let kept = |keeps| if keeps { dimension } else { 0 };
-        let check = |what, found, expected| {
-            if found == expected {
-                return Ok(());
-            }
-            Err(StartError::Method {
-                chain,
-                what,
-                found,
-                expected,
-            })
-        };
-        let gradient = self.state.gradient.len();
-        check(
-            "gradient",
-            gradient,
-            kept(settings.method.needs_gradients()),
-        )?;
-        match self.state.momentum.len() {
-            // there is none before the first transition
-            0 => Ok(()),
-            found => check("momentum", found, kept(settings.keeps_momentum())),
+        let own = std::iter::once(&self.state);
+        let of_replicas = self.ladder.iter().flat_map(|ladder| &ladder.replicas);
+        own.chain(of_replicas.map(|replica| &replica.state))
+            .try_for_each(|state| check(state, chain, dimension, settings))
+    }
+}
+
+/// Whether a state is of a target of this dimension, and of the sampler in use.
+fn check<R: Real>(
+    state: &State<R>,
+    chain: usize,
+    dimension: usize,
+    settings: &SamplerSettings,
+) -> Result<(), StartError> {
+    let found = state.position.len();
+    if found != dimension {
+        return Err(StartError::Dimension {
+            chain,
+            found,
+            expected: dimension,
+        });
+    }
+    let kept = |keeps| if keeps { dimension } else { 0 };
+    let check = |what, found, expected| {
+        if found == expected {
+            return Ok(());
         }
+        Err(StartError::Method {
+            chain,
+            what,
+            found,
+            expected,
+        })
+    };
+    let gradient = state.gradient.len();
+    check(
+        "gradient",
+        gradient,
+        kept(settings.method.needs_gradients()),
+    )?;
+    match state.momentum.len() {
+        // there is none before the first transition
+        0 => Ok(()),
+        found => check("momentum", found, kept(settings.keeps_momentum())),
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sampler::Info;
 
-/// What happened between two records of a chain.
+/// What happened between two records of a chain. Evaluations, gradients and jitter are those of its replicas too.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Statistics {
     /// Transitions that this covers.

@@ -15,7 +15,7 @@ use super::chacha::{BlockGenerator, WORDS};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
-    /// A chain's starting position.
+    /// Starting positions of a chain and its replicas; indexed by rung and try.
     Initial = 1,
     /// A transition of the sampler; the index is the transition's number.
     Transition = 2,
@@ -35,7 +35,7 @@ pub enum Purpose {
     Dropout = 9,
     /// Vectors that a decomposition of a curvature begins with; indexed by decomposition.
     Curvature = 10,
-    /// The search for the step size that an adaptation begins with; indexed by the transition that it precedes.
+    /// The search for the step size that an adaptation begins with; indexed by rung and the transition that it precedes.
     StepSize = 11,
     /// Data sets simulated to check predictions with; indexed by value.
     Check = 12,
@@ -43,6 +43,8 @@ pub enum Purpose {
     Noise = 13,
     /// Which particles go on; indexed by temperature.
     Resampling = 14,
+    /// A chain's replicas: transitions, exchanges and draws of the prior; indexed by rung and transition.
+    Exchange = 15,
 }
 
 /// A stream of random numbers.

@@ -34,7 +34,7 @@ use crate::posterior::{EvaluationError, Target};
 
 pub use method::Method;
 pub(crate) use search::FoundStepSize;
-pub use settings::{SamplerSettings, SettingsError, Start};
+pub use settings::{MOST_REPLICAS, SamplerSettings, SettingsError, Start};
 pub(crate) use trajectory::DIVERGENCE;
 pub use trajectory::{MAX_STEPS, TrajectoryLength};
 
@@ -137,7 +137,7 @@ pub trait Sampler<R: Real>: Send {
 }
 
 /// ℓ at a proposal: −∞ where it is not finite or cannot be evaluated.
-fn evaluate(result: Result<f64, EvaluationError>) -> Result<f64, Fatal> {
+pub(crate) fn evaluate(result: Result<f64, EvaluationError>) -> Result<f64, Fatal> {
     match result {
         Ok(value) if value.is_finite() => Ok(value),
         Ok(_) | Err(EvaluationError::Recoverable(_)) => Ok(f64::NEG_INFINITY),
@@ -199,7 +199,7 @@ fn finite_start<R: Real>(
 }
 
 /// The Metropolis decision for a log acceptance ratio, NaN and −∞ included: (acceptance rate, accepted).
-fn metropolis(log_acceptance: f64, stream: &mut Stream) -> (f64, bool) {
+pub(crate) fn metropolis(log_acceptance: f64, stream: &mut Stream) -> (f64, bool) {
     let uniform = stream.uniform();
     if log_acceptance.is_nan() {
         return (0.0, false);

@@ -51,7 +51,13 @@ pub struct SamplerSettings {
     pub arrival: Option<u64>,
     /// Where chains start, before arrival.
     pub start: Start,
+    /// Copies of each chain at higher temperatures, with which it exchanges positions; up to [`MOST_REPLICAS`]. Only of exact methods; there is no
+    /// arrival then.
+    pub replicas: usize,
 }
+
+/// Replicas at most: more temperatures than any ladder needs that is affordable.
+pub const MOST_REPLICAS: usize = 1000;
 
 impl Default for SamplerSettings {
     fn default() -> Self {
@@ -66,6 +72,7 @@ impl Default for SamplerSettings {
             max_steps: None,
             arrival: None,
             start: Start::Prior,
+            replicas: 0,
         }
     }
 }
@@ -91,6 +98,12 @@ pub enum SettingsError {
     /// A method that is nothing without its Metropolis correction.
     #[error("`{0}` cannot go without the Metropolis correction: only langevin can")]
     Metropolis(Method),
+    /// More replicas than there may be.
+    #[error("{0} replicas are too many: there may be up to {MOST_REPLICAS}")]
+    TooManyReplicas(usize),
+    /// A sampler that does not leave its target invariant.
+    #[error("replicas are of exact methods: `{0}` takes every step, without Metropolis correction")]
+    UncorrectedReplicas(Method),
 }
 
 impl SamplerSettings {
@@ -146,6 +159,12 @@ impl SamplerSettings {
         check("max steps", max_steps, smallest, largest, allowed)?;
         if !self.metropolis && !profile.may_skip_metropolis {
             return Err(SettingsError::Metropolis(method));
+        }
+        if self.replicas > MOST_REPLICAS {
+            return Err(SettingsError::TooManyReplicas(self.replicas));
+        }
+        if self.replicas > 0 && !self.is_exact() {
+            return Err(SettingsError::UncorrectedReplicas(method));
         }
         let aim = profile.step_size.map(|step| step.aim);
         if let Some(Aim::EnergyVariance(_)) = aim {
@@ -307,6 +326,10 @@ impl SamplerSettings {
 
     /// How many transitions of a warm-up of `warmup` are made by [`arrival_settings`](Self::arrival_settings).
     pub fn arrival_transitions(&self, warmup: u64) -> u64 {
+        if self.replicas > 0 {
+            // they bring positions, and take those of their own method
+            return 0;
+        }
         let default = self.method.default_arrival(warmup);
         self.arrival.unwrap_or(default).min(warmup)
     }

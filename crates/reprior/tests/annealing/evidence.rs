@@ -34,14 +34,15 @@ impl Target for Observation {
     }
 }
 
-const OBSERVATION: Observation = Observation {
+pub const OBSERVATION: Observation = Observation {
     dimension: 3,
     y: 1.5,
     sigma: 0.05,
 };
 
 impl Observation {
-    fn exact(&self) -> f64 {
+    /// The log evidence.
+    pub fn exact(&self) -> f64 {
         let total = self.sigma * self.sigma + 1.0;
         self.sigma.ln() - 0.5 * (total.ln() + self.y * self.y / total)
     }
@@ -111,13 +112,13 @@ fn every_exact_method_finds_the_evidence() {
 }
 
 /// A mixture of two narrow Gaussians about ±a·1, with weights 0.3 and 0.7, in ten dimensions: exp ℓ is the mixture over N(0, I), so log Z = 0.
-struct Modes {
-    log_shift: f64,
+pub struct Modes {
+    pub log_shift: f64,
 }
 
 const CENTRE: f64 = 0.8;
 const WIDTH: f64 = 0.15;
-const SHARES: [f64; 2] = [0.3, 0.7];
+pub const SHARES: [f64; 2] = [0.3, 0.7];
 
 impl Modes {
     fn terms(&self, z: &[f64]) -> [f64; 2] {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use faer::Mat;
+use faer::linalg::solvers::Solve;
 use reprior::annealing::Annealing;
+use reprior::chain::mode::find_mode;
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::gaussian_process::GaussianProcess;
 use reprior::model::{InputReduction, Model};
@@ -11,6 +14,7 @@ use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::Method;
 
+use crate::replicas::of_chains;
 use crate::{anneal, log_evidence, settings};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
@@ -79,6 +83,69 @@ fn a_narrow_network_has_the_evidence_of_the_quadrature() {
         let z = (found.value - mass.ln()) / found.error;
         assert!(z.abs() < 6.6, "{coordinates}: {found:?} {}", mass.ln());
         assert!(found.error < 0.2, "{coordinates}: {found:?}");
+        let chains = of_chains(|| make(coordinates), 3, [300, 2000]);
+        let z = (chains.value - mass.ln()) / chains.error;
+        assert!(z.abs() < 6.6, "{coordinates}: {chains:?} {}", mass.ln());
+        assert!(chains.error < 0.1, "{coordinates}: {chains:?}");
+    }
+}
+
+/// A unit that many rows determine up to its sign: two modes, each with the mass of Laplace's approximation up to terms of one over the rows.
+#[test]
+fn many_rows_have_the_evidence_of_laplace() {
+    let n = 300;
+    let (x, e) = (noise(n, 7), noise(n, 8));
+    let y = x
+        .iter()
+        .zip(&e)
+        .map(|(x, e)| (0.9 * x - 0.4).tanh() + 0.5 * e);
+    let architecture = Composition::fully_connected(1, &[1], 1, Activation::Tanh);
+    let reduction = InputReduction::Auto;
+    let model = Model::<f64>::new(architecture, 0.5, &x, y.collect(), &[], reduction);
+    let model = Arc::new(model.unwrap());
+    let make = || Posterior::new(Arc::clone(&model), Coordinates::Standard).unwrap();
+    let mut target = make();
+    let dimension = target.dim();
+    let mut start = vec![0.5; dimension];
+    start[0] = 1.0;
+    let mut mode = find_mode(&mut target, &start, 500).unwrap().position;
+    let mut density_at = |z: &[f64]| {
+        let mut gradient = vec![0.0; dimension];
+        let value = target.log_ratio_and_gradient(z, &mut gradient).unwrap();
+        (value, gradient)
+    };
+    let (step, mut determinant) = (1e-4, 0.0);
+    // the search ends a tenth of a nat away
+    for _ in 0..6 {
+        let mut precision = Mat::<f64>::identity(dimension, dimension);
+        for row in 0..dimension {
+            let [up, down] = [step, -step].map(|shift| {
+                let mut z = mode.clone();
+                z[row] += shift;
+                density_at(&z).1
+            });
+            for column in 0..dimension {
+                precision[(row, column)] -= (up[column] - down[column]) / (2.0 * step);
+            }
+        }
+        determinant = precision.determinant();
+        let slope = density_at(&mode).1;
+        let slope = Mat::from_fn(dimension, 1, |at, _| slope[at] - mode[at]);
+        let newton = precision.partial_piv_lu().solve(&slope);
+        for (at, z) in mode.iter_mut().enumerate() {
+            *z += newton[(at, 0)];
+        }
+    }
+    let norm: f64 = mode.iter().map(|z| z * z).sum();
+    let exact = density_at(&mode).0 - 0.5 * norm - 0.5 * determinant.ln() + 2.0_f64.ln();
+    let own = settings(Method::HmcInfinite, 100, 9);
+    let particles = log_evidence(&anneal(make, &own, 10));
+    let chains = of_chains(make, 6, [150, 400]);
+    for found in [particles, chains] {
+        // one over the rows, times what few parameters make of it
+        let bound = 5.0 * found.error + 0.03;
+        assert!((found.value - exact).abs() < bound, "{found:?} {exact}");
+        assert!(found.error < 0.1, "{found:?} {exact}");
     }
 }
 

@@ -7,7 +7,7 @@ use reprior::sampler::Method;
 use crate::{anneal, log_evidence, settings};
 
 /// N(0, 1) cut off at z₁ > 0, where ℓ cannot be evaluated, and one observation of z₂: Z = ½·σ/√(1 + σ²).
-struct Half {
+pub struct Half {
     error: EvaluationError,
     sigma: f64,
 }
@@ -33,7 +33,7 @@ impl Target for Half {
     }
 }
 
-fn half(error: EvaluationError) -> impl Fn() -> Half {
+pub fn half(error: EvaluationError) -> impl Fn() -> Half {
     move || Half {
         error: error.clone(),
         sigma: 0.1,

@@ -67,6 +67,10 @@ fn every_way() -> Vec<SamplerSettings> {
             start: Start::Mode(50),
             ..settings(method)
         });
+        all.push(SamplerSettings {
+            replicas: 3,
+            ..settings(method)
+        });
     }
     all
 }
@@ -98,7 +102,41 @@ fn a_resumed_chain_makes_the_same_draws() {
             }
             assert_eq!(whole[0].positions, parts.positions, "{settings:?}");
             assert_eq!(whole[0].statistics, parts.statistics, "{settings:?}");
+            // exchanges, which no draw shows, too
+            let mut other = Chain::start(0, schedule, &settings, make()).unwrap();
+            other.advance_to(u64::MAX, &mut Collect::default()).unwrap();
+            assert_eq!(other.snapshot(), chain.snapshot(), "{settings:?}");
         }
+    }
+}
+
+/// A warm-up that was planned to be longer and ends after 32 transitions is one of 32.
+#[test]
+fn a_warmup_may_end_before_it_was_to() {
+    let model = one_point_model(&[6], Activation::Gelu, 4);
+    let make = || Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap();
+    let schedule = |warmup| Schedule {
+        chains: 1,
+        warmup,
+        draws: 30,
+        thin: 1,
+        seed: 8,
+    };
+    for settings in every_way() {
+        // of an arrival that is a part of the warm-up the length is fixed
+        let settings = SamplerSettings {
+            arrival: Some(10),
+            ..settings
+        };
+        let mut collected = Collect::default();
+        let mut chain = Chain::start(0, schedule(100), &settings, make()).unwrap();
+        chain.advance_to(32, &mut Collect::default()).unwrap();
+        let snapshot = chain.snapshot().clone();
+        let mut chain = Chain::resume(0, schedule(32), &settings, make(), snapshot).unwrap();
+        chain.advance_to(u64::MAX, &mut collected).unwrap();
+        let planned = sample(make, &settings, schedule(32), 1);
+        let own = collected.positions;
+        assert_eq!(planned[0].positions, own, "{settings:?}");
     }
 }
 
@@ -165,7 +203,11 @@ fn value_stability() {
         seed: 13,
     };
     let mut drawn = String::new();
-    for settings in every_way().into_iter().take(13) {
+    let with_replicas = SamplerSettings {
+        replicas: 20,
+        ..settings(Method::HmcInfinite)
+    };
+    for settings in every_way().into_iter().take(13).chain([with_replicas]) {
         let chains = sample(|| Line, &settings, schedule, 1);
         for z in &chains[0].positions {
             drawn += &format!("{:.7} {:.7}, ", z[0], z[1]);
@@ -189,6 +231,7 @@ const VALUES: &str = "\
 1.2076261 0.0242681, 0.8233670 -0.1950472, 0.4630295 -0.4517787, mclmc
 0.3175933 1.4552044, 0.4728295 1.6681580, 0.4694291 1.2194473, hmc-infinite
 0.8521825 1.2227812, 0.9802305 0.5087759, 1.0617705 -0.4687010, hmc-infinite
+0.4125049 1.9924660, 0.4254734 1.4375543, 1.1289613 -0.4591403, hmc-infinite
 ";
 
 #[test]
@@ -208,6 +251,19 @@ fn a_snapshot_of_another_target_or_method_is_refused() {
     let resume =
         |method, snapshot| Chain::resume(0, schedule, &settings(method), Line, snapshot).err();
     assert_eq!(resume(Method::HmcInfinite, snapshot.clone()), None);
+    let with_replicas = SamplerSettings {
+        replicas: 2,
+        ..hmc.clone()
+    };
+    let refused = Chain::resume(0, schedule, &with_replicas, Line, snapshot.clone()).err();
+    assert!(matches!(
+        refused,
+        Some(StartError::Replicas {
+            found: 0,
+            expected: 2,
+            ..
+        })
+    ));
     assert!(matches!(
         resume(Method::Pcn, snapshot.clone()),
         Some(StartError::Method { .. })

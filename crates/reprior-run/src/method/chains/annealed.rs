@@ -120,9 +120,8 @@ impl<R: Stored> Running<R> {
             None => return Ok(()),
         };
         let families = self.annealing.families() as u64;
-        let left_out = self.left_out();
         self.recorder.annealed = Some(Annealed {
-            log_evidence: self.annealing.log_evidence() + left_out,
+            log_evidence: self.annealing.log_evidence() + self.recorder.left_out(),
             temperatures: self.annealing.rungs().len() as u64,
             families,
         });
@@ -137,17 +136,8 @@ impl<R: Stored> Running<R> {
             since_record: Statistics::default(),
             warmup: Statistics::default(),
             sampling,
+            ladder: None,
         })
-    }
-
-    /// What ℓ leaves out of the log-likelihood.
-    fn left_out(&mut self) -> f64 {
-        self.annealing
-            .target_and_particle(0)
-            .map_or(0.0, |(target, _)| {
-                let model = target.model();
-                model.likelihood.left_out(model.targets.len())
-            })
     }
 }
 

@@ -32,7 +32,8 @@ impl ProblemSizes {
     /// Memory and operations. Memory counts every buffer that grows with the problem.
     pub fn budget(&self) -> Budget {
         let shared = self.data_bytes() as u64;
-        let chain = (self.evaluation_bytes() + self.state_bytes() + self.recording_bytes()) as u64;
+        let chain = (self.evaluation_bytes() + self.recording_bytes()) as u64;
+        let chain = chain.saturating_add(self.state_bytes() as u64);
         let (value, gradient) = self.operations();
         Budget {
             shared_bytes: shared,
@@ -126,7 +127,17 @@ impl ProblemSizes {
         };
         // pairs of L-BFGS, and what its line search holds
         let search = if self.starts_at_mode { 40 * 8 } else { 0 };
-        self.dimension() * (states * real + search) + ellipse
+        // a replica has a sampler of its own; trees are of the one that moves
+        let of_replica = match self.method {
+            Method::Nuts => 4,
+            _ => states,
+        };
+        let replicas = self
+            .replicas
+            .saturating_mul(self.dimension() * of_replica * real);
+        // a checkpoint has them once more
+        let replicas = replicas.saturating_add(self.replica_numbers().saturating_mul(real));
+        (self.dimension() * (states * real + search) + ellipse).saturating_add(replicas)
     }
 
     fn first_width(&self) -> usize {

@@ -71,7 +71,14 @@ fn check_coordinates(settings: &Settings) -> Result<(), Failure> {
 /// Refuses an arrival that leaves the method's own adaptation nothing of the warm-up.
 fn check_arrival(settings: &Settings) -> Result<(), Failure> {
     let warmup = settings.schedule().warmup;
+    let has_replicas = settings
+        .sampler
+        .replicas
+        .is_some_and(|replicas| replicas > 0);
     match settings.sampler.arrival {
+        Some(arrival) if arrival > 0 && has_replicas => Err(Failure::request(format!(
+            "--arrival {arrival} does not go with replicas, which bring positions themselves: leave out --arrival or --replicas"
+        ))),
         Some(arrival) if arrival > 0 && arrival >= warmup => Err(Failure::request(format!(
             "--arrival {arrival} is not shorter than the warm-up of {warmup} transitions that it is part of: \
              give less, or a longer --warmup"

@@ -7,6 +7,7 @@ use reprior::sampler::State;
 use reprior_io::run::{Checkpoint, DrawWriter, RunError, Tensor, Values};
 use serde::{Deserialize, Serialize};
 
+use super::ladder::{LadderDocument, LadderNumbers};
 use crate::stored::Stored;
 
 /// The part of a checkpoint that is not numbers of the network's precision.
@@ -27,6 +28,9 @@ pub struct CheckpointDocument {
     /// Coordinates of the chain; 0 where the run is older than this number.
     #[serde(default)]
     pub dimension: u64,
+    /// The replicas' part, where the chain has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<LadderDocument>,
     /// How particles came to the posterior, where they did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annealed: Option<Annealed>,
@@ -46,7 +50,7 @@ pub struct Annealed {
     pub families: u64,
 }
 
-/// Writes a chain's checkpoint; `seconds` is the wall-clock time that the whole run has taken so far.
+/// Writes a chain's checkpoint; `seconds` is the wall-clock time that the whole run has taken so far, `left_out` what ℓ leaves out of the log-likelihood.
 ///
 /// # Errors
 /// A disk that refuses.
@@ -55,8 +59,9 @@ pub fn save<R: Stored>(
     snapshot: &Snapshot<R>,
     moments: &WeightMoments,
     annealed: Option<&Annealed>,
-    seconds: f64,
+    [seconds, left_out]: [f64; 2],
 ) -> Result<(), RunError> {
+    let ladder = snapshot.ladder.as_ref();
     let document = CheckpointDocument {
         transition: snapshot.transition,
         step_size: snapshot.step_size,
@@ -67,6 +72,7 @@ pub fn save<R: Stored>(
         warmup: snapshot.warmup.clone(),
         sampling: snapshot.sampling.clone(),
         dimension: snapshot.state.position.len() as u64,
+        ladder: ladder.map(|own| LadderDocument::of(own, left_out)),
         annealed: annealed.cloned(),
         moments_count: moments.count,
         seconds,
@@ -78,7 +84,8 @@ pub fn save<R: Stored>(
     let parameters = [moments.mean.len()];
     let position = [state.position.len()];
     let (gradient, momentum) = ([state.gradient.len()], [state.momentum.len()]);
-    let tensors = [
+    let ladder = ladder.map(LadderNumbers::of);
+    let mut tensors = vec![
         Tensor {
             name: "position",
             shape: &position,
@@ -110,6 +117,7 @@ pub fn save<R: Stored>(
             values: Values::F64(&moments.squares),
         },
     ];
+    tensors.extend(ladder.iter().flat_map(LadderNumbers::tensors));
     writer.checkpoint(&document, &tensors)
 }
 
@@ -143,7 +151,10 @@ pub fn restore<R: Stored>(
         mean: checkpoint.f64("moments_mean", &[parameters])?,
         squares: checkpoint.f64("moments_squares", &[parameters])?,
     };
+    let ladder = document.ladder.as_ref();
+    let ladder = ladder.map(|own| own.restore(checkpoint, dimension));
     let snapshot = Snapshot {
+        ladder: ladder.transpose()?,
         transition: document.transition,
         state,
         step_size: document.step_size,
@@ -158,7 +169,7 @@ pub fn restore<R: Stored>(
 }
 
 /// A tensor that is as long as the position, or empty.
-fn optional<R: Stored>(
+pub(super) fn optional<R: Stored>(
     checkpoint: &Checkpoint,
     name: &str,
     dimension: usize,

@@ -6,6 +6,7 @@ mod bench_parts;
 mod budget;
 mod check;
 mod checkpoint;
+mod ladder;
 mod pace;
 mod particles;
 mod plan;
@@ -91,6 +92,7 @@ pub fn sampler_settings(settings: &Settings, method: Method) -> SamplerSettings 
             Auto::Chosen(StartName::Mode) => Start::Mode(mode_gradients(sampler.max_steps)),
             _ => Start::Prior,
         },
+        replicas: sampler.replicas.unwrap_or(0),
     }
 }
 
@@ -171,7 +173,8 @@ impl MethodFamily for Chains {
             && has_steps
             && settings.sampler.max_steps.is_none()
         {
-            let operations = sizes.budget().gradient_operations;
+            let chains = 1.0 + sizes.replicas as f64;
+            let operations = chains * sizes.budget().gradient_operations;
             settings.sampler.max_steps = fitting_steps(operations, minutes);
         }
         if settings.coordinates() == Coordinates::Tangent {

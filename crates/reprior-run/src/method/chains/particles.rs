@@ -27,6 +27,13 @@ impl MethodFamily for Particles {
         if settings.sampler.arrival.is_some_and(|arrival| arrival > 0) {
             return refuse("--arrival");
         }
+        if settings
+            .sampler
+            .replicas
+            .is_some_and(|replicas| replicas > 0)
+        {
+            return refuse("--replicas");
+        }
         if settings.sampler.start == Auto::Chosen(StartName::Mode) {
             return refuse("--start mode");
         }

@@ -36,7 +36,9 @@ pub fn checkpoint_bytes(sizes: &ProblemSizes) -> u64 {
     let inner = sizes.inner_parameters();
     let of_scales = sizes.noise_coordinates + sizes.scale_coordinates;
     let parameters = inner + of_scales + sizes.architecture.readout_parameters();
-    parameters as u64 * (2 * sizes.precision.bytes() as u64 + 16)
+    let real = sizes.precision.bytes() as u64;
+    let replicas = (sizes.replica_numbers() as u64).saturating_mul(real);
+    replicas.saturating_add(parameters as u64 * (2 * real + 16))
 }
 
 /// The plan of a problem.
@@ -134,6 +136,15 @@ fn way_out(sizes: &ProblemSizes, settings: &Settings, writers: u64, available: u
     let mut ways = Vec::new();
     if let Some(chains) = chains {
         ways.push(format!("--chains {chains}"));
+    }
+    let with_replicas = |replicas| {
+        fits(&ProblemSizes {
+            replicas,
+            ..sizes.clone()
+        })
+    };
+    if let Some(replicas) = largest(sizes.replicas, with_replicas) {
+        ways.push(format!("--replicas {replicas}"));
     }
     if let Some(rows) = rows {
         ways.push(format!("--train {rows}"));

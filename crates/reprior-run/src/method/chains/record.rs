@@ -44,6 +44,8 @@ pub struct Common<R> {
     pub outputs: Vec<Affine>,
     /// What log-likelihoods are lowered by, to be those of targets in their own units.
     pub log_unit: f64,
+    /// What ℓ leaves out of the log-likelihood of all training rows.
+    pub left_out: f64,
     pub likelihood: Arc<dyn Likelihood>,
     pub learns_noise: bool,
     pub noise_coordinates: usize,
@@ -94,6 +96,11 @@ impl<R: Stored> ChainRecorder<R> {
             position: Vec::new(),
             annealed: None,
         }
+    }
+
+    /// What ℓ leaves out of the log-likelihood.
+    pub fn left_out(&self) -> f64 {
+        self.common.left_out
     }
 
     fn push_whole_weights(&mut self, weights: &[R], transition: u64) -> Result<(), RunError> {
@@ -270,7 +277,7 @@ impl<R: Stored> Observer<Posterior<R>> for ChainRecorder<R> {
             snapshot,
             &self.moments,
             annealed,
-            seconds,
+            [seconds, self.common.left_out],
         )?)
     }
 }

@@ -149,6 +149,7 @@ pub fn recorders<'a, R: Stored>(
         architecture: model.architecture.clone(),
         outputs: problem.output_maps(),
         log_unit: log_unit(&problem.output_maps()),
+        left_out: model.likelihood.left_out(model.targets.len()),
         likelihood: Arc::clone(&model.likelihood),
         learns_noise: settings.model.learns_noise(),
         noise_coordinates: model.noise_coordinates(),

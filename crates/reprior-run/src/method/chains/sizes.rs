@@ -20,6 +20,8 @@ pub struct ProblemSizes {
     /// How the determinant of tangent coordinates is computed; none in others.
     pub determinant: Option<TangentDeterminant>,
     pub method: Method,
+    /// Copies of a chain at higher temperatures.
+    pub replicas: usize,
     /// Whether a momentum persists.
     pub keeps_momentum: bool,
     /// Whether the first transitions are made by `hmc-infinite`.
@@ -67,6 +69,7 @@ impl ProblemSizes {
             },
             noise_scales: noise.count(outputs).max(1),
             scale_coordinates: 0,
+            replicas: sampler.replicas,
             keeps_momentum: sampler.keeps_momentum(),
             arrives: sampler.arrival_transitions(schedule.warmup) > 0,
             starts_at_mode: sampler.start != Start::Prior,
@@ -107,6 +110,13 @@ impl ProblemSizes {
             _ => self.architecture.readout_parameters(),
         };
         self.inner_parameters() + self.noise_coordinates + self.scale_coordinates + readout
+    }
+
+    /// Numbers of all replicas of a chain: positions, gradients and momenta.
+    pub fn replica_numbers(&self) -> usize {
+        let gradients = usize::from(self.method.needs_gradients());
+        let states = 1 + gradients + usize::from(self.keeps_momentum);
+        self.replicas.saturating_mul(states * self.dimension())
     }
 
     /// Numbers of a position that is kept for `predict`.

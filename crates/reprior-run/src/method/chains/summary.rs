@@ -1,15 +1,15 @@
 //! The summary of chains on all data.
 
-use reprior::annealing::LogEvidence;
 use reprior::chain::Statistics;
 use reprior::diagnostics::Spread;
 use reprior::sampler::Method;
 use reprior_io::run::checkpoint;
 
 use super::checkpoint::{Annealed, read_document};
+use super::ladder::LadderDocument;
 use crate::failure::Failure;
 use crate::read::{EssSummary, PredictionDiagnostics, Rates, Recorded};
-use crate::summary::{EvidenceSummary, Summary};
+use crate::summary::{EvidenceSummary, ExchangeSummary, Summary};
 
 /// Diagnostics and metrics, and warnings that stand beside the verdict.
 ///
@@ -20,7 +20,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     let schedule = settings.schedule();
     let (mut warmup, mut sampling) = (Statistics::default(), Statistics::default());
     let mut step_size = Vec::new();
-    let (mut dimension, mut annealed) = (0, Vec::new());
+    let (mut dimension, mut annealed, mut ladders) = (0, Vec::new(), Vec::new());
     let (mut seconds, mut can_go_on): (f64, bool) = (0.0, false);
     for chain in 0..schedule.chains as u64 {
         if let Some(checkpoint) = checkpoint::load(&run.files, chain).map_err(Failure::request)? {
@@ -30,6 +30,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
             step_size.push(document.sampling.step_size);
             dimension = dimension.max(document.dimension);
             annealed.extend(document.annealed.clone());
+            ladders.extend(document.ladder.clone());
             warmup.merge(&document.warmup);
             sampling.merge(&document.sampling);
         }
@@ -65,14 +66,14 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     let energy_variance = of_steps
         .filter(|_| dimension > 0)
         .map(|errors| (errors.sd.powi(2) + errors.mean.powi(2)) / dimension as f64);
-    let evidence = evidence(&annealed);
+    let evidence = evidence(&annealed).or_else(|| evidence_of_ladders(&ladders));
     let summary = Summary {
         coordinates: settings.coordinates().to_string(),
         determinant: determinant.map(|determinant| determinant.description()),
         steps,
         seconds,
         steps_per_second: steps as f64 / seconds,
-        can_go_on: can_go_on && evidence.is_none(),
+        can_go_on: can_go_on && annealed.is_empty(),
         acceptance_rate: sampling.acceptance_rate(),
         step_size,
         divergences: sampling.divergences,
@@ -83,6 +84,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         energy_error,
         energy_variance,
         evidence,
+        exchanges: exchanges(&ladders),
         stationarity: run.stationarity()?,
         rhat_max: Spread::of(rhats).max,
         noise,
@@ -106,17 +108,31 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
 /// The log evidence of replicates, where there are any.
 fn evidence(replicates: &[Annealed]) -> Option<EvidenceSummary> {
     let values: Vec<f64> = replicates.iter().map(|own| own.log_evidence).collect();
-    let found = LogEvidence::of(&values)?;
-    Some(EvidenceSummary {
-        log_evidence: found.value,
-        error: found.error,
-        spread: found.spread,
-        temperatures: replicates
-            .iter()
-            .map(|own| own.temperatures)
-            .max()
-            .unwrap_or(0),
-        families: replicates.iter().map(|own| own.families).min().unwrap_or(0),
-        replicates: values,
+    let temperatures = replicates.iter().map(|own| own.temperatures).max()?;
+    let families = replicates.iter().map(|own| own.families).min();
+    EvidenceSummary::of(values, temperatures, families)
+}
+
+/// The same of chains with replicas, once all have one.
+fn evidence_of_ladders(ladders: &[LadderDocument]) -> Option<EvidenceSummary> {
+    let values: Option<Vec<f64>> = ladders.iter().map(|own| own.log_evidence).collect();
+    // one of a pair more than there are replicas, and one more temperature
+    let temperatures = ladders.iter().map(|own| own.refusals.len() + 1).max()?;
+    EvidenceSummary::of(values?, temperatures as u64, None)
+}
+
+/// What became of the exchanges of all chains.
+fn exchanges(ladders: &[LadderDocument]) -> Option<ExchangeSummary> {
+    let pairs = ladders.first()?.refusals.len();
+    let refusals = (0..pairs).map(|pair| {
+        let of_chains = ladders.iter().filter_map(|own| own.refusals.get(pair));
+        of_chains.sum::<f64>() / ladders.len() as f64
+    });
+    let refusals: Vec<f64> = refusals.collect();
+    Some(ExchangeSummary {
+        replicas: pairs.saturating_sub(1) as u64,
+        barrier: refusals.iter().sum(),
+        refusals,
+        arrivals: ladders.iter().map(|own| own.arrivals).collect(),
     })
 }

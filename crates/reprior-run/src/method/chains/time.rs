@@ -53,7 +53,8 @@ pub fn say_time(
     let schedule = problem.settings.schedule();
     let rounds = schedule.chains.div_ceil(threads.max(1)) as f64;
     let sampler = sampler_settings(&problem.settings, method);
-    let [least, most] = evaluations(&sampler);
+    let chains = 1.0 + sampler.replicas as f64;
+    let [least, most] = evaluations(&sampler).map(|own| chains * own);
     let of_arrival = f64::from(sampler.max_steps_in_use());
     let arrival = sampler.arrival_transitions(schedule.warmup);
     let at_start = match sampler.start {

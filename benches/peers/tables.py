@@ -1,11 +1,12 @@
 """Regressions of the UCI repository beside people's own tools: test NLL, RMSE, coverage of 90 % intervals and seconds, on the same splits.
 
-usage: tables.py FOLDER [--binary target/release/reprior] [--sets SET,...] [--splits N] [--peers NAME,...] [--out FILE]
+usage: tables.py FOLDER [--binary target/release/reprior] [--sets SET,...] [--splits N] [--peers NAME,...] [--new-rows] [--out FILE]
 
 FOLDER has SET.csv and splits/SET_test_rows.csv (one line of row numbers a split; airfoil.csv has one split: rows from 1,202 on).
 reprior runs as `sample --data TABLE --target NAME` with no other flag but those that say which rows train. Others are taken as their
 documentation has them; those that give no variance get one for all rows, from the errors of a 5-fold cross-validation of the training
-rows. What is not installed is left out, and said. Rows are appended to FILE, and the table is of all that are in it.
+rows. What is not installed is left out, and said. With --new-rows only test rows count whose inputs no training row has. Rows are
+appended to FILE, and the table is of all that are in it.
 """
 
 import argparse
@@ -35,7 +36,7 @@ Z90 = 1.6448536269514722
 class Split:
     """Inputs and targets of one split."""
 
-    def __init__(self, folder, name, number):
+    def __init__(self, folder, name, number, new_rows=False):
         with open(folder / f"{name}.csv", newline="") as file:
             rows = list(csv.reader(file))
         self.header, self.target = rows[0], SETS[name]
@@ -49,6 +50,9 @@ class Split:
             self.test = np.array([int(word) for word in lines[number].split(",")])
         self.train = np.setdiff1d(np.arange(len(values)), self.test)
         inputs, targets = np.delete(values, column, axis=1), values[:, column]
+        if new_rows:
+            known = {tuple(row) for row in inputs[self.train]}
+            self.test = np.array([row for row in self.test if tuple(inputs[row]) not in known])
         self.x, self.y = inputs[self.train], targets[self.train]
         self.x_test, self.y_test = inputs[self.test], targets[self.test]
         spread = self.x.std(0)
@@ -213,6 +217,7 @@ def main():
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--new-rows", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("target/tables.jsonl"))
     options = parser.parse_args()
     peers = []
@@ -226,7 +231,7 @@ def main():
     done = {(row["set"], row["split"], row["peer"]) for row in known}
     for name in options.sets.split(","):
         for number in range(1 if name == "airfoil" else options.splits):
-            split = Split(options.folder, name, number)
+            split = Split(options.folder, name, number, options.new_rows)
             for peer in peers:
                 if (name, number, peer) in done:
                     continue

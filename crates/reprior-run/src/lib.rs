@@ -47,6 +47,6 @@ pub use run::{
 };
 pub use settings::*;
 pub use summary::{
-    Check, EvidenceSummary, LaplaceFitSummary, LeftOutSummary, Level, MinibatchSummary, Summary,
-    Verdict,
+    Check, EvidenceSummary, ExchangeSummary, LaplaceFitSummary, LeftOutSummary, Level,
+    MinibatchSummary, Summary, Verdict,
 };

@@ -49,7 +49,7 @@ fn normal_cdf(x: f64) -> f64 {
 }
 
 impl Truth {
-    /// Of a number, by Stream.
+    /// The table of this number: the same at each call.
     fn draw(number: u64) -> Result<Self, Failure> {
         let rows = TRAIN + TEST;
         let mut draws = vec![0.0; rows * INPUTS + UNITS * (INPUTS + 2) + 2 + rows];

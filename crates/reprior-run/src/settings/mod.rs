@@ -41,6 +41,7 @@ pub use laplace::LaplaceSettings;
 pub use laplace_expressions::{Per, PriorPrecisionChoice, WrittenSubset};
 pub use method::{MethodName, MinibatchMethod, Nature};
 pub use minibatch::MinibatchSettings;
+pub(crate) use model::DEGREES_OF_FREEDOM;
 pub use model::ModelSettings;
 pub use names::*;
 pub(crate) use network::{NETWORK_AUTO, arrange};

@@ -20,7 +20,7 @@ use crate::words::short;
 
 /// Degrees of freedom of student-t likelihoods unless given: enough for outliers where these are asked for, and where the noise
 /// depends on the inputs (the default of many tables) what loses little without outliers.
-const DEGREES_OF_FREEDOM: f64 = 4.0;
+pub(crate) const DEGREES_OF_FREEDOM: f64 = 4.0;
 const DEGREES_OF_FREEDOM_BY_ROW: f64 = 15.0;
 
 /// Noise scales of standardised targets: beyond them, double precision does not tell the noise, or the function, from nothing.

@@ -1,14 +1,11 @@
 //! What to do about a finding, in the flags of the method that made the run.
 
 use super::Summary;
-use crate::settings::{MethodName, Nature, Settings};
+use crate::settings::{DEGREES_OF_FREEDOM, MethodName, Nature, Settings};
 use crate::words::number;
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::posterior::Coordinates;
 use reprior::sampler::Method;
-
-/// Degrees of freedom of tails that expect outliers.
-const HEAVY: f64 = 4.0;
 
 impl Summary {
     /// What to try where chains disagree or are too short, by the family of methods.
@@ -46,12 +43,12 @@ fn other_method(settings: &Settings, method: Method) -> &'static str {
 pub(super) fn outliers(settings: &Settings) -> String {
     let likelihood = settings.model.likelihood();
     let is_heavy = likelihood.has_degrees_of_freedom();
-    let is_done = is_heavy && settings.model.degrees_of_freedom() <= HEAVY;
+    let is_done = is_heavy && settings.model.degrees_of_freedom() <= DEGREES_OF_FREEDOM;
     if !likelihood.has_scale() || is_done {
         return "look at the row: is it right, and are there training rows like it?".to_owned();
     }
     let expects = match (is_heavy, likelihood.has_row_noise()) {
-        (true, _) => format!("--degrees-of-freedom {HEAVY}"),
+        (true, _) => format!("--degrees-of-freedom {DEGREES_OF_FREEDOM}"),
         (false, true) => format!("--likelihood {}", LikelihoodName::StudentTHeteroscedastic),
         (false, false) => format!("--likelihood {}", LikelihoodName::StudentT),
     };

@@ -88,7 +88,7 @@ impl<T: Target, O: Observer<T>> ChainDriver for (Chain<T>, O) {
     }
 
     fn checkpoint(&mut self) -> Result<(), DriverError<O::Error>> {
-        if !self.0.is_whole() {
+        if self.0.is_torn() {
             return Ok(());
         }
         let chain = self.0.index();

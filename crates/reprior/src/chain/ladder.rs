@@ -17,9 +17,10 @@
 //!
 //! Cost: that of m more chains, and half an evaluation of ℓ, a transition; m positions and gradients.
 
+use super::start::start_at_prior;
 use super::{Schedule, StartError};
 use crate::compute::{LogSum, Purpose, Real, Stream};
-use crate::posterior::{EvaluationError, Target, Tempered};
+use crate::posterior::{Target, Tempered};
 use crate::sampler::kernels::Adaptation;
 use crate::sampler::{Sampler, SamplerSettings, State};
 
@@ -27,8 +28,6 @@ use crate::sampler::{Sampler, SamplerSettings, State};
 const SMALLEST_BETA: f64 = 1e-4;
 /// Rates of refusal below are taken for this one, so that temperatures differ.
 const LEAST_REFUSED: f64 = 1e-3;
-/// Draws from the prior that are tried as a start of a replica.
-const START_TRIES: u64 = 100;
 
 /// The samplers of replicas, one each.
 pub(super) type Samplers<R> = Vec<Box<dyn Sampler<R>>>;
@@ -138,9 +137,16 @@ impl<R: Real> Ladder<R> {
         for (at, sampler) in samplers.iter_mut().enumerate() {
             let beta = SMALLEST_BETA.powf((at + 1) as f64 / count as f64);
             target.set_beta(beta);
+            let stream = |attempt| {
+                let of_attempt = Moment {
+                    transition: attempt,
+                    ..moment
+                };
+                of_attempt.stream(Purpose::Initial, at + 1)
+            };
             replicas.push(Replica {
                 beta,
-                state: start(moment, at + 1, &mut **sampler, target)?,
+                state: start_at_prior(moment.chain, stream, &mut **sampler, target)?,
                 step_size: sampler.step_size(),
                 adaptation: settings.adaptation().filter(|_| moment.warmup > 0),
                 is_fresh: true,
@@ -207,37 +213,6 @@ impl<R: Real> Ladder<R> {
         };
         self.exchanges.iter().map(of).sum()
     }
-}
-
-/// The state of a replica at a draw of the prior.
-fn start<T: Target>(
-    moment: Moment,
-    rung: usize,
-    sampler: &mut dyn Sampler<T::Real>,
-    target: &mut Tempered<T>,
-) -> Result<State<T::Real>, StartError> {
-    let chain = moment.chain;
-    let mut last = String::new();
-    for attempt in 0..START_TRIES {
-        let mut position = vec![T::Real::ZERO; target.dim()];
-        let of_attempt = Moment {
-            transition: attempt,
-            ..moment
-        };
-        of_attempt
-            .stream(Purpose::Initial, rung)
-            .fill_normal(&mut position);
-        match sampler.init(target, position) {
-            Ok(state) => return Ok(state),
-            Err(EvaluationError::Fatal(reason)) => return Err(StartError::Fatal { chain, reason }),
-            Err(EvaluationError::Recoverable(reason)) => last = reason,
-        }
-    }
-    Err(StartError::NoStart {
-        chain,
-        tries: START_TRIES,
-        reason: last,
-    })
 }
 
 /// The state at a β that is so many times larger.

@@ -11,6 +11,7 @@ mod observer;
 mod progress;
 mod schedule;
 mod single;
+mod start;
 mod statistics;
 
 // What the program's runs need beyond chains of one's own: minibatch chains, how any chain is driven, checkpoints, modes, running moments. It changes without notice.

@@ -3,8 +3,9 @@
 use super::ladder::{Ladder, Moment, Samplers};
 use super::mode::find_mode;
 use super::snapshot::Snapshot;
+use super::start::start_at_prior;
 use super::{DriverError, Observer, Progress, ProgressDetails, Schedule, StartError, Statistics};
-use crate::compute::{Purpose, Real, Stream, norm_squared};
+use crate::compute::{Purpose, Stream, norm_squared};
 use crate::posterior::{EvaluationError, Target, Tempered};
 use crate::sampler::{Fatal, FoundStepSize, Info, Sampler, SamplerSettings, Start, State};
 
@@ -32,8 +33,6 @@ pub struct Chain<T: Target> {
     corrections: u64,
 }
 
-/// Draws from the prior that are tried as a start.
-const START_TRIES: u64 = 100;
 /// Failed transitions in a row after which a chain is given up.
 const MOST_FAILURES: u64 = 1000;
 
@@ -53,29 +52,9 @@ impl<T: Target> Chain<T> {
         let mut target = Tempered::new(target, 1.0);
         let in_use = in_use(settings, schedule, 0);
         let mut sampler = in_use.sampler();
-        let mut last = String::new();
-        for attempt in 0..START_TRIES {
-            let mut position = vec![T::Real::ZERO; target.dim()];
-            Stream::new(schedule.seed, index as u64, Purpose::Initial, attempt)
-                .fill_normal(&mut position);
-            match sampler.init(&mut target, position) {
-                Ok(state) => {
-                    return Self::new(index, schedule, settings, target, sampler, state);
-                }
-                Err(EvaluationError::Fatal(reason)) => {
-                    return Err(StartError::Fatal {
-                        chain: index,
-                        reason,
-                    });
-                }
-                Err(EvaluationError::Recoverable(reason)) => last = reason,
-            }
-        }
-        Err(StartError::NoStart {
-            chain: index,
-            tries: START_TRIES,
-            reason: last,
-        })
+        let stream = |attempt| Stream::new(schedule.seed, index as u64, Purpose::Initial, attempt);
+        let state = start_at_prior(index, stream, &mut *sampler, &mut target)?;
+        Self::new(index, schedule, settings, target, sampler, state)
     }
 
     /// A chain that starts at a position, such as where one of an earlier run ended; it looks for a mode from there if it is to start at
@@ -430,9 +409,9 @@ impl<T: Target> Chain<T> {
         self.snapshot.transition >= self.schedule.transitions()
     }
 
-    /// Whether the state is one to go on from: after the failure of a replica it is not.
-    pub(super) fn is_whole(&self) -> bool {
-        !self.is_torn
+    /// Whether a transition failed half-way, by a replica: the state is none to go on from.
+    pub(super) fn is_torn(&self) -> bool {
+        self.is_torn
     }
 
     /// The chain's exact state.

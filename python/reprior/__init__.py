@@ -1,7 +1,7 @@
 """Samples the posterior of Bayesian neural networks.
 
 ``BNNRegressor`` and ``BNNClassifier`` are estimators as scikit-learn's; ``sample`` makes a run with the settings of the program, and
-``open`` opens one that was made before; ``sample_density`` samples a density of one's own. What needs scikit-learn, pandas, xarray
+``open`` opens one that was made before, and ``merge`` puts several together; ``sample_density`` samples a density of one's own. What needs scikit-learn, pandas, xarray
 or zarr imports it where it is used, and not before.
 """
 
@@ -14,7 +14,7 @@ from reprior._lib import RunError, __version__
 if TYPE_CHECKING:
     from reprior._density import Density, sample_density
     from reprior._prediction import ClassPrediction, Prediction
-    from reprior._run import Run, open, sample
+    from reprior._run import Run, merge, open, sample
     from reprior._summary import LeaveOneOut, Summary, Verdict
     from reprior.estimators import BNNClassifier, BNNRegressor, ConvergenceWarning
 
@@ -31,6 +31,7 @@ __all__ = [
     "Summary",
     "Verdict",
     "__version__",
+    "merge",
     "open",
     "sample",
     "sample_density",
@@ -47,6 +48,7 @@ _PLACES = {
     "Run": "_run",
     "Summary": "_summary",
     "Verdict": "_summary",
+    "merge": "_run",
     "open": "_run",
     "sample": "_run",
     "sample_density": "_density",

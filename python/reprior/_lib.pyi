@@ -23,8 +23,16 @@ def diagnose(values: Reals, chains: int) -> list[float]: ...
 class Run:
     @staticmethod
     def start(
-        flags: list[str], data: Data | None, out: Path | None, overwrite: bool, threads: int | None
+        flags: list[str],
+        data: Data | None,
+        out: Path | None,
+        overwrite: bool,
+        or_resume: bool,
+        checkpoint_seconds: float | None,
+        threads: int | None,
     ) -> Run: ...
+    @staticmethod
+    def merge(runs: list[Path], out: Path, overwrite: bool, allow_gaps: bool, allow_overlaps: bool) -> Run: ...
     @staticmethod
     def open(path: Path) -> Run: ...
     @staticmethod

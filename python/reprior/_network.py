@@ -1,6 +1,7 @@
 """Networks of torch as the program takes them: a description layer by layer, and the weights as a safetensors file.
 
-Nothing of torch is imported: modules are known by the names of their classes.
+A sequence is read module by module, anything else as torch.fx traces it (``_graph``), where branches that are added up are allowed. Modules are known by
+the names of their classes, so that a sequence needs nothing of torch.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from reprior._graph import Layer, Parallel, traced
+
 #: Modules that change nothing once a network is trained.
 _NOTHING = ("Dropout", "Dropout1d", "Dropout2d", "Identity")
 _KNOWN = (
     "Linear, Conv2d, BatchNorm1d, BatchNorm2d, ReLU, GELU (exact), Tanh, LeakyReLU, AvgPool2d, MaxPool2d, AdaptiveAvgPool2d(1), Flatten, "
-    "Dropout, Identity and Sequential of these"
+    "Dropout, Identity, Sequential of these, and sums of two branches of these"
 )
 
 
@@ -38,27 +41,27 @@ class _Parts:
 
 
 def described(model: Any) -> Described:
-    """The description of an ``nn.Sequential``, in evaluation mode, whose last module with weights is a ``Linear``.
+    """The description of a network, in evaluation mode, whose last module with weights is a ``Linear``.
 
     Raises TypeError for a module that is not known, naming it, and ValueError for one whose settings are not.
     """
-    modules = [(place, module) for place, module in _flat(model, "") if _name(module) not in _NOTHING]
-    if not modules or _name(modules[-1][1]) != "Linear":
-        last = f"{modules[-1][0]} ({_name(modules[-1][1])})" if modules else "nothing"
+    layers = _pruned(_flat(model))
+    readout = layers[-1] if layers else None
+    if not isinstance(readout, Layer) or _name(readout.module) != "Linear":
+        last = "nothing" if readout is None else "a sum" if isinstance(readout, Parallel) else f"{readout.place} ({_name(readout.module)})"
         raise ValueError(f"the network ends with {last}: the last module must be a Linear, whose outputs are logits or predictions")
     parts = _Parts()
-    for index, (place, module) in enumerate(modules[:-1]):
-        _add(parts, index, place, module)
-    readout = modules[-1][1]
-    _tensors(parts, len(modules) - 1, readout)
+    _all(parts, layers[:-1], _names(layers[:-1]))
+    blocks = sum(isinstance(layer, Parallel) for layer in layers)
+    _tensors(parts, f"output_net.{len(layers)}" if blocks else str(len(layers) - 1), readout.module)
     return Described(
         toml="layers = [\n" + "".join(f"    {{ {layer} }},\n" for layer in parts.layers) + "]\n",
         weights=safetensors(parts.tensors),
         settings={
             "readout_weight_variance": 1,
-            "readout_bias_variance": 0 if readout.bias is None else 1,
+            "readout_bias_variance": 0 if readout.module.bias is None else 1,
         },
-        outputs=int(readout.out_features),
+        outputs=int(readout.module.out_features),
     )
 
 
@@ -79,24 +82,75 @@ def _name(module: Any) -> str:
     return type(module).__name__
 
 
-def _flat(module: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Modules one after another, those of inner sequences in their places."""
-    if _name(module) == "Sequential":
-        for name, child in module.named_children():
-            yield from _flat(child, f"{place}.{name}" if place else name)
-    elif list(module.children()) or not place:
-        raise TypeError(
-            f"{place or 'the network'} is a {_name(module)}, whose order of layers is not known: give an nn.Sequential. Known are {_KNOWN}"
+def _flat(model: Any) -> list[Layer | Parallel]:
+    """Layers one after another: a sequence's as they stand, those of anything else as they are traced."""
+    return list(_sequence(model, "")) if _is_sequence(model) else traced(model, _KNOWN)
+
+
+def _is_sequence(module: Any) -> bool:
+    return _name(module) == "Sequential" and all(_is_sequence(child) or not list(child.children()) for child in module.children())
+
+
+def _sequence(module: Any, place: str) -> Iterator[Layer]:
+    for name, child in module.named_children():
+        inner = f"{place}.{name}" if place else name
+        if _name(child) == "Sequential":
+            yield from _sequence(child, inner)
+        else:
+            yield Layer(inner, child)
+
+
+def _pruned(layers: list[Layer | Parallel]) -> list[Layer | Parallel]:
+    """Without modules that change nothing."""
+    kept: list[Layer | Parallel] = []
+    for layer in layers:
+        if isinstance(layer, Parallel):
+            kept.append(Parallel([_pruned(branch) for branch in layer.branches]))
+        elif _name(layer.module) not in _NOTHING:
+            kept.append(layer)
+    return kept
+
+
+def _names(layers: list[Layer | Parallel]) -> list[str]:
+    """What the layers' tensors are called in the file: by their number, or, where there are blocks, before, in and after them."""
+    blocks = [at for at, layer in enumerate(layers) if isinstance(layer, Parallel)]
+    if not blocks:
+        return [str(at) for at in range(len(layers))]
+    first, last = blocks[0], blocks[-1]
+    between = [layer for layer in layers[first:last] if isinstance(layer, Layer) and layer.module.state_dict()]
+    if between:
+        raise ValueError(
+            f"{between[0].place} ({_name(between[0].module)}) stands between two sums: weights may be before the first, in the branches, and after the last"
         )
-    else:
-        yield place, module
+    names = []
+    for at, _ in enumerate(layers):
+        names.append(f"blocks.{blocks.index(at)}" if at in blocks else f"{'input' if at < first else 'output'}_net.{at}")
+    return names
+
+
+def _all(parts: _Parts, layers: list[Layer | Parallel], names: list[str]) -> None:
+    for layer, name in zip(layers, names):
+        if isinstance(layer, Layer):
+            _add(parts, name, layer.place, layer.module)
+            continue
+        # of two branches the program takes the one with fewer layers for the shortcut
+        branches = sorted(layer.branches, key=len)
+        texts = []
+        for branch, role in zip(branches, ("downsample", "net")):
+            if any(isinstance(inner, Parallel) for inner in branch):
+                raise ValueError("a branch has a sum in it: sums must stand one after another")
+            own = _Parts(tensors=parts.tensors)
+            _all(own, branch, [f"{name}.{role}.{at}" for at in range(len(branch))])
+            texts.append("{ layers = [" + ", ".join(f"{{ {inner} }}" for inner in own.layers) + "] }")
+        parts.layers.append(f'type = "parallel", branches = [{", ".join(texts)}]')
 
 
 def _pair(value: Any) -> list[int]:
     return [int(one) for one in value] if isinstance(value, (tuple, list)) else [int(value)] * 2
 
 
-def _add(parts: _Parts, index: int, place: str, module: Any) -> None:
+def _add(parts: _Parts, own: str, place: str, module: Any) -> None:
+    """A layer, whose tensors are called `own` in the file."""
     name = _name(module)
 
     def refuse(what: str) -> ValueError:
@@ -109,7 +163,7 @@ def _add(parts: _Parts, index: int, place: str, module: Any) -> None:
         parts.layers.append(f'type = "activation", function = "{function}"')
     elif name == "Linear":
         parts.layers.append(f'type = "dense", units = {module.out_features}, {_scale(module)}')
-        _tensors(parts, index, module)
+        _tensors(parts, own, module)
     elif name == "Conv2d":
         if module.groups != 1 or _pair(module.dilation) != [1, 1] or module.padding_mode != "zeros":
             raise refuse("groups, dilation or a padding_mode")
@@ -120,13 +174,13 @@ def _add(parts: _Parts, index: int, place: str, module: Any) -> None:
         parts.layers.append(
             f'type = "convolution", channels = {module.out_channels}, size = {size}, stride = {stride}, padding = "{padding}", {_scale(module)}'
         )
-        _tensors(parts, index, module)
+        _tensors(parts, own, module)
     elif name in ("BatchNorm1d", "BatchNorm2d"):
         if not module.track_running_stats:
             raise refuse("no running statistics")
-        _tensors(parts, index, module)
+        _tensors(parts, own, module)
         # in the description too: chains on all data have its statistics
-        mean, variance = (parts.tensors[f"{index}.{part}"].tolist() for part in ("running_mean", "running_var"))
+        mean, variance = (parts.tensors[f"{own}.{part}"].tolist() for part in ("running_mean", "running_var"))
         parts.layers.append(f'type = "batch-norm", epsilon = {module.eps!r}, mean = {mean}, variance = {variance}')
     elif name in ("AvgPool2d", "MaxPool2d"):
         if _pair(module.padding) != [0, 0] or module.ceil_mode or _pair(getattr(module, "dilation", 1)) != [1, 1]:
@@ -158,9 +212,9 @@ def _scale(module: Any) -> str:
     return f"scale = {{ weight = 1.0, bias = {0.0 if module.bias is None else 1.0} }}"
 
 
-def _tensors(parts: _Parts, index: int, module: Any) -> None:
+def _tensors(parts: _Parts, own: str, module: Any) -> None:
     for name, tensor in module.state_dict().items():
         if name == "num_batches_tracked":
             continue
         array = tensor.detach().cpu().numpy()
-        parts.tensors[f"{index}.{name}"] = array if array.dtype == np.float64 else array.astype(np.float32)
+        parts.tensors[f"{own}.{name}"] = array if array.dtype == np.float64 else array.astype(np.float32)

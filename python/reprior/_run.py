@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -263,6 +263,8 @@ def sample(
     *,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    or_resume: bool = False,
+    checkpoint_seconds: float | None = None,
     threads: int | None = None,
     wait: bool = True,
     progress: bool | Callable[[Progress], None] | None = None,
@@ -276,7 +278,8 @@ def sample(
     ``target="column"`` its target. Settings are those of ``reprior sample`` with underscores: ``method="nuts"``, ``network="fcn:64,64"``,
     ``noise=0.1``, ``minutes=10``, ``chains=4``, ``draws=500``, ``seed=1``, ``watch=100``.
 
-    ``out`` is a folder for the run; without one it is in memory. ``threads``: one for each core unless given. ``wait=False`` returns while
+    ``out`` is a folder for the run; without one it is in memory. A run that is there already is replaced with ``overwrite``, and gone on with by
+    ``or_resume`` if its settings are the same. A run in a folder can go on after a crash from ``checkpoint_seconds`` before it, 10 unless given. ``threads``: one for each core unless given. ``wait=False`` returns while
     the run goes on. ``progress``: True shows a line, and a function is called with a :class:`Progress`, ten times a second; None shows a
     line where stderr is a terminal or a notebook.
 
@@ -284,7 +287,15 @@ def sample(
 
     Raises ValueError for data and settings that are refused, TypeError for values of a wrong kind, RunError for a run that fails.
     """
-    driving = {"out": out, "overwrite": overwrite, "threads": threads, "wait": wait, "progress": progress}
+    driving = {
+        "out": out,
+        "overwrite": overwrite,
+        "or_resume": or_resume,
+        "checkpoint_seconds": checkpoint_seconds,
+        "threads": threads,
+        "wait": wait,
+        "progress": progress,
+    }
     if X is None:
         if y is not None:
             raise TypeError("sample() has y but no X: give the inputs too")
@@ -303,7 +314,13 @@ def sample(
 
 
 def sample_table(table: _table.Table, y: Any, settings: dict[str, Any], **driving: Any) -> Run:
-    """The same of a table with its targets; the names of targets and of levels are added to the settings."""
+    """The same of a table with its targets."""
+    columns, settings = table_with_targets(table, y, settings)
+    return _started(columns, settings, **driving)
+
+
+def table_with_targets(table: _table.Table, y: Any, settings: dict[str, Any]) -> tuple[list[_table.Column], dict[str, Any]]:
+    """The columns of a table and of its targets; the names of targets and of levels are added to the settings."""
     targets = _table.targets(y, table.names)
     rows = {len(values) for _, _, values in table.columns}
     lengths = {len(values) for _, _, values in targets}
@@ -315,7 +332,7 @@ def sample_table(table: _table.Table, y: Any, settings: dict[str, Any], **drivin
             raise ValueError(f"column `{name}` has a comma in its name, which separates names in settings: rename it")
     categorical = [*table.categorical, *_as_list(settings.get("categorical"))]
     settings = {**settings, "target": names, "categorical": categorical or None}
-    return _started([*table.columns, *targets], settings, **driving)
+    return [*table.columns, *targets], settings
 
 
 def _started(
@@ -324,12 +341,16 @@ def _started(
     *,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    or_resume: bool = False,
+    checkpoint_seconds: float | None = None,
     threads: int | None = None,
     wait: bool = True,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> Run:
+    if or_resume and (out is None or overwrite):
+        raise TypeError("or_resume is for a run in a folder that is not overwritten: give out, and no overwrite")
     flags = to_flags(settings, "sample()")
-    run = Run(_lib.Run.start(flags, data, out, overwrite, _checked_threads(threads)))
+    run = Run(_lib.Run.start(flags, data, out, overwrite, or_resume, checkpoint_seconds, _checked_threads(threads)))
     if wait:
         _wait_showing(run, progress)
     else:
@@ -396,6 +417,24 @@ def _wait_showing(run: Run, progress: bool | Callable[[Progress], None] | None) 
                 shown.end()
     run._has_ended = True
     run._inner.check()
+
+
+def merge(
+    runs: Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    allow_gaps: bool = False,
+    allow_overlaps: bool = False,
+) -> Run:
+    """Puts runs of other chains of the same posterior together into a run in the folder ``out``, as ``reprior merge``: the run that all of their
+    chains would have been, byte for byte. They were made with different ``first_chain``.
+
+    ``allow_gaps`` leaves out chains that no run has, ``allow_overlaps`` takes those that several have from the first.
+
+    Raises ValueError for runs of other settings or data, runs that are not complete, chains that are missing or there twice.
+    """
+    return _ended(_lib.Run.merge(list(runs), out, overwrite, allow_gaps, allow_overlaps))
 
 
 def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - the name of what it does

@@ -1,7 +1,7 @@
 """Posteriors around networks that torch has trained.
 
-``Laplace`` has the words of laplace-torch; ``sample`` starts chains at a trained network. Both take an ``nn.Sequential`` of layers that the program
-knows and name the one that it does not. torch itself is needed for nothing but the network and the tensors that come back.
+``Laplace`` has the words of laplace-torch; ``sample`` starts chains at a trained network. Both take a network of layers that the program knows, one
+after another or in branches that are added up, and name the one that it does not. torch itself is needed for nothing but the network and the tensors that come back.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Laplace:
 
     Parameters
     ----------
-    model : torch.nn.Sequential
-        The trained network; its outputs are logits for classes.
+    model : torch.nn.Module
+        The trained network, an ``nn.Sequential`` or a residual network; its outputs are logits for classes.
     likelihood : str
         "classification" or "regression".
     subset_of_weights : str
@@ -86,12 +86,53 @@ class Laplace:
         self._run()
         return self
 
-    def optimize_prior_precision(self, method: str = "marglik") -> None:
-        """Sets ``prior_precision`` to the one with the largest marginal likelihood."""
-        if method != "marglik":
-            raise ValueError(f"method is {method!r}: only 'marglik' is here; a prior_precision of one's own is given to the constructor")
-        found = self._fitted("optimize_prior_precision")._run(prior_precision="marglik")
-        self.prior_precision = float(self._laplace(found)["prior_precision"][0])
+    def optimize_prior_precision(
+        self,
+        method: str = "marglik",
+        *,
+        val_loader: Any = None,
+        pred_type: str = "glm",
+        link_approx: str = "probit",
+        log_prior_prec_min: float = -4.0,
+        log_prior_prec_max: float = 4.0,
+        grid_size: int = 21,
+    ) -> None:
+        """Sets ``prior_precision``: to the one with the largest marginal likelihood ("marglik"), or to that of a grid ("gridsearch") under which the
+        data of ``val_loader``, batches or a pair of arrays, have the lowest negative log-likelihood.
+
+        The grid is of powers of ten from ``log_prior_prec_min`` to ``log_prior_prec_max``. Each of its points is a fit of its own.
+        """
+        if method == "marglik":
+            found = self._fitted("optimize_prior_precision")._run(prior_precision="marglik")
+            self.prior_precision = float(self._laplace(found)["prior_precision"][0])
+            return
+        if method != "gridsearch":
+            raise ValueError(f"method is {method!r}: it must be 'marglik' or 'gridsearch'")
+        if val_loader is None:
+            raise ValueError("method='gridsearch' needs val_loader: data that did not train the network, as a loader or a pair (X, y)")
+        if grid_size < 1:
+            raise ValueError(f"grid_size is {grid_size}: it must be at least 1")
+        self._fitted("optimize_prior_precision")
+        X, y = _data(*val_loader) if isinstance(val_loader, tuple) else _data(val_loader, None)
+        before, losses, runs = self.prior_precision, {}, self._runs
+        try:
+            for precision in np.logspace(log_prior_prec_min, log_prior_prec_max, grid_size):
+                self.prior_precision, self._runs = float(precision), {}
+                losses[self.prior_precision] = self._loss(X, y, pred_type, link_approx)
+        finally:
+            self.prior_precision, self._runs = before, runs
+        self.prior_precision = min(losses, key=losses.__getitem__)
+
+    def _loss(self, X: np.ndarray, y: np.ndarray, pred_type: str, link_approx: str) -> float:
+        """The mean negative log-likelihood of rows."""
+        found = self(X, pred_type=pred_type, link_approx=link_approx)
+        if self.likelihood == "classification":
+            chosen = np.asarray(found)[np.arange(len(y)), y.astype(int)]
+            return float(-np.log(np.maximum(chosen, np.finfo(float).tiny)).mean())
+        mean, variance = found
+        total = np.reshape(variance, mean.shape) + self.sigma_noise**2
+        residual = np.reshape(y, mean.shape) - mean
+        return float(0.5 * (np.log(2 * np.pi * total) + residual**2 / total).mean())
 
     def log_marginal_likelihood(self) -> float:
         """Of the training rows, in nats."""

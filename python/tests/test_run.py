@@ -71,6 +71,37 @@ def test_the_same_seed_in_a_folder_and_in_memory(run, line, tmp_path):
     assert (tmp_path / "page.html").samefile(opened.report(tmp_path / "page.html"))
 
 
+def test_a_script_that_is_started_again_goes_on(line, tmp_path):
+    made = reprior.sample(*line, out=tmp_path / "run", or_resume=True, checkpoint_seconds=0.5, **FAST)
+    files = made._inner.to_files()
+    again = reprior.sample(*line, out=tmp_path / "run", or_resume=True, **FAST)
+    assert again.summary().draws == 30 and again._inner.to_files()["draws.zarr/zarr.json"] == files["draws.zarr/zarr.json"]
+    with pytest.raises(ValueError, match="holds another run: its seed is 0, not 3"):
+        reprior.sample(*line, out=tmp_path / "run", or_resume=True, seed=3, **FAST)
+    X, y = line
+    with pytest.raises(ValueError, match="not those"):
+        reprior.sample(X, y + 1, out=tmp_path / "run", or_resume=True, **FAST)
+    for wrong in ({}, {"out": tmp_path / "run", "overwrite": True}):
+        with pytest.raises(TypeError, match="or_resume is for"):
+            reprior.sample(*line, or_resume=True, **wrong, **FAST)
+    with pytest.raises(ValueError, match="checkpoint_seconds"):
+        reprior.sample(*line, checkpoint_seconds=-1.0, **FAST)
+
+
+def test_runs_of_other_chains_are_put_together(line, tmp_path):
+    whole = reprior.sample(*line, out=tmp_path / "whole", **FAST)
+    one = {**FAST, "chains": 1}
+    for chain in (0, 1):
+        reprior.sample(*line, out=tmp_path / f"part-{chain}", first_chain=chain, **one)
+    run = reprior.merge([tmp_path / "part-0", tmp_path / "part-1"], tmp_path / "merged")
+    assert run.summary().chains == 2 and run.summary().rhat_max == whole.summary().rhat_max
+    assert np.array_equal(run.predict(line[0]).mean, whole.predict(line[0]).mean)
+    with pytest.raises(ValueError, match="both have chain 0"):
+        reprior.merge([tmp_path / "part-0", tmp_path / "whole"], tmp_path / "twice")
+    run = reprior.merge([tmp_path / "part-0", tmp_path / "whole"], tmp_path / "twice", allow_overlaps=True)
+    assert run.settings["run"]["chains"] == 2
+
+
 def test_a_run_is_pickled_with_its_draws(run, line):
     again = pickle.loads(pickle.dumps(run))
     assert np.array_equal(again.predict(line[0]).mean, run.predict(line[0]).mean)

@@ -12,6 +12,7 @@ import torch_like
 from conftest import FAST
 
 import reprior.torch
+from reprior import _graph, _network
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "laplace_torch.json").read_text())
 NEW = torch_like.table(46)[0][40:]
@@ -88,6 +89,60 @@ def test_a_network_of_convolutions_is_torchs():
     assert np.allclose(run.predict(np.moveaxis(images[:4], 1, -1)).mean, GOLDEN["convolutions"], atol=1e-4)
 
 
+@pytest.fixture
+def graphs(monkeypatch):
+    """torch.fx, of the one network whose graph was recorded."""
+    recorded = GOLDEN["residual"]["nodes"]
+
+    def trace(model, known):
+        nodes = torch_like.nodes(getattr(model, "graph", recorded))
+        return _graph.layers(nodes, dict(model.named_children()), torch_like, known)
+
+    monkeypatch.setattr(_network, "traced", trace)
+    return recorded
+
+
+def test_a_residual_network_is_torchs(graphs):
+    images, y = torch_like.images(24), np.arange(24) % 3
+    la = reprior.torch.Laplace(torch_like.Residual(3), "regression", hessian_structure="diag").fit(images, np.eye(3)[y])
+    assert np.allclose(la(images[:4])[0], GOLDEN["residual"]["outputs"], atol=1e-6)
+    # all weights, and chains on all data and on some
+    la = reprior.torch.Laplace(torch_like.Residual(3), "classification", subset_of_weights="all", hessian_structure="kron").fit(images, y)
+    assert la(images[:4]).shape == (4, 3)
+    still = {"method": "pcn", "step_size": 1e-6, "arrival": 0, "warmup": 1, "draws": 2, "thin": 1, "chains": 1, "likelihood": "student-t"}
+    run = reprior.torch.sample(
+        torch_like.Residual(3), images, np.eye(3)[y], coordinates="standard", noise=0.3, precision="f64", progress=False, **still
+    )
+    assert np.allclose(run.predict(np.moveaxis(images[:4], 1, -1)).mean, GOLDEN["residual"]["outputs"], atol=1e-4)
+    run = reprior.torch.sample(torch_like.Residual(3), images, y, method="sgld", epochs=20, draws=2, progress=False)
+    assert run.predict(np.moveaxis(images, 1, -1)).probabilities.shape == (24, 3)
+
+
+def test_a_graph_that_is_no_network_of_layers_and_sums_is_refused(graphs):
+    images, y = torch_like.images(24), np.arange(24) % 3
+
+    def changed(name, **fields):
+        return [{**node, **fields} if node["name"] == name else node for node in graphs]
+
+    twice = [{**node, "target": "stem"} if node["target"] == "first" else node for node in graphs]
+    halves = {"name": "x2", "op": "placeholder", "target": "x2", "args": [], "kwargs": {}}
+    for graph, kind, said in (
+        (changed("relu", target="sigmoid"), TypeError, "computes sigmoid"),
+        (changed("add", kwargs={"alpha": 2}), TypeError, "add is a sum that is not one of two branches"),
+        (changed("add", args=[{"node": "relu"}, 1.0]), TypeError, "not one of two branches"),
+        (changed("dropout", kwargs={}), TypeError, "computes dropout"),
+        (twice, TypeError, "stem \\(Conv2d\\) is used twice"),
+        ([halves, *graphs], TypeError, "takes 2 inputs"),
+        (changed("output", args=[[{"node": "readout"}, {"node": "tanh"}]]), TypeError, "more than one tensor"),
+        (changed("view", args=[{"node": "adaptive_avg_pool2d"}, 2, -1]), TypeError, "computes view"),
+        (changed("output", args=[{"node": "view"}]), ValueError, "ends with view \\(Flatten\\)"),
+    ):
+        network = torch_like.Residual(3)
+        network.graph = graph
+        with pytest.raises(kind, match=said):
+            reprior.torch.Laplace(network, "classification").fit(images, y)
+
+
 def test_chains_begin_at_the_network():
     X, target, classes = torch_like.table(40)
     network = torch_like.dense(1)
@@ -132,5 +187,30 @@ def test_what_is_not_known_is_named():
         reprior.torch.Laplace(torch_like.dense(1), "regression")(X)
     with pytest.raises(ValueError, match="no batches"):
         reprior.torch.Laplace(torch_like.dense(1), "regression").fit([])
-    with pytest.raises(ValueError, match="only 'marglik'"):
-        fitted({"likelihood": "regression", "subset": "all", "structure": "diag"}).optimize_prior_precision("gridsearch")
+    la = fitted({"likelihood": "regression", "subset": "all", "structure": "diag"})
+    with pytest.raises(ValueError, match="'marglik' or 'gridsearch'"):
+        la.optimize_prior_precision("evidence")
+    with pytest.raises(ValueError, match="needs val_loader"):
+        la.optimize_prior_precision("gridsearch")
+
+
+@pytest.mark.parametrize("likelihood", ["regression", "classification"])
+def test_a_grid_of_precisions_is_searched_by_the_loss_of_other_data(likelihood):
+    la = fitted({"likelihood": likelihood, "subset": "all", "structure": "diag"})
+    X, target, classes = torch_like.table(60)
+    y = (target if likelihood == "regression" else classes)[40:]
+    by_hand = {}
+    for precision in (0.01, 1.0, 100.0):
+        la.prior_precision = precision
+        if likelihood == "regression":
+            mean, variance = la(X[40:])
+            total = variance[:, 0, 0] + 0.3**2
+            by_hand[precision] = (0.5 * np.log(2 * np.pi * total) + 0.5 * (y - mean[:, 0]) ** 2 / total).mean()
+        else:
+            by_hand[precision] = -np.log(la(X[40:])[np.arange(20), y]).mean()
+    best = min(by_hand, key=by_hand.get)
+    grid = {"log_prior_prec_min": -2, "log_prior_prec_max": 2, "grid_size": 3}
+    for given in ((X[40:], y), loader(X[40:], y)):
+        la.prior_precision = 3.0
+        la.optimize_prior_precision("gridsearch", val_loader=given, **grid)
+        assert la.prior_precision == pytest.approx(best)

@@ -3,6 +3,8 @@
 Their weights are sines, so that the same numbers can be made anywhere: ``golden/laplace_torch.py`` makes the same networks with torch.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 
 
@@ -90,6 +92,10 @@ class Dropout(Module):
     pass
 
 
+class Identity(Module):
+    pass
+
+
 class Softmax(Module):
     pass
 
@@ -109,8 +115,8 @@ class MaxPool2d(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    def __init__(self, size):
-        super().__init__(output_size=size)
+    def __init__(self, output_size):
+        super().__init__(output_size=output_size)
 
 
 def dense(outputs):
@@ -132,6 +138,53 @@ def convolutions(outputs):
         Tanh(),
         Linear(6, outputs, 0.3),
     )
+
+
+class Node:
+    """What torch.fx calls a node, from its words in golden/laplace_torch.json."""
+
+    def __init__(self, name, op, target, args=(), kwargs=None):
+        self.name, self.op, self.args, self.kwargs = name, op, tuple(args), kwargs or {}
+        # of a function torch.fx has the function
+        self.target = SimpleNamespace(__name__=target) if op == "call_function" else target
+
+
+def nodes(recorded):
+    """The nodes of a graph; where an argument is another node, its record is {"node": name}."""
+    found = {}
+
+    def value(own):
+        if isinstance(own, dict) and own.keys() == {"node"}:
+            return found[own["node"]]
+        return [value(one) for one in own] if isinstance(own, list) else own
+
+    for one in recorded:
+        args, kwargs = value(one["args"]), {name: value(own) for name, own in one["kwargs"].items()}
+        found[one["name"]] = Node(one["name"], one["op"], one["target"], args, kwargs)
+    return list(found.values())
+
+
+class Residual(Module):
+    """A network that is no sequence: a stem, a block with nothing beside it, a block with a convolution beside it, a readout."""
+
+    def __init__(self, outputs):
+        super().__init__()
+        self.parts = {
+            "stem": Conv2d(2, 3, 3, 0.1, padding=1),
+            "norm": BatchNorm2d(3, 0.4),
+            "first": Conv2d(3, 3, 3, 0.7, padding=1),
+            "first_norm": BatchNorm2d(3, 0.9),
+            "second": Conv2d(3, 4, 3, 0.2, stride=2, padding=1),
+            "third": Conv2d(4, 4, 3, 1.2, padding=1),
+            "beside": Conv2d(3, 4, 1, 0.8, stride=2),
+            "readout": Linear(4, outputs, 0.3),
+        }
+
+    def children(self):
+        return iter(self.parts.values())
+
+    def named_children(self):
+        return self.parts.items()
 
 
 def table(rows):

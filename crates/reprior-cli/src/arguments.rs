@@ -46,6 +46,24 @@ Ctrl-C stops cleanly: everything drawn so far is kept, and `reprior resume RUN` 
     /// Go on with a run that was interrupted; ends with the same draws as if it had not been
     #[command(after_help = "Example:\n  reprior resume runs/cifar")]
     Resume(ResumeArguments),
+    /// Put runs of other chains of the same posterior together: the run that all of these chains would have been
+    #[command(after_help = "\
+Runs must have the same settings and data, and different chains, such as those of an array of jobs:
+
+  reprior sample --data energy.csv --target heating_load --warmup 500 --draws 1000 --chains 1 --first-chain $K --or-resume --out runs/energy-$K
+  reprior merge runs/energy-* --out runs/energy
+
+The draws are those that one run of all chains has, byte for byte.")]
+    Merge(MergeArguments),
+    /// Write a run's draws as a Zarr store to another folder, or to an object store
+    #[command(after_help = "\
+What is written opens in xarray and ArviZ. An object store finds its keys in the environment (AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT); it takes a program that was built with `--features s3`.
+
+Examples:
+  reprior export runs/energy --to archive/energy.zarr
+  reprior export runs/energy --to s3://bucket/energy.zarr")]
+    Export(ExportArguments),
     /// Diagnostics and metrics of a run (finished, stopped or still going)
     #[command(after_help = "Example:\n  reprior summary runs/cifar --json | jq .rhat_max")]
     Summary(SummaryArguments),
@@ -99,6 +117,9 @@ pub struct SampleArguments {
     /// Replace an earlier run in that folder
     #[arg(long, help_heading = "Output")]
     pub overwrite: bool,
+    /// Go on with the run in that folder if there is one of the same settings; one that is complete is left as it is
+    #[arg(long, conflicts_with = "overwrite", help_heading = "Output")]
+    pub or_resume: bool,
     #[command(flatten)]
     pub driving: DrivingArguments,
 }
@@ -137,6 +158,40 @@ pub struct ResumeArguments {
     pub until: Option<Until>,
     #[command(flatten)]
     pub driving: DrivingArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct MergeArguments {
+    /// Run folders; each of them complete
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// The run folder to make
+    #[arg(long, value_name = "RUN")]
+    pub out: PathBuf,
+    /// Replace an earlier run in that folder
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Leave out chains between the first and the last that no run has
+    #[arg(long)]
+    pub allow_gaps: bool,
+    /// Take chains that several runs have from the first of them
+    #[arg(long)]
+    pub allow_overlaps: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The run folder
+    pub run: PathBuf,
+    /// A folder, or the address of a place in an object store
+    #[arg(long, value_name = "PLACE")]
+    pub to: String,
+    /// Replace draws that are there
+    #[arg(long)]
+    pub overwrite: bool,
 }
 
 #[derive(Debug, Args)]

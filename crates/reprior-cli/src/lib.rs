@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bench;
+mod export;
 mod help;
 mod plan;
 mod predict;
@@ -63,6 +64,8 @@ fn command(command: Command) -> Result<(), Failure> {
     match command {
         Command::Sample(arguments) => sample::sample(&arguments),
         Command::Resume(arguments) => sample::resume(&arguments),
+        Command::Merge(arguments) => sample::merge(&arguments),
+        Command::Export(arguments) => export::command(&arguments),
         Command::Summary(arguments) => summary::command(&arguments),
         Command::Predict(arguments) => predict::command(&arguments),
         Command::Report(arguments) => summary::report(&arguments),

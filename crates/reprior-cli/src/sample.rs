@@ -1,12 +1,12 @@
-//! `reprior sample` and `reprior resume`.
+//! `reprior sample`, `reprior resume` and `reprior merge`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reprior_io::data::STDIN;
-use reprior_run::{Failure, More, Options, Summary};
+use reprior_run::{Failure, MergeOptions, More, Options, Summary};
 
-use crate::arguments::{DrivingArguments, ResumeArguments, SampleArguments};
+use crate::arguments::{DrivingArguments, MergeArguments, ResumeArguments, SampleArguments};
 use crate::progress::RunDisplay;
 use crate::stop::STOP;
 use crate::summary::print_after_run;
@@ -22,7 +22,10 @@ pub fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
         .clone()
         .unwrap_or_else(|| default_folder(&settings.data.source));
     drive(&out, &arguments.driving, None, |options| {
-        reprior_run::sample(settings, &out, arguments.overwrite, options)
+        match arguments.or_resume {
+            true => reprior_run::sample_or_resume(settings, &out, options),
+            false => reprior_run::sample(settings, &out, arguments.overwrite, options),
+        }
     })
 }
 
@@ -36,6 +39,20 @@ pub fn resume(arguments: &ResumeArguments) -> Result<(), Failure> {
     drive(&arguments.run, &arguments.driving, more, |options| {
         reprior_run::resume(&arguments.run, options)
     })
+}
+
+/// Runs `reprior merge`.
+///
+/// # Errors
+/// A wrong request: runs that do not go together. A disk that refuses.
+pub fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
+    let options = MergeOptions {
+        overwrite: arguments.overwrite,
+        allow_gaps: arguments.allow_gaps,
+        allow_overlaps: arguments.allow_overlaps,
+    };
+    let summary = reprior_run::merge(&arguments.runs, &arguments.out, options)?;
+    print_after_run(&arguments.out, &summary, arguments.json)
 }
 
 fn drive(

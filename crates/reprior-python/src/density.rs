@@ -13,7 +13,7 @@ use reprior_run::Failure;
 
 use crate::failure::raise;
 use crate::run::wait_until;
-use crate::work::Work;
+use crate::work::{CHECKPOINT_EVERY, Work};
 
 /// The density of the function's values against the standard normal: ℓ(z) = log p(z) + ½‖z‖², or the function itself.
 struct PythonTarget {
@@ -161,7 +161,7 @@ impl DensityRun {
             spare: vec![0.0; dimension],
         };
         let started = py.detach(|| {
-            work.start(threads, None, move |work, options| {
+            work.start(threads, CHECKPOINT_EVERY, None, move |work, options| {
                 let chains = (0..schedule.chains)
                     .map(|index| {
                         let chain = Chain::start(index, schedule, &settings, target());

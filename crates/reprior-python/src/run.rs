@@ -6,20 +6,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use reprior::chain::ProgressDetails;
 use reprior_io::run::{Files, RunFolder, atomic};
 use reprior_report::{RunPage, page};
 use reprior_run::{
-    DataDescription, Failure, More, NewRun, Recorded, RhatSoFar, Summary, prepare, prepare_given,
-    resume_in, summarise,
+    DataDescription, Failure, MergeOptions, More, NewRun, Recorded, RhatSoFar, Summary,
+    earlier_run, merge, prepare, prepare_given, resume_in, summarise,
 };
 
 use crate::failure::{RunError, raise};
 use crate::predictor::Predictor;
 use crate::table::{PyData, given};
-use crate::work::{State, Work};
+use crate::work::{CHECKPOINT_EVERY, State, Work};
 
 /// Between two looks at whether Python has a signal to handle.
 const SLICE: Duration = Duration::from_millis(50);
@@ -70,24 +71,44 @@ impl Run {
 impl Run {
     /// Starts to make a run of flags, and of data in memory unless the flags name data.
     #[staticmethod]
-    #[pyo3(signature = (flags, data, out, overwrite, threads))]
+    #[pyo3(signature = (flags, data, out, overwrite, or_resume, checkpoint_seconds, threads))]
+    #[allow(clippy::too_many_arguments, reason = "what `sample` takes")]
     fn start(
         py: Python<'_>,
         flags: Vec<String>,
         data: Option<PyData<'_>>,
         out: Option<PathBuf>,
         overwrite: bool,
+        or_resume: bool,
+        checkpoint_seconds: Option<f64>,
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let settings = reprior_cli::settings(&flags).map_err(raise)?;
         let data = data.map(given).transpose()?;
+        let every = match checkpoint_seconds.map(Duration::try_from_secs_f64) {
+            None => CHECKPOINT_EVERY,
+            Some(Ok(every)) => every,
+            Some(Err(_)) => {
+                return Err(PyValueError::new_err(
+                    "checkpoint_seconds must be zero or positive",
+                ));
+            }
+        };
         let work = Arc::new(Work::default());
         let started = py.detach(|| {
-            work.start(threads, None, move |work, options| {
+            work.start(threads, every, None, move |work, options| {
                 let problem = match &data {
                     Some(given) => prepare_given(settings, given)?,
                     None => prepare(settings)?,
                 };
+                let earlier = match &out {
+                    Some(out) if or_resume => earlier_run(&problem, out)?,
+                    _ => None,
+                };
+                if let Some(folder) = earlier {
+                    work.change(|state| state.files = Some(folder.files().clone()));
+                    return keep_summary(work, &resume_in(&folder, options)?);
+                }
                 let place = out.as_deref().map(|out| (out, overwrite));
                 let new = NewRun::new(problem, place)?;
                 work.change(|state| state.files = Some(new.files().clone()));
@@ -100,6 +121,25 @@ impl Run {
         });
         started.map_err(raise)?;
         Ok(Self { work })
+    }
+
+    /// Puts complete runs of other chains together into a run in the folder `out`.
+    #[staticmethod]
+    fn merge(
+        py: Python<'_>,
+        runs: Vec<PathBuf>,
+        out: PathBuf,
+        overwrite: bool,
+        allow_gaps: bool,
+        allow_overlaps: bool,
+    ) -> PyResult<Self> {
+        let options = MergeOptions {
+            overwrite,
+            allow_gaps,
+            allow_overlaps,
+        };
+        py.detach(|| merge(&runs, &out, options)).map_err(raise)?;
+        Self::open(py, out)
     }
 
     /// Opens a run folder.
@@ -261,7 +301,7 @@ impl Run {
         let work = Arc::new(Work::default());
         work.change(|state| state.files = Some(folder.files().clone()));
         let started = py.detach(|| {
-            work.start(threads, more, move |work, options| {
+            work.start(threads, CHECKPOINT_EVERY, more, move |work, options| {
                 let made = resume_in(&folder, options);
                 if folder.files().folder().is_none() {
                     work.change(|state| state.folder = Some(folder));

@@ -9,8 +9,8 @@ use reprior::chain::Progress;
 use reprior_io::run::{Files, RunFolder};
 use reprior_run::{Failure, More, Options, RhatSoFar, Watcher};
 
-/// Seconds between checkpoints of runs in a folder, as the program's; those in memory have nothing to lose.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
+/// Time between checkpoints of runs in a folder unless told otherwise, as the program's; those in memory have nothing to lose.
+pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 
 /// What a thread makes, as others see it.
 #[derive(Default)]
@@ -64,13 +64,14 @@ impl Work {
         is_so(&state)
     }
 
-    /// Makes a run on a thread of its own: `make` gets its place, and gives it back with how it ended.
+    /// Makes a run on a thread of its own, with checkpoints so often: `make` gets its place, and gives it back with how it ended.
     ///
     /// # Errors
     /// A system that starts no thread.
     pub fn start(
         self: &Arc<Self>,
         threads: Option<usize>,
+        checkpoint_every: Duration,
         more: Option<More>,
         make: impl FnOnce(&Self, &Options<'_>) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
@@ -78,7 +79,7 @@ impl Work {
         let body = move || {
             let options = Options {
                 threads,
-                checkpoint_every: CHECKPOINT_EVERY,
+                checkpoint_every,
                 stop: &work.stop,
                 watcher: &*work,
                 more,

@@ -5,12 +5,15 @@
 //! the program, the report, other languages - decide nothing of it.
 //!
 //! Inside, from bottom to top: `settings`; `predictive`, draws of predictions; `problem`, data and network; `record`, what is written;
-//! `read`, what is read back; `effects`, what the inputs of a table do; `summary`, with the verdict; `method`, one family of methods each; `run`, all of it in order.
+//! `read`, what is read back; `effects`, what the inputs of a table do; `summary`, with the verdict; `method`, one family of methods each; `run`, all of it in order; `merge`, several runs in one.
 
 mod by_target;
+mod check;
+mod difference;
 mod effects;
 mod failure;
 mod joint;
+mod merge;
 mod method;
 mod predict;
 mod predictive;
@@ -28,6 +31,7 @@ pub use by_target::{TargetMetrics, target_rows};
 pub use effects::{ColumnImportance, Dependence, InputEffects, Rise};
 pub use failure::Failure;
 pub use joint::JointPrediction;
+pub use merge::{MergeOptions, merge};
 pub use method::{Benchmark, More, Options, Plan, TimedPart, Watcher};
 pub use predict::{
     PredictedOutput, PredictedRows, PredictionReport, PredictionRequest, Predictor, Told, rotated,
@@ -42,8 +46,8 @@ pub use read::{
 pub use record::kept_in_words;
 pub use rhat_so_far::RhatSoFar;
 pub use run::{
-    NewRun, benchmark, plan, plan_with_time, prepare, prepare_given, resume, resume_in, sample,
-    sample_in_memory, summarise,
+    NewRun, benchmark, earlier_run, plan, plan_with_time, prepare, prepare_given, resume,
+    resume_in, sample, sample_in_memory, sample_or_resume, summarise,
 };
 pub use settings::*;
 pub use summary::{

@@ -2,21 +2,18 @@
 
 use std::path::Path;
 
-use reprior::model::InputReduction;
-use reprior::posterior::Coordinates;
 use reprior_io::data::Given;
 use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 
+use crate::check::{check, check_more, checked};
+use crate::difference::{Ignored, difference};
 use crate::failure::{Failure, name_of};
-use crate::method::{Benchmark, MethodFamily, Options, Plan, RunContext, bench, defaults, family};
+use crate::method::{Benchmark, Options, Plan, RunContext, bench, defaults, family};
 use crate::problem::{DataDescription, GivenWeights, Problem, Records, kept_as};
 use crate::read::Recorded;
 use crate::record::Destination;
-use crate::settings::{Auto, CONFIG, MethodName, Settings, StartName, Until};
+use crate::settings::{Auto, CONFIG, Settings, StartName};
 use crate::summary::Summary;
-
-/// Ten years.
-const MOST_MINUTES: f64 = 5_000_000.0;
 
 /// Checks settings, loads the data and writes every default out.
 ///
@@ -52,6 +49,8 @@ fn prepare_with(
     given: Option<&Given>,
 ) -> Result<Problem, Failure> {
     settings.check_source()?;
+    // the default is not written out
+    settings.run.first_chain = settings.run.first_chain.filter(|&first| first > 0);
     check(&settings)?;
     let records = Records::load(&mut settings, run, given)?;
     let choices = defaults::choose(&mut settings, &records)?;
@@ -61,87 +60,6 @@ fn prepare_with(
     problem.asked = Some(asked);
     family.complete(&mut problem)?;
     Ok(problem)
-}
-
-fn check(settings: &Settings) -> Result<Box<dyn MethodFamily>, Failure> {
-    let family = family(settings.sampler.method());
-    check_time(settings)?;
-    family.check(settings)?;
-    settings.model.check()?;
-    check_scales(settings)?;
-    Ok(family)
-}
-
-/// Refuses learned scales of weights where they are not sampled.
-fn check_scales(settings: &Settings) -> Result<(), Failure> {
-    let (Some(scales), true) = (
-        settings.model.scales,
-        settings.model.scale_prior().is_some(),
-    ) else {
-        return Ok(());
-    };
-    let refuse = |text: String| Err(Failure::Request(text));
-    let method = settings.sampler.method();
-    if method.kernel().is_none() {
-        return refuse(format!(
-            "--scales {scales} is for chains on all data, not for {method}: choose one of them with --method, or leave it out"
-        ));
-    }
-    if settings.coordinates() == Coordinates::Tangent {
-        return refuse(format!(
-            "--scales {scales} is for marginal, repriorised and standard coordinates, not for tangent ones: give another --coordinates, or leave it out"
-        ));
-    }
-    if settings.sampler.input_reduction == InputReduction::On {
-        return refuse(format!(
-            "--scales {scales} needs every input by itself, and --input-reduction on mixes them: leave one of them out"
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses a limit of time that is none, or that the method does not keep to.
-fn check_time(settings: &Settings) -> Result<(), Failure> {
-    let run = &settings.run;
-    check_more(settings.sampler.method(), run.minutes, run.until)
-}
-
-/// The same of time that a run is to have.
-fn check_more(
-    method: MethodName,
-    minutes: Option<f64>,
-    until: Option<Until>,
-) -> Result<(), Failure> {
-    if let Some(minutes) = minutes
-        && !(minutes > 0.0 && minutes <= MOST_MINUTES)
-    {
-        return Err(Failure::request(format!(
-            "--minutes {minutes} is out of range: it must be above 0 and at most {MOST_MINUTES}"
-        )));
-    }
-    let flag = match (minutes, until) {
-        (Some(_), _) => "--minutes",
-        (None, Some(_)) => "--until",
-        (None, None) => return Ok(()),
-    };
-    let way = match method {
-        MethodName::Chain(_) => return Ok(()),
-        MethodName::Annealed => {
-            ", and give the particles by --draws, and transitions at each temperature by --thin"
-        }
-        MethodName::Minibatch(_) => ", and give the length by --epochs",
-        MethodName::Infinite(_) => "",
-    };
-    Err(Failure::request(format!(
-        "{flag} belongs to chains on all data, not to {method}: leave it out{way}"
-    )))
-}
-
-/// The family of settings that have been checked, with the defaults that need no data.
-fn checked(settings: &mut Settings) -> Result<Box<dyn MethodFamily>, Failure> {
-    let family = check(settings)?;
-    family.write_defaults(settings);
-    Ok(family)
 }
 
 /// What a run takes: memory, disk, operations.
@@ -189,6 +107,62 @@ pub fn sample(
     new.sample(options).1
 }
 
+/// Makes a run in the folder `out`, or goes on with the one that is there if it has the same settings; of one that has come to its end nothing is left to
+/// do. So that what is tried again is the same request.
+///
+/// # Errors
+/// A wrong request: a run of other settings there. Otherwise as [`sample`] and [`resume`].
+pub fn sample_or_resume(
+    settings: Settings,
+    out: &Path,
+    options: &Options<'_>,
+) -> Result<Summary, Failure> {
+    let problem = prepare(settings)?;
+    match earlier_run(&problem, out)? {
+        Some(folder) => resume_in(&folder, options),
+        None => NewRun::new(problem, Some((out, false)))?.sample(options).1,
+    }
+}
+
+/// The run in the folder `out`, to be gone on with in place of making the problem's; none where there is no run.
+///
+/// # Errors
+/// A wrong request: a run of other settings.
+pub fn earlier_run(problem: &Problem, out: &Path) -> Result<Option<RunFolder>, Failure> {
+    if !out.join(CONFIG).exists() {
+        return Ok(None);
+    }
+    let asked = &problem.settings;
+    let made = Settings::of_run(&Files::from(out))?;
+    // against the clock, lengths and what is kept of them are settled on the way
+    let ignored = match asked.run.minutes {
+        Some(_) => Ignored::Lengths,
+        None => Ignored::Nothing,
+    };
+    if let Some(difference) = difference(&made, asked, ignored)? {
+        return Err(Failure::request(format!(
+            "`{}` holds another run: its {difference}. Choose another --out, or replace it with --overwrite instead of --or-resume",
+            out.display()
+        )));
+    }
+    let folder = RunFolder::open(out).map_err(Failure::request)?;
+    refuse_other_data(problem, folder.files())?;
+    Ok(Some(folder))
+}
+
+/// Refuses to go on with a run, if it has come so far as to have them, with other data than it was started with.
+fn refuse_other_data(problem: &Problem, files: &Files) -> Result<(), Failure> {
+    let before = DataDescription::read(files)?;
+    match before.is_some_and(|before| before.fingerprint != problem.description.fingerprint) {
+        true => Err(Failure::request(format!(
+            "the data at `{}` are not those that `{}` was started with: put them back, or start a new run",
+            problem.settings.data.source,
+            name_of(files)
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Refuses to replace the run that chains are to start at, or that holds the weights they are to start at.
 fn refuse_start_in(settings: &Settings, out: &Path) -> Result<(), Failure> {
     match &settings.sampler.start {
@@ -202,7 +176,7 @@ fn refuse_start_in(settings: &Settings, out: &Path) -> Result<(), Failure> {
 }
 
 /// Whether a path that exists is a folder, or in it.
-fn is_within(path: &Path, folder: &Path) -> bool {
+pub(crate) fn is_within(path: &Path, folder: &Path) -> bool {
     match (path.canonicalize(), folder.canonicalize()) {
         (Ok(path), Ok(folder)) => path.starts_with(folder),
         _ => false,
@@ -221,7 +195,7 @@ pub fn sample_in_memory(
     summary.map(|summary| (folder, summary))
 }
 
-fn refuse_run_in(out: &Path, overwrite: bool) -> Result<(), Failure> {
+pub(crate) fn refuse_run_in(out: &Path, overwrite: bool) -> Result<(), Failure> {
     match !overwrite && out.join(CONFIG).exists() {
         true => Err(Failure::request(format!(
             "`{0}` holds a run already: go on with it by `reprior resume {0}`, replace it with --overwrite, or choose another --out",
@@ -333,14 +307,7 @@ pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, F
         let method = problem.settings.sampler.method();
         check_more(method, more.minutes, more.until)?;
     }
-    let before = DataDescription::read(files)?;
-    if before.is_some_and(|before| before.fingerprint != problem.description.fingerprint) {
-        return Err(Failure::request(format!(
-            "the data at `{}` are not those that `{}` was started with: put them back, or start a new run",
-            problem.settings.data.source,
-            name_of(files)
-        )));
-    }
+    refuse_other_data(&problem, files)?;
     let plan = plan(&problem)?;
     match files.folder() {
         Some(run) => plan.check(Destination::Resumed(run))?,
@@ -363,6 +330,14 @@ fn drive(
             checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;
         }
     }
+    write_summary(folder)
+}
+
+/// Summarises a run that has come to its end, and keeps what it says.
+///
+/// # Errors
+/// A run that cannot be read; a disk that refuses.
+pub(crate) fn write_summary(folder: &RunFolder) -> Result<Summary, Failure> {
     let summary = summarise(folder.files())?;
     let text = serde_json::to_string_pretty(&summary).map_err(Failure::run)?;
     folder

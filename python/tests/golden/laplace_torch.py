@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from laplace import Laplace
-from torch import nn
+from torch import fx, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -37,6 +37,43 @@ def real(module):
     return made
 
 
+class Residual(nn.Module):
+    """The network of ``torch_like.Residual``."""
+
+    def __init__(self, parts):
+        super().__init__()
+        for name, module in parts.items():
+            setattr(self, name, real(module))
+
+    def forward(self, x):
+        h = torch.relu(self.norm(self.stem(x)))
+        h = nn.functional.relu(self.first_norm(self.first(h)) + h)
+        other = self.third(torch.tanh(self.second(nn.functional.dropout(h, 0.5, self.training))))
+        other += self.beside(h)
+        pooled = nn.functional.adaptive_avg_pool2d(torch.tanh(other), 1)
+        return self.readout(pooled.view(pooled.size(0), -1))
+
+
+def recorded(graph):
+    """The nodes of a graph in words."""
+
+    def value(own):
+        if isinstance(own, fx.Node):
+            return {"node": own.name}
+        return [value(one) for one in own] if isinstance(own, (tuple, list)) else own
+
+    return [
+        {
+            "name": node.name,
+            "op": node.op,
+            "target": node.target if isinstance(node.target, str) else node.target.__name__,
+            "args": [value(own) for own in node.args],
+            "kwargs": {name: value(own) for name, own in node.kwargs.items()},
+        }
+        for node in graph.nodes
+    ]
+
+
 def main():
     X, target, classes = (torch.as_tensor(part) for part in torch_like.table(40))
     new = torch.as_tensor(torch_like.table(46)[0][40:])
@@ -61,7 +98,9 @@ def main():
                 found.append(case)
     convolutions = real(torch_like.convolutions(3)).eval()
     outputs = convolutions(torch.as_tensor(torch_like.images(4))).tolist()
-    text = json.dumps({"laplace": found, "convolutions": outputs}, indent=1)
+    residual = Residual(torch_like.Residual(3).parts).eval()
+    graph = {"nodes": recorded(fx.symbolic_trace(residual).graph), "outputs": residual(torch.as_tensor(torch_like.images(4))).tolist()}
+    text = json.dumps({"laplace": found, "convolutions": outputs, "residual": graph}, indent=1)
     Path(__file__).with_suffix(".json").write_text(text + "\n")
 
 

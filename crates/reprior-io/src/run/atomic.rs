@@ -116,6 +116,26 @@ pub fn create_folder(path: &Path) -> Result<(), RunError> {
         .map_err(RunError::io("create", path))
 }
 
+/// Everything below a folder is on the disk when this returns: at one go where the system can, file by file elsewhere.
+pub(crate) fn sync_below(folder: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        rustix::fs::syncfs(File::open(folder)?)?;
+        Ok(())
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            match path.is_dir() {
+                true => sync_below(&path)?,
+                false => File::open(&path)?.sync_all()?,
+            }
+        }
+        sync_folder(&folder.join("."))
+    }
+}
+
 /// Renames the folder `from` to `to` beside it, where there is nothing or an empty folder.
 pub(crate) fn move_folder(from: &Path, to: &Path) -> Result<(), RunError> {
     // Not all systems replace an empty folder; one with contents stays.

@@ -9,7 +9,7 @@
 
 use super::cursor::Cursor;
 use super::tensor_file::{self, Body, StoredTensor, Tensor};
-use super::values::{DataType, decode};
+use super::values::{DataType, Values, decode};
 use super::{Files, RunError};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -100,6 +100,23 @@ pub(super) fn load_from(
     }))
 }
 
+/// The numbers of a tensor.
+enum Owned {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    U64(Vec<u64>),
+}
+
+impl Owned {
+    fn values(&self) -> Values<'_> {
+        match self {
+            Self::F32(values) => Values::F32(values),
+            Self::F64(values) => Values::F64(values),
+            Self::U64(values) => Values::U64(values),
+        }
+    }
+}
+
 impl Checkpoint {
     /// The draws that were on disk.
     pub fn cursor(&self) -> &Cursor {
@@ -109,6 +126,31 @@ impl Checkpoint {
     /// Whether there are no tensors, as after [`finish`].
     pub fn is_finished(&self) -> bool {
         self.tensors.is_empty()
+    }
+
+    /// Writes the same under another name, as another chain's.
+    pub(super) fn write_as(&self, files: &Files, name: &str, chain: u64) -> Result<(), RunError> {
+        let body = Body {
+            chain,
+            cursor: self.cursor.clone(),
+            document: self.document.clone(),
+        };
+        let mut all = Vec::new();
+        for (name, tensor) in &self.tensors {
+            let shape = tensor.shape.as_slice();
+            let owned = match tensor.data_type {
+                DataType::F32 => Owned::F32(self.f32(name, shape)?),
+                DataType::U64 => Owned::U64(self.u64(name, shape)?),
+                _ => Owned::F64(self.f64(name, shape)?),
+            };
+            all.push((name, shape, owned));
+        }
+        let tensors = all.iter().map(|(name, shape, owned)| Tensor {
+            name,
+            shape,
+            values: owned.values(),
+        });
+        tensor_file::write(files, name, &body, &tensors.collect::<Vec<_>>())
     }
 
     /// The caller's document.

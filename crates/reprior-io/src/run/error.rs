@@ -35,6 +35,14 @@ pub enum RunError {
     /// Another process holds the run folder's lock.
     #[error("{} is being written by another process: wait for it or stop it", .0.display())]
     Locked(PathBuf),
+    /// An object store refused.
+    #[error("cannot write {place}: {reason}")]
+    Store {
+        /// The object, and its store.
+        place: String,
+        /// What the store said.
+        reason: String,
+    },
     /// A file is truncated, damaged, of another version, or missing among its kind.
     #[error("{}: {reason}", .path.display())]
     Damaged {

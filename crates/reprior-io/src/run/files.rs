@@ -154,6 +154,29 @@ impl Files {
         }
     }
 
+    /// Copies the file `source` of `from`, of which nothing need fit into memory on disk. It is safe from a crash after
+    /// [`sync`](Self::sync).
+    pub(crate) fn copy_file(&self, name: &str, from: &Self, source: &str) -> Result<(), RunError> {
+        match (&self.0, &from.0) {
+            (FilesPlace::Folder(to), FilesPlace::Folder(folder)) => {
+                let copied = fs::copy(folder.join(source), to.join(name));
+                copied
+                    .map(drop)
+                    .map_err(|error| self.error("copy to", name, error))
+            }
+            _ => self.write(name, &from.read_present(source)?),
+        }
+    }
+
+    /// What was copied into the folder `name` is on the disk when this returns.
+    pub(crate) fn sync(&self, name: &str) -> Result<(), RunError> {
+        match &self.0 {
+            FilesPlace::Folder(folder) => atomic::sync_below(&folder.join(name))
+                .map_err(|error| self.error("write", name, error)),
+            FilesPlace::Memory(_) => Ok(()),
+        }
+    }
+
     /// The files of a folder of these: on disk one that need not exist; in memory files of their own, none at first.
     pub(crate) fn within(&self, name: &str) -> Self {
         match &self.0 {

@@ -21,7 +21,7 @@ pub struct Schema {
     pub chains: u64,
     /// The groups, in the caller's order.
     pub groups: Vec<Group>,
-    /// Labels along dimensions, for all groups that use them; without labels: 0, 1, 2, ...
+    /// Labels along dimensions, for all groups that use them; without labels: 0, 1, 2, ... Those of `chain` are integers.
     pub coordinates: BTreeMap<String, Labels>,
 }
 
@@ -95,10 +95,18 @@ impl Schema {
                 self.chains
             )));
         }
-        for dim in ["chain", "draw"] {
-            if self.coordinates.contains_key(dim) {
+        if self.coordinates.contains_key("draw") {
+            return Err(RunError::request(
+                "the store numbers the dimension \"draw\" itself: give no labels for it",
+            ));
+        }
+        match self.coordinates.get("chain") {
+            None => {}
+            Some(Labels::Integers(numbers)) if numbers.len() as u64 == self.chains => {}
+            Some(_) => {
                 return Err(RunError::request(format!(
-                    "the store numbers the dimension {dim:?} itself: give no labels for it"
+                    "the labels of the dimension \"chain\" must be {} integers",
+                    self.chains
                 )));
             }
         }

@@ -191,7 +191,15 @@ impl RunContext<'_> {
             checkpoint_every: self.options.checkpoint_every,
             stop: self.options.stop,
         };
-        let (chains, outcome) = run(chains, control, &|progress| watcher.update(progress));
+        // watchers know chains by their places: numbers may begin anywhere
+        let numbers: Vec<usize> = chains.iter().map(|chain| chain.progress().chain).collect();
+        let (chains, outcome) = run(chains, control, &|progress| {
+            let place = numbers.iter().position(|&number| number == progress.chain);
+            watcher.update(Progress {
+                chain: place.unwrap_or(progress.chain),
+                ..progress
+            });
+        });
         if !matches!(outcome, Ok(RunOutcome::Complete)) {
             watcher.end();
         }

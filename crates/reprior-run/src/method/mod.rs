@@ -16,6 +16,7 @@ pub(crate) use chains::bench;
 pub use chains::bench::{Benchmark, TimedPart};
 pub(crate) use drive::RunContext;
 pub use drive::{More, Options, Watcher};
+pub(crate) use laplace::{read_fits, write_fits};
 pub use plan::Plan;
 pub(crate) use plan::keeps_states;
 

@@ -150,6 +150,14 @@ impl Plan {
     /// A wrong request, with what would fit.
     pub(crate) fn check(&self, place: Destination<'_>) -> Result<(), Failure> {
         self.check_memory()?;
+        self.check_disk(place)
+    }
+
+    /// Refuses a run that there is not the disk for.
+    ///
+    /// # Errors
+    /// A wrong request, with what would fit.
+    pub(crate) fn check_disk(&self, place: Destination<'_>) -> Result<(), Failure> {
         place.check(&self.schema, self.checkpoint_bytes + self.kept_bytes)
     }
 }

@@ -210,6 +210,14 @@ pub fn with_names(problem: &Problem, chains: u64, groups: Vec<Group>) -> Schema 
     if !scaled.is_empty() {
         coordinates.insert(SCALED.to_owned(), Labels::Text(scaled));
     }
+    let numbers = problem.settings.chain_numbers();
+    if (0..chains)
+        .zip(&numbers)
+        .any(|(place, &number)| place != number as u64)
+    {
+        let numbers = numbers.iter().map(|&number| number as i64);
+        coordinates.insert("chain".to_owned(), Labels::Integers(numbers.collect()));
+    }
     let names = Labels::Text(problem.description.output_names.clone());
     coordinates.insert(outputs(problem).0.to_owned(), names);
     Schema {

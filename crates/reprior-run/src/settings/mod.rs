@@ -47,6 +47,7 @@ pub use names::*;
 pub(crate) use network::{NETWORK_AUTO, arrange};
 pub use noise::{Learn, NoiseSetting};
 pub(crate) use rules::{SettingRule, at_least_one, refuse_others};
+pub(crate) use run::MOST_CHAINS;
 pub use run::{RecordSettings, RunSettings, SettledKeeping};
 pub use sampler::SamplingSettings;
 pub use scales::ScalesSetting;
@@ -197,6 +198,17 @@ impl Settings {
             thin: self.run.thin.unwrap_or(thin),
             seed: self.run.seed,
         }
+    }
+
+    /// Numbers of the chains: by them their random numbers go, and their names in the draws.
+    pub fn chain_numbers(&self) -> Vec<usize> {
+        if let Some(numbers) = &self.run.chain_numbers {
+            return numbers.clone();
+        }
+        let first = self.run.first_chain.unwrap_or(0);
+        // more are refused before they are made
+        let chains = self.schedule().chains.min(MOST_CHAINS);
+        (first..first.saturating_add(chains)).collect()
     }
 
     /// As TOML.

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::until::Until;
 
+/// Chains of one run at most.
+pub(crate) const MOST_CHAINS: usize = 1 << 20;
+
 /// `[run]`: numbers of chains, transitions and draws; what is absent is the method's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -14,6 +17,15 @@ pub struct RunSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chains: Option<usize>,
+    /// Number of the first chain: chain K of a seed is the same chain whichever run it is in, so that runs of other chains can be put
+    /// together by `merge` [default: 0]
+    #[arg(long, value_name = "K")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_chain: Option<usize>,
+    /// Numbers of the chains, where they do not follow one another: of a run that others were put together to, of which some are missing.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain_numbers: Option<Vec<usize>>,
     /// Transitions of each chain before its first draw [default: 200 for hmc-infinite and hmc, 300 for nuts, 1000 for elliptical, 2000
     /// for pcnl, mala and langevin, 5000 for pcn and rwm; half of the updates of sgld, sghmc and sgnht, all those before the
     /// draws of map, dropout, swag and ensemble]

@@ -56,7 +56,7 @@ enum Replicate<R: Stored> {
 }
 
 struct Running<R: Stored> {
-    index: usize,
+    number: usize,
     schedule: Schedule,
     annealing: Annealing<Posterior<R>>,
     recorder: ChainRecorder<R>,
@@ -148,7 +148,7 @@ impl<R: Stored> ChainDriver for Replicate<R> {
         let Self::Running(own) = self else {
             return Ok(());
         };
-        let chain = own.index;
+        let chain = own.number;
         if own.annealing.is_done() {
             return own
                 .draw()
@@ -166,7 +166,7 @@ impl<R: Stored> ChainDriver for Replicate<R> {
     fn checkpoint(&mut self) -> Result<(), DriverError<RecordError>> {
         match self {
             Self::Running(own) if own.drawn == own.schedule.draws => {
-                let chain = own.index;
+                let chain = own.number;
                 own.keep()
                     .map_err(|error| DriverError::Observer { chain, error })
             }
@@ -208,7 +208,7 @@ impl<R: Stored> ChainDriver for Replicate<R> {
                         log_ratio: particle.map_or(f64::NAN, |particle| particle.state.log_ratio),
                         divergences: rung.divergences,
                     },
-                    ..done(own.index, total)
+                    ..done(own.number, total)
                 }
             }
         }
@@ -252,23 +252,25 @@ fn replicates<R: Stored>(
     let parameters = model.inner_parameters() + model.architecture.readout_parameters();
     let mut make = recorders(problem, model, checkpoints)?;
     let mut replicates = Vec::new();
-    for (index, checkpoint) in checkpoints.iter().enumerate() {
+    let numbers = settings.chain_numbers().into_iter();
+    for ((index, number), checkpoint) in numbers.enumerate().zip(checkpoints) {
         if let Some(checkpoint) = checkpoint {
             let (_, moments) =
                 restore::<R>(checkpoint, dimension, parameters).map_err(Failure::run)?;
             // shows that its draws are there
             let writer = store.writer_at(index as u64, checkpoint.cursor());
             writer.map_err(Failure::run)?;
-            replicates.push(Replicate::Complete(index, moments));
+            replicates.push(Replicate::Complete(number, moments));
             continue;
         }
         let target =
             Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
-        let annealing = Annealing::start(&own, index as u64, vec![target]).map_err(Failure::run)?;
+        let annealing =
+            Annealing::start(&own, number as u64, vec![target]).map_err(Failure::run)?;
         let writer = store.writer(index as u64).map_err(Failure::run)?;
-        let recorder = make(index, writer, WeightMoments::new(parameters));
+        let recorder = make(number, writer, WeightMoments::new(parameters));
         replicates.push(Replicate::Running(Box::new(Running {
-            index,
+            number,
             schedule: settings.schedule(),
             annealing,
             recorder,

@@ -108,11 +108,13 @@ fn predict<R: Stored + Number>(
     let has_scale = likelihood.has_scale() && !likelihood.has_row_noise();
     let mut failure = None;
     let predicting = run.predicting_positions(every)?;
+    let numbers = settings.chain_numbers();
     let mut add = |chain: u64, draw: u64, z: &[R]| {
         if !predicting.has(chain, draw) {
             return;
         }
-        let mut stream = Stream::new(settings.run.seed, chain, Purpose::Prediction, draw);
+        let number = numbers.get(chain as usize).map_or(chain, |&own| own as u64);
+        let mut stream = Stream::new(settings.run.seed, number, Purpose::Prediction, draw);
         match recorder.record(&mut posterior, z, &mut stream) {
             Ok(record) => push(
                 &mut predictions,

@@ -85,18 +85,18 @@ pub fn make_chains<R: Stored>(
         true => GivenStart::of(problem)?,
         false => None,
     };
-    let count = schedule.chains;
-    let starts = start.map(|start| start.positions(problem, model, dimension, count));
+    let numbers = settings.chain_numbers();
+    let starts = start.map(|start| start.positions(problem, model, dimension, &numbers));
     let mut starts = starts.transpose()?.unwrap_or_default();
     let mut chains = Vec::with_capacity(schedule.chains);
-    for (index, checkpoint) in checkpoints.iter().enumerate() {
+    for ((index, number), checkpoint) in numbers.into_iter().enumerate().zip(checkpoints) {
         let target =
             Posterior::new(Arc::clone(model), settings.posterior()).map_err(Failure::request)?;
         let (chain, writer, moments) = match checkpoint {
             None => {
                 let chain = match starts.get_mut(index).map(std::mem::take) {
-                    None => Chain::start(index, schedule, &sampler, target),
-                    Some(position) => Chain::start_at(index, schedule, &sampler, target, position),
+                    None => Chain::start(number, schedule, &sampler, target),
+                    Some(position) => Chain::start_at(number, schedule, &sampler, target, position),
                 };
                 let chain = chain.map_err(Failure::run)?;
                 let writer = store.writer(index as u64).map_err(Failure::run)?;
@@ -105,7 +105,7 @@ pub fn make_chains<R: Stored>(
             Some(checkpoint) => {
                 let (snapshot, moments) =
                     restore(checkpoint, dimension, parameters).map_err(Failure::run)?;
-                let chain = Chain::resume(index, schedule, &sampler, target, snapshot)
+                let chain = Chain::resume(number, schedule, &sampler, target, snapshot)
                     .map_err(Failure::run)?;
                 let writer = store
                     .writer_at(index as u64, checkpoint.cursor())
@@ -113,7 +113,7 @@ pub fn make_chains<R: Stored>(
                 (chain, writer, moments)
             }
         };
-        chains.push((chain, recorder(index, writer, moments)));
+        chains.push((chain, recorder(number, writer, moments)));
     }
     Ok(chains)
 }

@@ -32,7 +32,8 @@ pub fn finish<R: Stored>(
     let (mut means, mut variances) = (Vec::new(), Vec::new());
     let (mut modes, mut fits) = (Vec::<R>::new(), Vec::new());
     let mut predictor = FitPredictor::<R>::new(problem)?;
-    for (index, (chain, recorder)) in chains.iter_mut().enumerate() {
+    let numbers = problem.settings.chain_numbers();
+    for ((index, number), (chain, recorder)) in numbers.into_iter().enumerate().zip(chains) {
         let statistics = chain.updates().state().statistics.clone();
         let found = chain.laplace().map_err(Failure::run)?;
         let Some((around, mode)) = found else {
@@ -49,7 +50,7 @@ pub fn finish<R: Stored>(
                 let inputs = recorder.test_inputs().unwrap_or_default();
                 predictor.set_statistics(&statistics);
                 let to = [&mut means, &mut variances];
-                predictor.predict(fitted, index as u64, inputs, to)?;
+                predictor.predict(fitted, number as u64, inputs, to)?;
             }
             modes.extend_from_slice(&mode);
         }
@@ -72,7 +73,15 @@ pub fn finish<R: Stored>(
     if !variances.is_empty() {
         write(CLOSED_FORM, "variance", Values::F64(&variances))?;
     }
-    let text = serde_json::to_string_pretty(&fits).map_err(Failure::run)?;
+    write_fits(&fits, folder)
+}
+
+/// Writes what there is to say of the fit of each chain.
+///
+/// # Errors
+/// A disk that refuses.
+pub fn write_fits(fits: &[LaplaceFitSummary], folder: &RunFolder) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(fits).map_err(Failure::run)?;
     folder.write_text(FILE, &text).map_err(Failure::run)
 }
 

@@ -129,12 +129,13 @@ impl<R: Stored + Number> Predict for ClosedForm<'_, R> {
             variance: Vec::new(),
         };
         let (spread, mut noise) = (kind.spread(outputs), Vec::new());
-        for (chain, fit) in (0..).zip(&self.fits) {
+        let numbers = self.problem.settings.chain_numbers().into_iter();
+        for ((chain, number), fit) in (0..).zip(numbers).zip(&self.fits) {
             self.predictor
                 .set_statistics(self.beside.statistics(chain, 0));
             noise.extend(self.beside.noise_variances(chain, 0, spread));
             let to = [&mut block.mean, &mut block.variance];
-            self.predictor.predict(fit, chain, &real, to)?;
+            self.predictor.predict(fit, number as u64, &real, to)?;
         }
         Ok(Predictions {
             block,

@@ -7,6 +7,8 @@ mod kept;
 mod parts;
 mod warnings;
 
+pub(crate) use fits::{read as read_fits, write_fits};
+
 use reprior::chain::minibatch::MinibatchChain;
 use reprior::laplace::fit::LaplaceFit;
 use reprior::network::parameters::ParameterLayout;

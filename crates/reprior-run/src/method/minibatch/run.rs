@@ -40,7 +40,7 @@ pub struct TrainedChain<'a, R> {
     pub layout: &'a ParameterLayout,
     pub data: &'a MinibatchData<R>,
     pub held_out: Option<&'a MinibatchData<R>>,
-    /// Which chain.
+    /// The chain's number.
     pub chain: u64,
     pub threads: usize,
 }
@@ -185,7 +185,8 @@ fn make_chains<R: Stored>(
     let layout = ParameterLayout::new(&network);
     let common = Arc::new(common(problem, resolved, &layout, checkpoints)?);
     let mut chains = Vec::with_capacity(checkpoints.len());
-    for (index, checkpoint) in checkpoints.iter().enumerate() {
+    let numbers = problem.settings.chain_numbers();
+    for ((index, number), checkpoint) in numbers.into_iter().enumerate().zip(checkpoints) {
         let mut objective =
             Objective::new(&network, data.clone(), threads).map_err(Failure::request)?;
         if resolved.trains_statistics() {
@@ -203,6 +204,7 @@ fn make_chains<R: Stored>(
             resolved,
             store,
             index: index as u64,
+            number: number as u64,
             objective,
             validation,
         };
@@ -217,7 +219,7 @@ fn make_chains<R: Stored>(
             layout: &layout,
             data: &data,
             held_out: held_out.as_ref(),
-            chain: index as u64,
+            chain: number as u64,
             threads,
         };
         let chain = after.prepare(begun.chain, trained)?;
@@ -275,7 +277,9 @@ struct OneChain<'a, R> {
     problem: &'a Problem,
     resolved: &'a Resolved,
     store: &'a DrawStore,
+    /// Its place in the run, and its number.
     index: u64,
+    number: u64,
     objective: Objective<R>,
     validation: Option<Validation<R>>,
 }
@@ -291,7 +295,7 @@ struct Begun<R> {
 impl<R: Stored> OneChain<'_, R> {
     fn settings(&self) -> StochasticGradientSettings {
         StochasticGradientSettings {
-            chain: self.index,
+            chain: self.number,
             ..self.resolved.settings.clone()
         }
     }
@@ -301,7 +305,7 @@ impl<R: Stored> OneChain<'_, R> {
         let (own, settings) = (&self.problem.settings.minibatch, self.settings());
         let layout = ParameterLayout::new(&self.problem.architecture);
         let start = self.problem.given_start(&layout).unwrap_or_else(|| {
-            let mut stream = Stream::new(settings.seed, self.index, Purpose::Initial, 0);
+            let mut stream = Stream::new(settings.seed, self.number, Purpose::Initial, 0);
             let mut start = layout.draw_standard_normal(&mut stream);
             if own.parametrisation() == Parametrisation::Standard {
                 layout.scale_by_factors(&mut start);

@@ -56,7 +56,7 @@ impl GivenStart {
         }
     }
 
-    /// Where each of so many chains begins.
+    /// Where each of the chains of these numbers begins.
     ///
     /// # Errors
     /// A state of another dimension; a damaged checkpoint.
@@ -65,11 +65,12 @@ impl GivenStart {
         problem: &Problem,
         model: &Model<R>,
         dimension: usize,
-        chains: usize,
+        chains: &[usize],
     ) -> Result<Vec<Vec<R>>, Failure> {
         match self {
-            Self::Earlier(run) => (0..chains)
-                .map(|chain| run.position(chain, dimension))
+            Self::Earlier(run) => chains
+                .iter()
+                .map(|&chain| run.position(chain, dimension))
                 .collect(),
             Self::Trained(networks) => Ok(networks.positions(problem, model, dimension, chains)),
         }

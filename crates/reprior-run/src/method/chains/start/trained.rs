@@ -58,13 +58,13 @@ impl TrainedNetworks {
         Ok(Some(Self(networks)))
     }
 
-    /// Where each of so many chains begins.
+    /// Where each of the chains of these numbers begins.
     pub fn positions<R: Stored>(
         &self,
         problem: &Problem,
         model: &Model<R>,
         dimension: usize,
-        chains: usize,
+        chains: &[usize],
     ) -> Vec<Vec<R>> {
         let coordinates = problem.settings.coordinates();
         let whole = whole_weights(
@@ -95,9 +95,10 @@ impl TrainedNetworks {
             }
             position
         };
-        let own: Vec<Vec<R>> = self.0.iter().take(chains).map(position).collect();
-        (0..chains)
-            .map(|chain| own[chain % own.len()].clone())
+        let own: Vec<Vec<R>> = self.0.iter().map(position).collect();
+        chains
+            .iter()
+            .map(|&chain| own[chain % own.len()].clone())
             .collect()
     }
 }

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn draws_and_nothing_else_are_written() {
         let target = Target::of(Box::new(InMemory::new()), "some/place", "memory");
-        let exported = target.write(&run(), false).unwrap();
+        let exported = target.write(run(), false).unwrap();
         assert_eq!((exported.objects, exported.bytes), (3, 18));
         let read = |name: &str| {
             let found = runtime().unwrap().block_on(async {
@@ -177,9 +177,9 @@ mod tests {
         assert_eq!(read("some/place/posterior/x/c.0.0").unwrap(), b"12345678");
         assert!(read("some/place/config.toml").is_err());
         // what is there stays unless it may be replaced
-        let again = target.write(&run(), false).unwrap_err().to_string();
+        let again = target.write(run(), false).unwrap_err().to_string();
         assert!(again.contains("holds draws already"), "{again}");
-        target.write(&run(), true).unwrap();
+        target.write(run(), true).unwrap();
     }
 
     #[test]

@@ -20,10 +20,10 @@ from reprior.distributed._chains import ATTEMPTS, Ended, make_all
 
 #: Numbers of what is kept are of each chain.
 FAST = {"network": "fcn:8", "warmup": 20, "draws": 30, "noise": 0.3, "seed": 5}
-#: Seconds of work in each chain, so that there is time to kill.
-LONG = {**FAST, "draws": 2_000, "thin": 1, "keep": 5, "keep_predictions": 5, "keep_log_likelihood": 0}
 #: How many workers are killed; REPRIOR_KILLS says how many by hand.
 KILLS = int(os.environ.get("REPRIOR_KILLS", "3"))
+#: Seconds of work in each chain, so that there is time to kill.
+LONG = {**FAST, "draws": 2_000 if KILLS <= 3 else 6_000, "thin": 1, "keep": 5, "keep_predictions": 5, "keep_log_likelihood": 0}
 
 
 def table(rows=40):

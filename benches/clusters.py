@@ -2,7 +2,7 @@
 
 usage: clusters.py [--chains 16] [--draws 7500] [--turns 3] [--parts 8] [--megabytes 256] [--binary target/release/reprior]
 
-Chains of one program on all cores, then of `reprior.distributed` on LocalClusters of 2 and of 4 processes that run already, in turns; medians. The folders
+Chains of one program on all cores, then of `reprior.distributed` on LocalClusters of 2 and of 4 processes that run already, in turns; medians; and a chain in memory beside the same in a folder. The folders
 that are merged hold whole weights, and `cp -r` copies the same. Needs the package with `distributed`.
 """
 
@@ -32,10 +32,26 @@ def seconds(work):
     return time.perf_counter() - start
 
 
-def overhead(chains, draws, turns, place):
+def problem(draws):
     X = np.random.default_rng(0).normal(size=(200, 6))
-    y = np.sin(X[:, 0]) + 0.3 * X[:, 1]
-    settings = {"network": "fcn:50", "warmup": 200, "draws": draws, "thin": 1, "noise": 0.3, "keep": 20, "keep_predictions": 20, "keep_log_likelihood": 50}
+    kept = {"keep": 20, "keep_predictions": 20, "keep_log_likelihood": 50}
+    return X, np.sin(X[:, 0]) + 0.3 * X[:, 1], {"network": "fcn:50", "warmup": 200, "draws": draws, "thin": 1, "noise": 0.3, **kept}
+
+
+def disk(turns, place):
+    """A chain in memory, and the same in a folder."""
+    X, y, settings = problem(3000)
+    taken = {"memory": [], "a folder": []}
+    for turn in range(turns):
+        for name, out in (("memory", None), ("a folder", place / f"disk-{turn}")):
+            work = lambda: reprior.sample(X, y, chains=1, threads=1, out=out, progress=False, **settings)
+            taken[name].append(seconds(work))
+    for name, own in taken.items():
+        print(f"one chain of 3000 draws in {name}: {statistics.median(own):.2f} s")
+
+
+def overhead(chains, draws, turns, place):
+    X, y, settings = problem(draws)
     taken = {"one program": [], "2 processes": [], "4 processes": []}
     clusters = {f"{n} processes": LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0") for n in (2, 4)}
     clients = {name: Client(cluster) for name, cluster in clusters.items()}
@@ -99,6 +115,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         merging(options.parts, options.megabytes, options.turns, options.binary, Path(place))
+        disk(options.turns, Path(place))
         overhead(options.chains, options.draws, options.turns, Path(place))
 
 

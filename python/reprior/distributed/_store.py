@@ -80,17 +80,15 @@ class Store:
         Copy(self, folder, "").push()
 
     def fetch(self, name: str, folder: Path) -> None:
-        """Copies what is below a name into a folder of this machine."""
+        """Copies what an object store has below a name into a folder of this machine."""
         path = self.path(name)
-        if self.is_remote:
-            if self._files.exists(path):
-                root = self._files._strip_protocol(path).rstrip("/")
-                for source in self._files.find(path):
-                    to = folder / source[len(root) :].lstrip("/")
-                    to.parent.mkdir(parents=True, exist_ok=True)
-                    to.write_bytes(self._files.cat_file(source))
-        elif os.path.isdir(path):
-            shutil.copytree(path, folder, dirs_exist_ok=True)
+        if not self._files.exists(path):
+            return
+        root = self._files._strip_protocol(path).rstrip("/")
+        for source in self._files.find(path):
+            to = folder / source[len(root) :].lstrip("/")
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(self._files.cat_file(source))
 
 
 class Copy:

@@ -14,6 +14,7 @@ from reprior._lib import RunError, __version__
 if TYPE_CHECKING:
     from reprior._density import Density, sample_density
     from reprior._prediction import ClassPrediction, Prediction
+    from reprior._progress import Progress
     from reprior._run import Run, merge, open, sample
     from reprior._summary import LeaveOneOut, Summary, Verdict
     from reprior.estimators import BNNClassifier, BNNRegressor, ConvergenceWarning
@@ -26,6 +27,7 @@ __all__ = [
     "Density",
     "LeaveOneOut",
     "Prediction",
+    "Progress",
     "Run",
     "RunError",
     "Summary",
@@ -37,6 +39,8 @@ __all__ = [
     "sample_density",
 ]
 
+#: Modules of their own, with what they need.
+_MODULES = ("distributed", "torch")
 _PLACES = {
     "BNNClassifier": "estimators",
     "BNNRegressor": "estimators",
@@ -45,6 +49,7 @@ _PLACES = {
     "Density": "_density",
     "LeaveOneOut": "_summary",
     "Prediction": "_prediction",
+    "Progress": "_progress",
     "Run": "_run",
     "Summary": "_summary",
     "Verdict": "_summary",
@@ -56,15 +61,17 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _MODULES:
+        return import_module(f"reprior.{name}")
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'reprior' has no attribute {name!r}")
-    from importlib import import_module
-
     value = getattr(import_module(f"reprior.{place}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted({*globals(), *__all__, *_MODULES})

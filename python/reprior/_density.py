@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reprior import _lib
-from reprior._run import _checked_threads
+from reprior._run import _STOP_WITHIN, _checked_threads
 
 if TYPE_CHECKING:
     import pandas
@@ -60,7 +60,6 @@ def sample_density(
     *,
     method: str = "nuts",
     relative: bool = False,
-    step_size: float | None = None,
     chains: int = 4,
     warmup: int | None = None,
     draws: int | None = None,
@@ -68,6 +67,15 @@ def sample_density(
     seed: int = 0,
     threads: int | None = None,
     names: Sequence[str] | None = None,
+    step_size: float | None = None,
+    target_acceptance: float | None = None,
+    energy_variance: float | None = None,
+    damping: float | None = None,
+    metropolis: bool = True,
+    trajectory: float | None = None,
+    max_steps: int | None = None,
+    arrival: int | None = None,
+    replicas: int = 0,
 ) -> Density:
     """Draws from a density of one's own by chains of the library.
 
@@ -76,10 +84,12 @@ def sample_density(
     library is written for: pcn, elliptical and hmc-infinite are exact where it is constant. Positions start at draws of the standard normal, so
     that coordinates should be of order one.
 
-    ``method``: nuts, hmc, hmc-infinite, mala, langevin, pcn, pcnl, elliptical, rwm or mams. Lengths are the method's own unless given.
-    The function is called by threads in turn. Ctrl-C stops the chains and raises KeyboardInterrupt, whose attribute ``run`` is the draws.
+    ``method``: nuts, hmc, hmc-infinite, mala, langevin, pcn, pcnl, elliptical, rwm, mams or mclmc. Lengths, and the settings of the sampler (from
+    ``step_size`` on, which are those of ``reprior sample``), are the method's own unless given; ``replicas`` are copies of each chain at higher temperatures.
+    The function is called by threads in turn. Ctrl-C stops the chains and raises KeyboardInterrupt, whose attribute ``run`` has the draws that
+    every chain has made; it does not wait for a function that takes long.
 
-    Raises ValueError for settings that are refused, what the function raises, and RunError for a run that fails.
+    Raises ValueError for settings that are refused, TypeError for values of a wrong kind and for a function that returns no pair, what the function raises, and RunError for a run that fails.
     """
     if not callable(logp_and_grad):
         raise TypeError(f"logp_and_grad is {logp_and_grad!r}: it must be a function")
@@ -92,7 +102,17 @@ def sample_density(
         dim,
         bool(relative),
         method,
-        None if step_size is None else float(step_size),
+        {
+            "step_size": _real("step_size", step_size),
+            "target_acceptance": _real("target_acceptance", target_acceptance),
+            "energy_variance": _real("energy_variance", energy_variance),
+            "damping": _real("damping", damping),
+            "metropolis": bool(metropolis),
+            "trajectory": _real("trajectory", trajectory),
+            "max_steps": None if max_steps is None else _whole("max_steps", max_steps, 1),
+            "arrival": None if arrival is None else _whole("arrival", arrival, 0),
+            "replicas": _whole("replicas", replicas, 0),
+        },
         _whole("chains", chains, 1),
         None if warmup is None else _whole("warmup", warmup, 0),
         None if draws is None else _whole("draws", draws, 1),
@@ -106,7 +126,7 @@ def sample_density(
     except KeyboardInterrupt as stop:
         run.stop()
         if os.getpid() == process:
-            run.wait(1.0)
+            run.wait(_STOP_WITHIN)
         stop.run = _drawn(run, names, True)  # type: ignore[attr-defined]
         raise
     run.check()
@@ -125,6 +145,14 @@ def _drawn(run: _lib.DensityRun, names: list[str], is_stopped: bool) -> Density:
         n_gradients=gradients,
         is_stopped=is_stopped,
     )
+
+
+def _real(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} is {value!r}: it must be a number")
+    return float(value)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the chains of a run are. ``made`` of ``total`` transitions, over all chains; ``seconds`` since they began.
+    """Where the chains of a run are. ``made`` of ``total`` transitions, over all chains, ``before`` of them by a run that this one goes on with; ``seconds`` since
+    this one began.
 
     ``rhat`` is R-hat of the likelihood since warm-up: far from 1 it says early that chains disagree. None of a single chain, and before there is
     enough to go by.
@@ -23,11 +24,12 @@ class Progress:
     diverging: int
     is_finished: bool
     rhat: float | None = None
+    before: int = 0
 
     @property
     def rate(self) -> float:
         """Transitions a second, of all chains."""
-        return self.made / self.seconds if self.seconds > 0 else 0.0
+        return max(0, self.made - self.before) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float | None:
@@ -56,8 +58,11 @@ class Shown:
 
     @staticmethod
     def is_wanted() -> bool:
-        """Whether somebody sees it: a terminal, or a notebook."""
-        return bool(sys.stderr and sys.stderr.isatty()) or "ipykernel" in sys.modules
+        """Whether somebody sees it: a terminal, or a notebook (Jupyter and its like, marimo)."""
+        if bool(sys.stderr and sys.stderr.isatty()) or "ipykernel" in sys.modules:
+            return True
+        marimo = sys.modules.get("marimo")
+        return marimo is not None and bool(marimo.running_in_notebook())
 
     def update(self, progress: Progress) -> None:
         text = str(progress)

@@ -56,7 +56,7 @@ class Run:
     @property
     def folder(self) -> Path | None:
         """The folder that it is in; None in memory."""
-        folder = self._inner.folder()
+        folder = self._own().folder()
         return None if folder is None else Path(folder)
 
     @property
@@ -67,14 +67,14 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, and what there is to know of them."""
-        return self._inner.notes()
+        return self._own().notes()
 
     @property
     def settings(self) -> dict[str, Any]:
         """Its settings, every default written out, by section."""
         import tomllib
 
-        return tomllib.loads(self._inner.settings_toml())
+        return tomllib.loads(self._own().settings_toml())
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits for its end, or for ``timeout`` seconds; whether it has ended.
@@ -103,7 +103,10 @@ class Run:
     ) -> Run:
         """Goes on with a run that was stopped, or with ``minutes`` or ``until`` beyond its end, as ``reprior resume``.
 
-        A run in a folder goes on there; one in memory stays as it is, and a longer copy is returned.
+        A run in a folder goes on there; one in memory stays as it is, and a longer copy is returned. Ctrl-C stops it again and raises KeyboardInterrupt, whose
+        attribute ``run`` it is.
+
+        Raises ValueError for ``minutes`` and ``until`` that are refused, RunError for a run that is still going or fails.
         """
         minutes = None if minutes is None else float(minutes)
         run = Run(self._own().resume(minutes, until, threads))
@@ -118,7 +121,10 @@ class Run:
         return Summary.of_json(self._begun().summary_json())
 
     def loo(self) -> LeaveOneOut:
-        """Leave-one-out cross-validation of the training rows, by PSIS or in closed form."""
+        """Leave-one-out cross-validation of the training rows, by PSIS or in closed form; densities in nats and the target's own units.
+
+        Raises ValueError for a run that kept no log-likelihoods.
+        """
         rows, log_densities, text = self._begun().loo()
         found = json.loads(text)
         names = ("elpd_loo", "se", "p_loo", "pareto_k_max", "rows_above_07")
@@ -129,6 +135,8 @@ class Run:
         """Predictions for new rows: a data frame with the columns of the training rows, or an array with them in order; for images an array of them.
 
         ``noise=False`` leaves the observation noise out: the uncertainty of the function itself. Computed in double precision.
+
+        Raises ValueError for rows with other columns, or images of another size, than the run was made with, and for ``noise=False`` of classes.
         """
         predictor, data = self._predicting(X)
         names = predictor.output_names()
@@ -156,12 +164,13 @@ class Run:
             return out.read_text(encoding="utf-8") if path is None else os.fspath(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes all of it into a new folder, which :func:`open` and the program open."""
+        """Writes all of it into a new folder, which :func:`open` and the program open. Raises ValueError where there is a run already."""
         self._begun().save(path)
 
     @property
     def draws(self) -> xarray.DataTree:
-        """The draws as an xarray DataTree in ArviZ's groups, read when they are used. Needs xarray and zarr."""
+        """The draws as an xarray DataTree in ArviZ's groups: of a run in a folder read when they are used, of one in memory a copy of those that there are. Needs
+        xarray and zarr."""
         import xarray
 
         if self.folder is not None:
@@ -171,11 +180,13 @@ class Run:
 
         buffer = default_buffer_prototype().buffer
         start = "draws.zarr/"
-        files = self._begun().to_files().items()
-        own = {name[len(start) :]: buffer.from_bytes(data) for name, data in files if name.startswith(start)}
+        files = self._begun().to_files(start).items()
+        own = {name[len(start) :]: buffer.from_bytes(data) for name, data in files}
         return xarray.open_datatree(MemoryStore(own), engine="zarr")
 
     def __repr__(self) -> str:
+        if self._is_elsewhere:
+            return "<reprior.Run of the process that started it>"
         place = "in memory" if self.folder is None else f"in {str(self.folder)!r}"
         if not self.is_finished:
             return f"<reprior.Run {place}, {self.progress}>"
@@ -199,13 +210,17 @@ class Run:
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.is_finished:
             raise ValueError("the run is still going: wait for it or stop it before it is pickled")
-        return _of_files, (self._begun().to_files(),)
+        return _of_files, (self._begun().to_files(""),)
 
     # inside
 
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Whether a fork may have left its thread behind, with what that held."""
+        return os.getpid() != self._process and not self._has_ended
+
     def _own(self) -> _lib.Run:
-        """Refuses a run whose thread a fork may have left behind, with what it held."""
-        if os.getpid() != self._process and not self._has_ended:
+        if self._is_elsewhere:
             raise _lib.RunError("the run goes on in the process that started it, not in this fork of it")
         return self._inner
 
@@ -405,7 +420,7 @@ def _wait_showing(run: Run, progress: bool | Callable[[Progress], None] | None) 
     with _stopping(run):
         if shown is None and call is None:
             run._inner.wait(None)
-        else:
+        try:
             while not run._inner.wait(_LOOK_EVERY):
                 if shown is not None:
                     shown.update(run.progress)
@@ -413,6 +428,7 @@ def _wait_showing(run: Run, progress: bool | Callable[[Progress], None] | None) 
                     call(run.progress)
             if call is not None:
                 call(run.progress)
+        finally:
             if shown is not None:
                 shown.end()
     run._has_ended = True
@@ -438,7 +454,9 @@ def merge(
 
 
 def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - the name of what it does
-    """Opens the run in a folder: finished, stopped or still going in another process.
+    """Opens the run in a folder: finished, stopped, or still going in another process, of which the draws so far are there.
+
+    For this process it has ended, whatever another one does with it: ``summary().status`` says whether its draws are complete.
 
     Raises ValueError for a folder that is none of a run.
     """

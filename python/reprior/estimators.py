@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import numbers
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ class _BNN(BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         out: str | os.PathLike[str] | None = None,
+        verbose: bool = False,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -58,6 +60,7 @@ class _BNN(BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.out = out
+        self.verbose = verbose
         self.settings = settings
 
     def __sklearn_tags__(self) -> Any:
@@ -88,12 +91,18 @@ class _BNN(BaseEstimator):
     def _sample(self, table: _table.Table, y: Any, task: str) -> None:
         """Makes the run, and says what speaks against believing it."""
         rows = len(y)
-        settings = self._settings_of(rows, len(table.columns))
-        for name, value in (self.settings or {}).items():
-            if name == "watch" or name not in settings or settings[name] is None:
-                settings[name] = value
-            else:
+        settings = self._settings_of()
+        others = {} if self.settings is None else self.settings
+        if not isinstance(others, Mapping):
+            raise TypeError(f"settings is {others!r}: it must be a dict, such as {{'draws': 200}}")
+        for name, value in others.items():
+            if name in ("task", "target") and value is not None:
+                raise ValueError(f"`{name}` is in `settings`, and the estimator and y say it: leave it out")
+            if settings.get(name) is not None:
                 raise ValueError(f"`{name}` is given as a parameter and in `settings`: give it once")
+            settings[name] = value
+        # reduced inputs draw what new rows need beyond them for those rows together: predictions of a row would hang on the others
+        settings.setdefault("input_reduction", "off")
         splits = ("train", "test", "shuffle", "no_shuffle")
         if not any(settings.get(name) is not None for name in splits):
             settings.setdefault("watch", min(rows, _WATCHED))
@@ -104,7 +113,7 @@ class _BNN(BaseEstimator):
             out=self.out,
             overwrite=self.out is not None,
             threads=self._threads(),
-            progress=False,
+            progress=bool(self.verbose),
         )
         self.notes_: list[str] = self.run_.notes
         summary = self.run_.summary()
@@ -119,10 +128,10 @@ class _BNN(BaseEstimator):
             # an estimator has its time by its constructor
             advice = advice.replace("with `reprior resume RUN --minutes 10`", "with a larger `budget`")
             text = f"{summary.verdict} {found}{'; ' + advice if advice else ''}"
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            warnings.warn(_in_python(text), ConvergenceWarning, stacklevel=3)
 
-    def _settings_of(self, rows: int, columns: int) -> dict[str, Any]:
-        settings: dict[str, Any] = {
+    def _settings_of(self) -> dict[str, Any]:
+        return {
             "network": _network(self.hidden_layer_sizes),
             "activation": self.activation,
             "likelihood": None if self.likelihood == "auto" else self.likelihood,
@@ -132,10 +141,6 @@ class _BNN(BaseEstimator):
             "minutes": None if self.budget is None else _seconds(self.budget) / 60.0,
             "seed": _seed(self.random_state),
         }
-        if rows <= columns + 1:
-            # reduced inputs draw what new rows need beyond them for those rows together: predictions of a row would hang on the others
-            settings["input_reduction"] = "off"
-        return settings
 
     def _threads(self) -> int | None:
         jobs = self.n_jobs
@@ -204,6 +209,8 @@ class BNNRegressor(RegressorMixin, _BNN):
         Threads; None takes one for each core (one in worker processes), -1 all cores.
     out : None or path
         A folder for the run, which replaces an earlier run there; None keeps it in memory.
+    verbose : bool
+        Whether a line shows how the fit gets on.
     settings : None or dict
         Any other settings of ``reprior sample``, with underscores: ``{"warmup": 100, "draws": 200}``.
 
@@ -223,7 +230,11 @@ class BNNRegressor(RegressorMixin, _BNN):
         return tags
 
     def fit(self, X: Any, y: Any) -> BNNRegressor:
-        """Samples the posterior for rows ``X`` (array or data frame, cells may be missing) with targets ``y``: (rows,) or (rows, targets)."""
+        """Samples the posterior for rows ``X`` (array or data frame, cells may be missing) with targets ``y``: (rows,) or (rows, targets).
+
+        Raises ValueError for data and settings that are refused, TypeError for values of a wrong kind, RunError for a run that fails. Ctrl-C stops the
+        run and raises KeyboardInterrupt, whose attribute ``run`` has what was drawn.
+        """
         if y is None:
             raise ValueError(_REQUIRES_Y.format(type(self).__name__))
         table = self._inputs(X, reset=True)
@@ -238,6 +249,8 @@ class BNNRegressor(RegressorMixin, _BNN):
 
         Shapes are those of GaussianProcessRegressor: (rows,) or (rows, targets), covariances (rows, rows) or (rows, rows, targets). The
         variances are exact sums over draws; correlations between rows are of the functions that draws are.
+
+        Raises ValueError for rows that the estimator was not fitted to, NotFittedError before ``fit``.
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
@@ -270,7 +283,7 @@ class BNNRegressor(RegressorMixin, _BNN):
 
     def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> np.ndarray:
         """Quantiles at ``alpha``, one probability or several: (rows, probabilities), without the last axis for one number; of several targets
-        (rows, targets, probabilities)."""
+        (rows, targets, probabilities). Raises ValueError for probabilities that are not between 0 and 1."""
         alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
         if not ((alphas > 0) & (alphas < 1)).all():
             raise ValueError(f"alpha is {alpha!r}: probabilities are between 0 and 1")
@@ -287,10 +300,16 @@ class BNNRegressor(RegressorMixin, _BNN):
         return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
-        """The logarithm of the predictive density of each row's target (all targets of a row together), in nats and the target's own units."""
+        """The logarithm of the predictive density of each row's target (all targets of a row together), in nats and the target's own units.
+
+        Raises ValueError for another number of rows or targets.
+        """
         predictor, columns = self._predicting(X)
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
         check_consistent_length(X, y)
+        targets, own = len(predictor.output_names()), 1 if y.ndim == 1 else y.shape[1]
+        if own != targets:
+            raise ValueError(f"y has {own} target(s), and the estimator was fitted to {targets}: give as many")
         return predictor.log_densities(columns, np.ascontiguousarray(y).reshape(-1))
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
@@ -316,7 +335,10 @@ class BNNClassifier(ClassifierMixin, _BNN):
     """
 
     def fit(self, X: Any, y: Any) -> BNNClassifier:
-        """Samples the posterior for rows ``X`` (array or data frame, cells may be missing) with classes ``y``: (rows,), of any kind."""
+        """Samples the posterior for rows ``X`` (array or data frame, cells may be missing) with classes ``y``: (rows,), of any kind.
+
+        Raises what :meth:`BNNRegressor.fit` raises, and ValueError where there is one class.
+        """
         if y is None:
             raise ValueError(_REQUIRES_Y.format(type(self).__name__))
         table = self._inputs(X, reset=True)
@@ -329,14 +351,19 @@ class BNNClassifier(ClassifierMixin, _BNN):
             raise ValueError(
                 f"the target has a single class, `{self.classes_[0]}`: there is nothing to tell apart; give records of the other classes as well"
             )
-        self._sample(table, labels.astype(np.float64), "classification")
+        names = _names_of_classes(self.classes_)
+        called = _numbers_of_classes(self.classes_) if names is None else np.array(names, dtype=object)
+        self._sample(table, called[labels], "classification")
+        # where each class is among the run's
+        own = self.run_._predictor_now().output_names()
+        self._order = [own.index(name) for name in names] if names is not None and sorted(own) == sorted(names) else slice(None)
         return self
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of probabilities, (rows, classes), in the order of ``classes_``."""
         predictor, columns = self._predicting(X)
         logarithms = predictor.log_probabilities(columns)
-        return logarithms.reshape(-1, len(self.classes_))
+        return logarithms.reshape(-1, len(self.classes_))[:, self._order]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, (rows, classes), in the order of ``classes_``."""
@@ -349,7 +376,7 @@ class BNNClassifier(ClassifierMixin, _BNN):
         return self.classes_[logarithms.argmax(axis=1)]
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
-        """The logarithm of the probability of each row's class, in nats."""
+        """The logarithm of the probability of each row's class, in nats. Raises ValueError for a class that no training row has."""
         logarithms = self.predict_log_proba(X)
         y = column_or_1d(y)
         check_consistent_length(X, y)
@@ -360,6 +387,8 @@ class BNNClassifier(ClassifierMixin, _BNN):
         return logarithms[np.arange(len(y)), at]
 
 
+#: Text that tables may have where a cell is missing, a number or yes and no.
+_NO_WORDS = {"na", "nan", "n/a", "null", "none", "missing", "inf", "infinity", "true", "false", "yes", "no", "t", "f", "y", "n"}
 _REQUIRES_Y = "requires y to be passed, but the target y is None: {} learns from targets"
 
 
@@ -372,11 +401,47 @@ def _has_other_than_numbers(X: Any) -> bool:
     return any(getattr(dtype, "kind", "O") not in "iuf" for dtype in X.dtypes)
 
 
+def _names_of_classes(classes: np.ndarray) -> list[str] | None:
+    """What the run may call the classes; None where they would not be read back as they are: then they are numbered."""
+    names = [str(name) for name in classes]
+    are_plain = all(isinstance(name, str) and re.fullmatch(r"[^\W\d][\w .+/()-]*\w|[^\W\d]", name) for name in classes)
+    are_words = not any(name.lower() in _NO_WORDS for name in names)
+    return names if are_plain and are_words and len(set(names)) == len(names) else None
+
+
+#: A flag of the program, with the value that may follow it.
+_FLAG = re.compile(r"--(?:(method|likelihood|noise) ([a-z][a-z0-9-]*)|([a-z][a-z-]*[a-z])(?: ([0-9]+(?:\.[0-9]+)?))?)")
+
+
+def _in_python(text: str) -> str:
+    """Flags of the program as settings: --chains 4 is chains=4."""
+
+    def setting(found: re.Match[str]) -> str:
+        name, word, other, number = found.groups()
+        value = repr(word) if word else number
+        return f"`{(name or other).replace('-', '_')}{'' if value is None else '=' + value}`"
+
+    return _FLAG.sub(setting, text)
+
+
+def _numbers_of_classes(classes: np.ndarray) -> np.ndarray:
+    """Numbers in the order of the classes: they themselves where they are numbers, their places otherwise."""
+    if classes.dtype.kind in "iuf":
+        found = classes.astype(np.float64)
+        if np.isfinite(found).all() and (np.diff(found) > 0).all():
+            return found
+    return np.arange(len(classes), dtype=np.float64)
+
+
 def _network(sizes: int | Sequence[int] | str) -> str | None:
     if isinstance(sizes, str):
         # a network of the program's, such as `lenet`
         return None if sizes == "auto" else sizes
-    sizes = [sizes] if isinstance(sizes, numbers.Integral) else list(sizes)
+    if isinstance(sizes, numbers.Integral):
+        sizes = [sizes]
+    if not isinstance(sizes, (Sequence, np.ndarray)):
+        raise TypeError(f"hidden_layer_sizes is {sizes!r}: it must be a whole number, or a list of them")
+    sizes = list(sizes)
     if not all(isinstance(size, numbers.Integral) and size > 0 for size in sizes):
         raise ValueError(f"hidden_layer_sizes is {sizes!r}: units of layers are whole numbers, at least 1")
     return "fcn:" + ",".join(str(int(size)) for size in sizes) if sizes else "linear"

@@ -6,6 +6,7 @@ after another or in branches that are added up, and name the one that it does no
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from reprior._run import Run, _started, sample_table
 __all__ = ["Laplace", "sample"]
 
 _LIKELIHOODS = {"classification": "categorical", "regression": "gaussian"}
+_PREDICTIONS = ("glm", "nn")
+_LINKS = ("probit", "bridge", "mc")
 _SUBSETS = {"all": "all", "last_layer": "last-layer"}
 #: Methods that begin at all weights of a network.
 _MINIBATCHES = ("sgld", "sghmc", "sgnht", "map", "dropout", "swag")
@@ -78,7 +81,10 @@ class Laplace:
         self._runs: dict[str, Run] = {}
 
     def fit(self, train_loader: Any, y: Any = None) -> Laplace:
-        """Takes the training data: a loader of batches (inputs, targets), or two arrays or tensors, and computes the curvature."""
+        """Takes the training data: a loader of batches (inputs, targets), or two arrays or tensors, and computes the curvature.
+
+        Raises TypeError for a network with a layer that the program does not know, which it names; ValueError for data that do not go with it.
+        """
         self._data = _data(train_loader, y)
         # the weights as they are now
         self._network = described(self.model)
@@ -149,8 +155,13 @@ class Laplace:
         Of classes their probabilities (rows, classes); of a regression the mean (rows, outputs) and the variance of the function, without the noise,
         (rows, 1, 1) of one output and (rows, outputs) of several. ``pred_type`` is "glm" (the linearised network, in closed form) or "nn" (draws of
         weights); ``link_approx``, of classes in closed form, "probit", "bridge" or "mc".
+
+        Raises ValueError before ``fit``, for other words, and for inputs of another size than the training data's.
         """
         is_classes = self.likelihood == "classification"
+        for name, value, known in (("pred_type", pred_type, _PREDICTIONS), ("link_approx", link_approx, _LINKS)):
+            if value not in known:
+                raise ValueError(f"{name} is {value!r}: it must be {' or '.join(repr(one) for one in known)}")
         choices: dict[str, Any] = {}
         if pred_type != "glm":
             choices["pred_type"] = pred_type
@@ -207,13 +218,16 @@ def sample(
     y: Any,
     *,
     likelihood: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    checkpoint_seconds: float | None = None,
     threads: int | None = None,
     progress: Any = None,
     **settings: Any,
 ) -> Run:
     """Draws from the posterior of the network that ``model`` is, beginning at its weights.
 
-    ``settings`` are those of :func:`reprior.sample`. Chains on all data (the default) begin at the weights below the readout, those on minibatches
+    ``out``, ``overwrite``, ``checkpoint_seconds``, ``threads``, ``progress`` and ``settings`` are those of :func:`reprior.sample`. Chains on all data (the default) begin at the weights below the readout, those on minibatches
     (``method="sgld"``) at all of them. Inputs and targets are taken as they are. ``likelihood`` goes with the outputs if it is left open: gaussian, or
     gaussian-heteroscedastic where there are two outputs for each target; categorical for whole numbers, bernoulli with one output.
     """
@@ -225,7 +239,7 @@ def sample(
     likelihood = likelihood or _likelihood(network.outputs, targets)
     settings = {**settings, "likelihood": likelihood}
     start = "weights" if settings.get("method") in _MINIBATCHES else "start"
-    driving = {"threads": threads, "progress": progress}
+    driving = {"out": out, "overwrite": overwrite, "checkpoint_seconds": checkpoint_seconds, "threads": threads, "progress": progress}
     if inputs.ndim != 2:
         return _made(network, inputs, targets, settings, start, **driving)
     # of a table some rows can be watched, to see whether chains agree

@@ -18,9 +18,24 @@ def normal(z):
     return -0.5 * float(standardised @ standardised), -standardised / SD
 
 
-@pytest.mark.parametrize("method", ["nuts", "hmc", "hmc-infinite"])
-def test_moments_are_those_of_the_density(method):
-    found = reprior.sample_density(normal, 2, method=method, warmup=300, draws=1000, seed=3, names=["a", "b"])
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("nuts", {}),
+        ("hmc", {"trajectory": 1.5, "max_steps": 40}),
+        ("hmc-infinite", {}),
+        ("mala", {"thin": 20}),
+        ("langevin", {"thin": 20}),
+        ("pcn", {"thin": 50}),
+        ("pcnl", {"thin": 30}),
+        ("elliptical", {"thin": 10}),
+        ("rwm", {"thin": 50}),
+        ("mams", {}),
+        ("hmc-infinite", {"replicas": 2}),
+    ],
+)
+def test_moments_are_those_of_the_density(method, settings):
+    found = reprior.sample_density(normal, 2, method=method, warmup=300, draws=1000, seed=3, names=["a", "b"], **settings)
     assert found.draws.shape == (4, 1000, 2) and not found.is_stopped
     for name, mean, sd in zip("ab", MEAN, SD):
         own = found.summary()[name]
@@ -55,6 +70,14 @@ def test_what_the_function_raises_is_raised():
         reprior.sample_density(1, 2)
     with pytest.raises(ValueError, match="hmcc"):
         reprior.sample_density(normal, 2, method="hmcc")
+    with pytest.raises(TypeError, match="returned a float: it must return a pair"):
+        reprior.sample_density(lambda z: 0.0, 2)
+    with pytest.raises(TypeError, match="step_size is 'a': it must be a number"):
+        reprior.sample_density(normal, 2, step_size="a")
+    with pytest.raises(ValueError, match="target acceptance 2 is out of range"):
+        reprior.sample_density(normal, 2, target_acceptance=2)
+    with pytest.raises(ValueError, match="cannot go without the Metropolis correction"):
+        reprior.sample_density(normal, 2, metropolis=False)
 
 
 def test_ctrl_c_keeps_the_draws(ctrl_c):
@@ -68,3 +91,29 @@ def test_ctrl_c_keeps_the_draws(ctrl_c):
         reprior.sample_density(normal, 2, warmup=10, draws=300_000)
     thread.join()
     assert caught.value.run.is_stopped
+    assert caught.value.run.draws.shape[1] > 0 and caught.value.run.n_gradients > 0
+
+
+def test_ctrl_c_does_not_wait_for_a_slow_function(ctrl_c):
+    seen, over = {}, threading.Event()
+
+    def slow(z):
+        if seen:
+            # longer than anybody waits
+            over.wait(20)
+        return normal(z)
+
+    def interrupt():
+        time.sleep(0.5)
+        seen["at"] = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        reprior.sample_density(slow, 2, method="mala", warmup=10, draws=300_000, thin=1, chains=1)
+    took = time.monotonic() - seen["at"]
+    over.set()
+    thread.join()
+    assert took < 0.4, took
+    assert caught.value.run.draws.shape[1] > 0

@@ -15,6 +15,16 @@ def blocks(path):
     return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+def test_the_page_of_names_is_that_of_the_docstrings():
+    """Made by docs/python_api.py."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("python_api", ROOT / "docs" / "python_api.py")
+    own = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(own)
+    assert own.PAGE.read_text(encoding="utf-8") == own.page(), "run python docs/python_api.py"
+
+
 @pytest.mark.parametrize(("path", "chosen"), [("README.md", slice(1)), ("docs/src/python.md", slice(None))])
 def test_blocks_run(path, chosen):
     found = blocks(path)[chosen]

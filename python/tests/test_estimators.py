@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import reprior
 from reprior import BNNClassifier, BNNRegressor
 
 CHAINS = {"chains": 2, "warmup": 40, "draws": 40, "thin": 1}
@@ -44,6 +45,98 @@ def test_a_linear_network_is_bayesian_linear_regression(line):
     variance = np.einsum("ij,ji->i", B, np.linalg.solve(precision, B.T)) + 0.2**2
     assert np.allclose(mean, y.mean() + y.std() * (B @ weights), atol=1e-6)
     assert np.allclose(sd, y.std() * np.sqrt(variance), atol=1e-6)
+
+
+def test_advice_is_in_words_of_python():
+    from reprior.estimators import _in_python
+
+    assert _in_python("use --chains 4, or raise --minutes, or --warmup and --draws") == "use `chains=4`, or raise `minutes`, or `warmup` and `draws`"
+    assert _in_python("--likelihood student-t expects such") == "`likelihood='student-t'` expects such"
+
+
+def test_rows_of_text_do_not_hang_on_their_batch():
+    """A column of many levels has more columns than the table has rows, of which a reduced input would draw what is new for all rows together."""
+    import pandas
+
+    random = np.random.default_rng(3)
+    frame = pandas.DataFrame({"level": [f"level {at % 15:02}" for at in range(18)], "x": random.normal(size=18)})
+    model = BNNRegressor((8,), settings=CHAINS, n_jobs=1, random_state=0).fit(frame, random.normal(size=18))
+    new = pandas.DataFrame({"level": ["level 03", "elsewhere", "level 14"], "x": [0.3, -2.0, 1.0]})
+    one_by_one = [model.predict(new.iloc[[row]], return_std=True) for row in range(3)]
+    mean, sd = model.predict(new, return_std=True)
+    assert np.allclose(mean, [own[0][0] for own in one_by_one], rtol=1e-9)
+    assert np.allclose(sd, [own[1][0] for own in one_by_one], rtol=1e-9)
+
+
+def test_what_is_wrong_is_said(fitted, line):
+    X, y = line
+    with pytest.raises(ValueError, match="y has 2 target.s., and the estimator was fitted to 1"):
+        fitted.log_predictive_density(X, np.column_stack([y, y]))
+    with pytest.raises(TypeError, match="hidden_layer_sizes is 3.5"):
+        BNNRegressor(3.5).fit(X, y)
+    with pytest.raises(TypeError, match="settings is .*: it must be a dict"):
+        BNNRegressor(settings=["draws"]).fit(X, y)
+    with pytest.raises(ValueError, match="`task` is in `settings`"):
+        BNNRegressor(settings={"task": "classification"}).fit(X, y)
+    with pytest.raises(ValueError, match="`noise` is given as a parameter and in `settings`"):
+        BNNRegressor(noise=0.1, settings={"noise": 0.2}).fit(X, y)
+
+
+def test_a_fit_shows_how_it_gets_on(line, capsys):
+    small(verbose=True).fit(*line)
+    assert "left" in capsys.readouterr().err
+    small().fit(*line)
+    assert "left" not in capsys.readouterr().err
+
+
+def test_a_fit_that_is_interrupted_has_its_draws_and_goes_on(line, tmp_path, ctrl_c):
+    import os
+    import signal
+    import threading
+
+    settings = {**CHAINS, "draws": 1_000_000}
+    model = BNNRegressor((8,), settings=settings, n_jobs=2, random_state=0, out=tmp_path / "run")
+
+    def interrupt():
+        # once both chains have written draws
+        until = time.monotonic() + 60
+        while not list((tmp_path / "run").glob("draws.zarr/sample_stats/*/c.1.0")) and time.monotonic() < until:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        model.fit(*line)
+    thread.join()
+    run = caught.value.run
+    assert run.stop(30) and run.is_stopped
+    before = reprior.open(tmp_path / "run").summary()
+    assert before.status == "incomplete" and before.draws > 0
+    longer = reprior.open(tmp_path / "run").resume(wait=False)
+    until = time.monotonic() + 60
+    while longer.progress.made <= longer.progress.before + 200 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert longer.stop(30)
+    # what this process makes counts for its rate, and not what the other one made
+    progress = longer.progress
+    assert progress.before > 0 and progress.rate < progress.made / progress.seconds
+    assert longer.summary().draws > before.draws
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], ["b c", "a", "z"], [3, 7, 10], ["", "NA"], ["yes", "no"], [1.0, 2.0], [True, False]])
+def test_a_run_has_the_names_of_classes(classes):
+    random = np.random.default_rng(4)
+    y = np.array(classes)[random.integers(len(classes), size=60)]
+    X = np.column_stack([np.searchsorted(np.unique(y), y) + 0.1 * random.normal(size=60), random.normal(size=60)])
+    model = BNNClassifier((8,), settings=CHAINS, n_jobs=1, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    names = model.run_.predict(X).classes
+    if classes[0] in ("a", "b c"):
+        assert names == sorted(classes)
+    elif classes[0] == 3:
+        assert names == ["3", "7", "10"]
+    assert np.allclose(model.predict_proba(X)[np.arange(60), np.searchsorted(model.classes_, y)], np.exp(model.log_predictive_density(X, y)), atol=1e-6)
 
 
 def test_uncertainties_agree_with_each_other(fitted, line):

@@ -28,6 +28,9 @@ def test_every_name_is_there():
     for name in reprior.__all__:
         assert getattr(reprior, name) is not None
     assert set(reprior.__all__) <= set(dir(reprior))
+    # modules of their own need no import of their own
+    code = "import reprior; reprior.torch.Laplace; reprior.distributed.sample"
+    subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="nothing"):
         _ = reprior.nothing
 

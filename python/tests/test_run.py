@@ -73,9 +73,9 @@ def test_the_same_seed_in_a_folder_and_in_memory(run, line, tmp_path):
 
 def test_a_script_that_is_started_again_goes_on(line, tmp_path):
     made = reprior.sample(*line, out=tmp_path / "run", or_resume=True, checkpoint_seconds=0.5, **FAST)
-    files = made._inner.to_files()
+    files = made._inner.to_files("")
     again = reprior.sample(*line, out=tmp_path / "run", or_resume=True, **FAST)
-    assert again.summary().draws == 30 and again._inner.to_files()["draws.zarr/zarr.json"] == files["draws.zarr/zarr.json"]
+    assert again.summary().draws == 30 and again._inner.to_files("")["draws.zarr/zarr.json"] == files["draws.zarr/zarr.json"]
     with pytest.raises(ValueError, match="holds another run: its seed is 0, not 3"):
         reprior.sample(*line, out=tmp_path / "run", or_resume=True, seed=3, **FAST)
     X, y = line
@@ -162,6 +162,69 @@ def test_ctrl_c_stops_soon_and_keeps_the_draws(line, ctrl_c):
     assert run.stop(30) and run.is_stopped
     summary = run.summary()
     assert summary.status == "incomplete" and 0 < summary.draws < 2_000_000
+
+
+def test_a_run_that_was_killed_goes_on(line, tmp_path):
+    """By SIGKILL, in a folder: what is left opens, goes on, and ends as a run that nobody killed."""
+    import subprocess
+    import sys
+
+    settings = {"network": "fcn:8", "chains": 2, "warmup": 30, "draws": 6000, "thin": 1, "threads": 1, "seed": 2}
+    np.savez(tmp_path / "line.npz", X=line[0], y=line[1])
+    code = f"""
+import numpy as np, reprior
+data = np.load({str(tmp_path / "line.npz")!r})
+reprior.sample(data["X"], data["y"], out={str(tmp_path / "run")!r}, checkpoint_seconds=0.05, progress=False, **{settings!r})
+"""
+    child = subprocess.Popen([sys.executable, "-c", code])
+    until = time.monotonic() + 60
+    while not list((tmp_path / "run").glob("checkpoint/*.safetensors")) and time.monotonic() < until:
+        time.sleep(0.01)
+    child.kill()
+    child.wait()
+    killed = reprior.open(tmp_path / "run")
+    assert killed.summary().status == "incomplete"
+    whole = killed.resume(progress=False)
+    other = reprior.sample(*line, progress=False, **settings)
+    assert whole.summary().draws == 6000 and whole.summary().status == "complete"
+    assert np.array_equal(whole.predict(line[0]).mean, other.predict(line[0]).mean)
+
+
+def test_who_asks_does_not_wait_for_who_computes(run, line):
+    """While one thread predicts, others of Python go on, also those that ask the same run."""
+    many = np.random.default_rng(0).normal(size=(60_000, 2))
+    predictor, _ = run._predicting(line[0])
+    thread = threading.Thread(target=lambda: run.predict(many))
+    thread.start()
+    waits = []
+    while thread.is_alive():
+        start = time.monotonic()
+        predictor.output_names()
+        time.sleep(0.001)
+        waits.append(time.monotonic() - start)
+    thread.join()
+    # the columns themselves are copied with Python's lock held
+    assert len(waits) > 20 and np.quantile(waits, 0.9) < 0.1, waits
+
+
+def test_progress_is_shown_on_a_line_that_is_written_over(capsys):
+    from reprior._progress import Progress, Shown
+
+    now = Progress(chains=2, made=30, total=100, seconds=2.0, is_warmup=False, acceptance_rate=0.8, diverging=1, is_finished=False, rhat=1.02, before=10)
+    assert str(now) == "30/100, 10/s, 7 s left, sampling, acceptance 0.80, R-hat 1.02, 1 diverging"
+    shown = Shown()
+    shown.update(now)
+    shown.end()
+    text = capsys.readouterr().err
+    assert text.startswith("\r" + str(now)) and text.endswith("\r" + " " * len(str(now)) + "\r")
+
+
+def test_the_line_is_wiped_where_a_run_is_interrupted(line, capsys, ctrl_c):
+    timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        reprior.sample(*line, **{**FAST, "draws": 2_000_000, "progress": True})
+    assert capsys.readouterr().err.endswith(" \r")
 
 
 def test_classes_from_text(moons):

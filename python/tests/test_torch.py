@@ -143,7 +143,7 @@ def test_a_graph_that_is_no_network_of_layers_and_sums_is_refused(graphs):
             reprior.torch.Laplace(network, "classification").fit(images, y)
 
 
-def test_chains_begin_at_the_network():
+def test_chains_begin_at_the_network(tmp_path):
     X, target, classes = torch_like.table(40)
     network = torch_like.dense(1)
     still = {"method": "pcn", "step_size": 1e-6, "arrival": 0, "warmup": 1, "draws": 2, "thin": 1, "chains": 1}
@@ -153,8 +153,10 @@ def test_chains_begin_at_the_network():
     la = reprior.torch.Laplace(network, "regression").fit(X, target)
     assert np.allclose(run.predict(X).mean, la(X)[0][:, 0], atol=1e-3)
     # and go on from there
+    run = reprior.torch.sample(network, X, target, noise=0.3, out=tmp_path / "run", **{**FAST, "network": None})
+    assert run.summary().draws == 30 and run.folder == tmp_path / "run"
+    assert reprior.open(tmp_path / "run").resume(minutes=0.001, progress=False).summary().draws > 30
     run = reprior.torch.sample(network, X, target, noise=0.3, **{**FAST, "network": None})
-    assert run.summary().draws == 30
     # the network's files are gone by now
     longer = run.resume(minutes=0.001, progress=False)
     assert longer.summary().draws > 30 and longer.predict(X).mean.shape == (40,)
@@ -188,6 +190,10 @@ def test_what_is_not_known_is_named():
     with pytest.raises(ValueError, match="no batches"):
         reprior.torch.Laplace(torch_like.dense(1), "regression").fit([])
     la = fitted({"likelihood": "regression", "subset": "all", "structure": "diag"})
+    with pytest.raises(ValueError, match="link_approx is 'probits'"):
+        la(X, link_approx="probits")
+    with pytest.raises(ValueError, match="pred_type is 'gml'"):
+        la(X, pred_type="gml")
     with pytest.raises(ValueError, match="'marglik' or 'gridsearch'"):
         la.optimize_prior_precision("evidence")
     with pytest.raises(ValueError, match="needs val_loader"):

@@ -1,14 +1,14 @@
 //! `reprior reproduce`: the papers' tables and figures, made again.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use reprior_experiments::{
-    About, Bench, DataFolder, Event, Experiment, Failure as Unmade, Size, experiments, find,
-    ledger, perform,
+    About, Bench, DataFolder, Event, Experiment, Failure as Unmade, Size, experiments, find, judge,
+    keep, ledger, perform,
 };
 use serde_json::json;
 
@@ -22,7 +22,7 @@ use crate::table::{to_stderr, to_stdout};
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
     /// The experiment; `--list` names them
-    #[arg(value_name = "NAME", required_unless_present_any = ["list", "ledger"])]
+    #[arg(value_name = "NAME", required_unless_present_any = ["list", "ledger", "judge"])]
     pub name: Option<String>,
     /// Show every experiment with its paper, figure, cost and data
     #[arg(long)]
@@ -30,6 +30,9 @@ pub struct ReproduceArguments {
     /// Print all claims of the results in a folder as one table, in Markdown
     #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "list"])]
     pub ledger: Option<PathBuf>,
+    /// Judge the results in a folder anew, by the rules of this version
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "list", "ledger"])]
+    pub judge: Option<PathBuf>,
     /// A minute: shrunk
     #[arg(long, conflicts_with_all = ["long", "full"])]
     pub quick: bool,
@@ -67,6 +70,27 @@ fn failure(unmade: Unmade) -> Failure {
     }
 }
 
+/// Writes what today's rules say of results, and says what has changed.
+fn judge_anew(folder: &Path) -> Result<(), Failure> {
+    for judged in judge(folder).map_err(failure)? {
+        let Some(now) = &judged.now else {
+            let name = judged.name;
+            to_stderr(&format!(
+                "note: {name} stays as it is: the tables that its claims are judged by are not all in its folder"
+            ));
+            continue;
+        };
+        keep(folder, &judged).map_err(failure)?;
+        for finding in now {
+            if !judged.before.contains(finding) {
+                let text = format!("{}: {}: {}", judged.name, finding.verdict, finding.claim);
+                to_stdout(&text);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -75,6 +99,9 @@ pub fn command(arguments: &ReproduceArguments) -> Result<(), Failure> {
     if let Some(folder) = &arguments.ledger {
         to_stdout(ledger(folder).map_err(failure)?.trim_end());
         return Ok(());
+    }
+    if let Some(folder) = &arguments.judge {
+        return judge_anew(folder);
     }
     let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
         list(arguments.json);

@@ -147,6 +147,11 @@ pub trait Experiment: Sync {
     /// [`Failure`] says what is not there or went wrong.
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure>;
 
+    /// The tables that claims are judged by.
+    fn judged_tables(&self) -> &'static [&'static str] {
+        &[Row::RESULTS]
+    }
+
     /// The claims, given all that was measured.
     fn findings(&self, tables: &[Table]) -> Vec<Finding>;
 

@@ -21,7 +21,7 @@ pub struct Kept {
     seconds: f64,
     #[serde(default)]
     as_published: bool,
-    findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl Kept {
@@ -39,7 +39,12 @@ impl Kept {
         }
     }
 
-    fn read(path: &Path) -> Result<Option<Self>, Failure> {
+    /// As its file has it.
+    pub fn text(&self) -> String {
+        format!("{:#}\n", serde_json::to_value(self).unwrap_or_default())
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, Failure> {
         if !path.is_file() {
             return Ok(None);
         }
@@ -119,7 +124,7 @@ pub fn ledger(folder: &Path) -> Result<String, Failure> {
             folder.display()
         )));
     }
-    Ok(format!("{text}\n{commands}"))
+    Ok(format!("{text}\n## Commands\n\n{commands}"))
 }
 
 fn duration(seconds: f64) -> String {

@@ -97,8 +97,7 @@ impl Outcome {
             write(format!("{}.csv", table.name), table.csv())?;
         }
         write("outcome.json".to_owned(), format!("{:#}\n", self.json()))?;
-        let kept = serde_json::to_value(Kept::new(self)).unwrap_or_default();
-        write(FINDINGS.to_owned(), format!("{kept:#}\n"))?;
+        write(FINDINGS.to_owned(), Kept::new(self).text())?;
         write("outcome.txt".to_owned(), self.text() + "\n")?;
         for figure in &self.figures {
             written.extend(figure.write(&self.tables, folder)?);

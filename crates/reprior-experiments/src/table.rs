@@ -170,6 +170,34 @@ impl Table {
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
 
+    /// The table that [`csv`](Self::csv) wrote. What is empty there is not in the row.
+    ///
+    /// # Errors
+    /// Rows of different lengths.
+    pub fn of_csv(name: &str, text: &str) -> Result<Self, csv::Error> {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let columns = reader.headers()?.clone();
+        let value = |field: &str| match field.parse::<f64>() {
+            Ok(number) if number.is_finite() => Value::Number(number),
+            _ => Value::Text(field.to_owned()),
+        };
+        let row = |record: csv::StringRecord| {
+            let fields = columns.iter().zip(&record);
+            let written = fields.filter(|(_, field)| !field.is_empty());
+            Row {
+                table: name.to_owned(),
+                values: written
+                    .map(|(column, field)| (column.to_owned(), value(field)))
+                    .collect(),
+            }
+        };
+        let rows = reader.records().map(|record| Ok(row(record?)));
+        Ok(Self {
+            name: name.to_owned(),
+            rows: rows.collect::<Result<_, csv::Error>>()?,
+        })
+    }
+
     /// The table as a list of objects.
     pub fn json(&self) -> serde_json::Value {
         let object = |row: &Row| {
@@ -214,5 +242,8 @@ mod tests {
             0.123_456
         );
         assert_eq!(tables[0].distinct("method").len(), 2);
+        let again = Table::of_csv("results", &tables[0].csv()).unwrap();
+        assert_eq!(again.csv(), tables[0].csv());
+        assert_eq!(again.rows[0], tables[0].rows[0]);
     }
 }

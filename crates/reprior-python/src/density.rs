@@ -1,14 +1,21 @@
 //! A log-density of one's own, as a Python function, sampled by the library's chains: threads take turns at Python's lock.
 
+use std::convert::Infallible;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use reprior::chain::{Chain, Collect, Control, RunOutcome, Schedule, run};
+use reprior::chain::driver::ChainDriver;
+use reprior::chain::snapshot::Snapshot;
+use reprior::chain::{
+    Chain, Control, DriverError, Observer, Progress, RunOutcome, Schedule, Statistics, run,
+};
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::posterior::{EvaluationError, Target};
-use reprior::sampler::{Method, SamplerSettings};
+use reprior::sampler::{Method, SamplerSettings, State};
 use reprior_run::Failure;
 
 use crate::failure::raise;
@@ -29,11 +36,28 @@ struct PythonTarget {
 impl PythonTarget {
     fn call(&self, z: &[f64], gradient: &mut [f64]) -> PyResult<f64> {
         Python::attach(|py| {
-            let found = self.function.call1(py, (PyArray1::from_slice(py, z),))?;
-            let (value, own): (f64, Bound<'_, PyAny>) = found.extract(py)?;
-            let numpy = py.import("numpy")?;
-            let own = numpy.call_method1("asarray", (own, "float64"))?;
-            let own: PyReadonlyArray1<'_, f64> = own.call_method0("ravel")?.extract()?;
+            let found = self
+                .function
+                .bind(py)
+                .call1((PyArray1::from_slice(py, z),))?;
+            let pair = found.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>();
+            let (value, own) = pair.map_err(|_| {
+                let kind = found.get_type();
+                PyTypeError::new_err(format!(
+                    "logp_and_grad returned a {}: it must return a pair, the logarithm of the density and its gradient",
+                    kind.name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
+                ))
+            })?;
+            // also an array of one number, as JAX and NumPy have them
+            let value: f64 = value.extract()?;
+            let own: PyReadonlyArray1<'_, f64> = match own.extract() {
+                Ok(own) => own,
+                Err(_) => {
+                    let numpy = py.import("numpy")?;
+                    let own = numpy.call_method1("asarray", (own, "float64"))?;
+                    own.call_method0("ravel")?.extract()?
+                }
+            };
             if own.len() != self.dimension {
                 return Err(raise(Failure::Request(format!(
                     "the gradient has {} numbers and the density {} dimensions: they must be as many",
@@ -84,33 +108,121 @@ impl Target for PythonTarget {
     }
 }
 
-/// What chains have drawn.
-#[derive(Default)]
+/// Time that a chain goes on before it lets go of what Python keeps for its thread.
+const TURN: Duration = Duration::from_millis(5);
+
+/// A chain of a density of one's own. What Python keeps for a thread is made anew with each call out of a thread that it does not know, which takes longer
+/// than most functions do; so a turn of many transitions is one such call.
+struct DensityChain {
+    own: (Chain<PythonTarget>, Keep),
+    stop: Arc<Work>,
+}
+
+impl ChainDriver for DensityChain {
+    type Error = Infallible;
+
+    fn advance(&mut self) -> Result<(), DriverError<Infallible>> {
+        let (own, stop) = (&mut self.own, &self.stop.stop);
+        Python::attach(|py| {
+            py.detach(|| {
+                let start = Instant::now();
+                own.advance()?;
+                while start.elapsed() < TURN
+                    && !own.progress().is_done()
+                    && !stop.load(Ordering::Relaxed)
+                {
+                    own.advance()?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn checkpoint(&mut self) -> Result<(), DriverError<Infallible>> {
+        self.own.checkpoint()
+    }
+
+    fn progress(&self) -> Progress {
+        self.own.progress()
+    }
+}
+
+/// What one chain has drawn so far, after warm-up.
+#[derive(Clone, Default)]
 struct Drawn {
-    /// chains x draws x dimensions.
+    /// draws x dimensions.
     positions: Vec<f64>,
-    /// Of each chain.
-    draws: Vec<usize>,
-    acceptance_rate: Vec<f64>,
-    step_size: Vec<Option<f64>>,
-    divergences: Vec<u64>,
-    gradients: u64,
+    statistics: Statistics,
+}
+
+/// Keeps draws where they can be seen before the chain has ended: a function may take long to return, and is not waited for when it is stopped.
+struct Keep(Arc<Mutex<Drawn>>);
+
+impl Observer<PythonTarget> for Keep {
+    type Error = Infallible;
+
+    fn warmup(&mut self, _: &Statistics, _: [f64; 2]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn draw(
+        &mut self,
+        _: &mut PythonTarget,
+        state: &State<f64>,
+        statistics: &Statistics,
+        _: [f64; 2],
+        _: u64,
+    ) -> Result<(), Infallible> {
+        let mut drawn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        drawn.positions.extend(&state.position);
+        drawn.statistics.merge(statistics);
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, _: &Snapshot<f64>) -> Result<(), Infallible> {
+        Ok(())
+    }
 }
 
 /// A run of a density of one's own.
 #[pyclass(frozen, module = "reprior._lib")]
 pub struct DensityRun {
     work: Arc<Work>,
-    drawn: Arc<Mutex<Drawn>>,
+    /// Of each chain.
+    drawn: Vec<Arc<Mutex<Drawn>>>,
     raised: Arc<Mutex<Option<PyErr>>>,
     dimension: usize,
+}
+
+impl DensityRun {
+    /// Something of what each chain has drawn so far.
+    fn each<T>(&self, of: impl Fn(&Drawn) -> T) -> Vec<T> {
+        let own = self.drawn.iter();
+        own.map(|drawn| of(&drawn.lock().unwrap_or_else(PoisonError::into_inner)))
+            .collect()
+    }
+}
+
+/// Settings of the sampler by name, of which each has its default.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PythonSettings {
+    step_size: Option<f64>,
+    target_acceptance: Option<f64>,
+    energy_variance: Option<f64>,
+    damping: Option<f64>,
+    metropolis: bool,
+    trajectory: Option<f64>,
+    max_steps: Option<u32>,
+    arrival: Option<u64>,
+    replicas: usize,
 }
 
 #[pymethods]
 impl DensityRun {
     /// Starts chains for `function`, which gives the logarithm of a density and its gradient at an array.
     #[staticmethod]
-    #[pyo3(signature = (function, dimension, is_relative, method, step_size, chains, warmup, draws, thin, seed, threads))]
+    #[pyo3(signature = (function, dimension, is_relative, method, settings, chains, warmup, draws, thin, seed, threads))]
     #[allow(clippy::too_many_arguments)]
     fn start(
         py: Python<'_>,
@@ -118,7 +230,7 @@ impl DensityRun {
         dimension: usize,
         is_relative: bool,
         method: &str,
-        step_size: Option<f64>,
+        settings: PythonSettings,
         chains: usize,
         warmup: Option<u64>,
         draws: Option<u64>,
@@ -131,7 +243,15 @@ impl DensityRun {
             .map_err(|error| raise(Failure::request(error)))?;
         let settings = SamplerSettings {
             method,
-            step_size,
+            step_size: settings.step_size,
+            target_acceptance: settings.target_acceptance,
+            energy_variance: settings.energy_variance,
+            damping: settings.damping,
+            metropolis: settings.metropolis,
+            trajectory: settings.trajectory,
+            max_steps: settings.max_steps,
+            arrival: settings.arrival,
+            replicas: settings.replicas,
             ..SamplerSettings::default()
         };
         settings
@@ -149,10 +269,10 @@ impl DensityRun {
             .check()
             .map_err(|error| raise(Failure::request(error)))?;
         let work = Arc::new(Work::default());
-        let drawn = Arc::new(Mutex::new(Drawn::default()));
+        let drawn: Vec<Arc<Mutex<Drawn>>> = (0..schedule.chains).map(|_| Arc::default()).collect();
         let raised = Arc::new(Mutex::new(None));
         let function = Arc::new(function);
-        let (to, errors) = (Arc::clone(&drawn), Arc::clone(&raised));
+        let (to, errors) = (drawn.clone(), Arc::clone(&raised));
         let target = move || PythonTarget {
             function: Arc::clone(&function),
             dimension,
@@ -160,12 +280,18 @@ impl DensityRun {
             raised: Arc::clone(&errors),
             spare: vec![0.0; dimension],
         };
+        let stopped = Arc::clone(&work);
         let started = py.detach(|| {
             work.start(threads, CHECKPOINT_EVERY, None, move |work, options| {
-                let chains = (0..schedule.chains)
-                    .map(|index| {
+                let chains = to
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, to)| {
                         let chain = Chain::start(index, schedule, &settings, target());
-                        Ok((chain.map_err(Failure::run)?, Collect::default()))
+                        Ok(DensityChain {
+                            own: (chain.map_err(Failure::run)?, Keep(to)),
+                            stop: Arc::clone(&stopped),
+                        })
                     })
                     .collect::<Result<Vec<_>, Failure>>()?;
                 options.watcher.begin(&vec![0; schedule.chains], 0)?;
@@ -175,18 +301,7 @@ impl DensityRun {
                     checkpoint_every: Duration::from_secs(3600),
                     stop: &work.stop,
                 };
-                let (chains, outcome) = run(chains, control, &|at| options.watcher.update(at));
-                let mut drawn = to.lock().unwrap_or_else(PoisonError::into_inner);
-                for (chain, collected) in &chains {
-                    let sampling = &chain.snapshot().sampling;
-                    drawn.draws.push(collected.positions.len());
-                    drawn.positions.extend(collected.positions.iter().flatten());
-                    drawn.acceptance_rate.push(sampling.acceptance_rate());
-                    drawn.step_size.push(sampling.step_size);
-                    drawn.divergences.push(sampling.divergences);
-                    let own = collected.statistics.iter();
-                    drawn.gradients += own.map(|one| one.n_gradients).sum::<u64>();
-                }
+                let (_, outcome) = run(chains, control, &|at| options.watcher.update(at));
                 match outcome {
                     Ok(RunOutcome::Complete) => Ok(()),
                     Ok(RunOutcome::Stopped) => Err(Failure::Stopped),
@@ -233,25 +348,21 @@ impl DensityRun {
 
     /// Draws that every chain has, and all of them: chains x draws x dimensions.
     fn positions<'py>(&self, py: Python<'py>) -> (usize, Bound<'py, PyArray1<f64>>) {
-        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = drawn.draws.iter().copied().min().unwrap_or(0);
-        let (mut all, mut start) = (Vec::new(), 0);
-        for draws in &drawn.draws {
-            all.extend(&drawn.positions[start..start + count * self.dimension]);
-            start += draws * self.dimension;
-        }
-        (count, PyArray1::from_vec(py, all))
+        let numbers = self.each(|drawn| drawn.positions.len());
+        let count = numbers.into_iter().min().unwrap_or(0) / self.dimension;
+        let own = self.each(|drawn| drawn.positions[..count * self.dimension].to_vec());
+        (count, PyArray1::from_vec(py, own.concat()))
     }
 
     /// Of each chain after warm-up: acceptance rates, step sizes, divergences; and gradients of all.
     #[allow(clippy::type_complexity)]
     fn statistics(&self) -> (Vec<f64>, Vec<Option<f64>>, Vec<u64>, u64) {
-        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let gradients = self.each(|drawn| drawn.statistics.n_gradients);
         (
-            drawn.acceptance_rate.clone(),
-            drawn.step_size.clone(),
-            drawn.divergences.clone(),
-            drawn.gradients,
+            self.each(|drawn| drawn.statistics.acceptance_rate()),
+            self.each(|drawn| drawn.statistics.step_size),
+            self.each(|drawn| drawn.statistics.divergences),
+            gradients.into_iter().sum(),
         )
     }
 }

@@ -1,11 +1,11 @@
 //! Predictions of a run for new rows, as arrays.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use reprior::model::dataset::{InputKind, InputValues};
-use reprior_run::{Failure, PredictedRows, PredictionRequest};
+use reprior_run::{DataDescription, Failure, PredictedRows, PredictionRequest};
 
 use crate::failure::raise;
 use crate::table::{PyData, given, numbers};
@@ -14,21 +14,41 @@ type Array<'py> = Bound<'py, PyArray1<f64>>;
 
 /// A run that predicts, for one thread at a time.
 #[pyclass(frozen, module = "reprior._lib")]
-pub struct Predictor(Mutex<reprior_run::Predictor>);
+pub struct Predictor {
+    own: Mutex<reprior_run::Predictor>,
+    /// What the run's data are like: beside the lock, so that nobody who asks waits for who computes.
+    description: DataDescription,
+    likelihood: (String, Option<f64>),
+}
 
 impl Predictor {
     pub fn new(predictor: reprior_run::Predictor) -> Self {
-        Self(Mutex::new(predictor))
+        let model = &predictor.settings().model;
+        let likelihood = model.likelihood();
+        let degrees_of_freedom = likelihood
+            .has_degrees_of_freedom()
+            .then(|| model.degrees_of_freedom());
+        Self {
+            description: predictor.description().clone(),
+            likelihood: (likelihood.to_string(), degrees_of_freedom),
+            own: Mutex::new(predictor),
+        }
     }
 
-    /// Who has it computes without Python's lock, and so never waits for who waits here.
-    fn own(&self) -> MutexGuard<'_, reprior_run::Predictor> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is computed with it, without Python's lock: other threads of Python go on, and may wait here.
+    fn compute<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&reprior_run::Predictor) -> Result<T, Failure> + Send,
+    ) -> PyResult<T> {
+        let found = py.detach(|| work(&self.own.lock().unwrap_or_else(PoisonError::into_inner)));
+        found.map_err(raise)
     }
 
     /// Rows as the run takes them.
-    fn inputs(&self, data: PyData<'_>) -> PyResult<InputValues> {
-        let found = self.own().description().given_inputs(&given(data)?);
+    fn inputs(&self, py: Python<'_>, data: PyData<'_>) -> PyResult<InputValues> {
+        let given = given(py, data)?;
+        let found = py.detach(|| self.description.given_inputs(&given));
         Ok(found.map_err(raise)?.values)
     }
 
@@ -40,21 +60,18 @@ impl Predictor {
         without_noise: bool,
         mut each: impl FnMut(&PredictedRows) -> Result<(), Failure> + Send,
     ) -> PyResult<()> {
-        let inputs = self.inputs(data)?;
+        let inputs = self.inputs(py, data)?;
         let request = PredictionRequest {
             without_noise,
             detect: None,
         };
-        let found = py.detach(|| {
-            self.own()
-                .predict(&inputs, None, request, &mut each)
-                .map(|_| ())
-        });
-        found.map_err(raise)
+        self.compute(py, |own| {
+            own.predict(&inputs, None, request, &mut each).map(|_| ())
+        })
     }
 
     fn outputs(&self) -> usize {
-        self.own().description().output_names.len()
+        self.description.output_names.len()
     }
 }
 
@@ -62,17 +79,17 @@ impl Predictor {
 impl Predictor {
     /// Names of outputs or classes.
     fn output_names(&self) -> Vec<String> {
-        self.own().description().output_names.clone()
+        self.description.output_names.clone()
     }
 
     /// Whether targets are classes.
     fn is_classification(&self) -> bool {
-        self.own().description().is_classification
+        self.description.is_classification
     }
 
     /// Height, width and channels of the images that it takes; none of tables.
     fn image(&self) -> Option<[usize; 3]> {
-        match self.own().description().kind {
+        match self.description.kind {
             InputKind::Table => None,
             InputKind::Image {
                 height,
@@ -84,23 +101,15 @@ impl Predictor {
 
     /// Names of the columns that are used, in the order of the training table.
     fn columns(&self) -> Vec<String> {
-        let own = self.own();
-        let description = own.description();
-        match &description.encoding {
+        match &self.description.encoding {
             Some(encoding) => encoding.used().map(|own| own.column.clone()).collect(),
-            None => description.column_names.clone(),
+            None => self.description.column_names.clone(),
         }
     }
 
     /// The name of the likelihood, and the degrees of freedom that it may have.
     fn likelihood(&self) -> (String, Option<f64>) {
-        let own = self.own();
-        let model = &own.settings().model;
-        let likelihood = model.likelihood();
-        let degrees_of_freedom = likelihood
-            .has_degrees_of_freedom()
-            .then(|| model.degrees_of_freedom());
-        (likelihood.to_string(), degrees_of_freedom)
+        self.likelihood.clone()
     }
 
     /// Means and standard deviations, rows x outputs.
@@ -165,6 +174,10 @@ impl Predictor {
             at = end;
             Ok(())
         })?;
+        if at != truth.len() {
+            let message = "there are more true targets than rows: give one for each";
+            return Err(raise(Failure::request(message)));
+        }
         Ok(PyArray1::from_vec(py, all))
     }
 
@@ -186,8 +199,8 @@ impl Predictor {
         py: Python<'py>,
         data: PyData<'py>,
     ) -> PyResult<(usize, Array<'py>, Array<'py>, Option<Array<'py>>)> {
-        let inputs = self.inputs(data)?;
-        let found = py.detach(|| self.own().joint(&inputs)).map_err(raise)?;
+        let inputs = self.inputs(py, data)?;
+        let found = self.compute(py, |own| own.joint(&inputs))?;
         Ok((
             found.draws,
             PyArray1::from_vec(py, found.functions),

@@ -84,7 +84,7 @@ impl Run {
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let settings = reprior_cli::settings(&flags).map_err(raise)?;
-        let data = data.map(given).transpose()?;
+        let data = data.map(|data| given(py, data)).transpose()?;
         let every = match checkpoint_seconds.map(Duration::try_from_secs_f64) {
             None => CHECKPOINT_EVERY,
             Some(Ok(every)) => every,
@@ -162,12 +162,12 @@ impl Run {
         Ok(ended(folder.files().clone(), Some(folder)))
     }
 
-    /// Its files: names and bytes.
-    fn to_files<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// Its files whose names begin so: names and bytes.
+    fn to_files<'py>(&self, py: Python<'py>, start: &str) -> PyResult<Bound<'py, PyDict>> {
         let all = self.with_files(py, |files| {
             let names = files.names().map_err(Failure::request)?;
             let mut all = Vec::new();
-            for name in names {
+            for name in names.into_iter().filter(|name| name.starts_with(start)) {
                 if let Some(bytes) = files.read(&name).map_err(Failure::request)? {
                     all.push((name, bytes));
                 }
@@ -231,7 +231,7 @@ impl Run {
         self.work.state().notes.clone()
     }
 
-    /// How it gets on: transitions made and in all, seconds since chains began, mean acceptance rate, divergences, R-hat of the likelihood, whether it warms
+    /// How it gets on: transitions made, by an earlier process and in all, seconds since chains began, mean acceptance rate, divergences, R-hat of the likelihood, whether it warms
     /// up.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
@@ -243,6 +243,7 @@ impl Run {
         found.set_item("chains", state.chains.len())?;
         let made = known.iter().map(|chain| chain.transition).sum::<u64>();
         found.set_item("made", made)?;
+        found.set_item("before", state.before)?;
         found.set_item("total", total * state.chains.len() as u64)?;
         let seconds = state
             .began

@@ -21,11 +21,11 @@ pub enum PyData<'py> {
     Table(Vec<PyColumn<'py>>),
 }
 
-/// The data that these are.
+/// The data that these are. Python's lock is let go of while columns become a table.
 ///
 /// # Errors
 /// A kind of column that is none of these; columns that make no table.
-pub fn given(data: PyData<'_>) -> PyResult<Given> {
+pub fn given(py: Python<'_>, data: PyData<'_>) -> PyResult<Given> {
     let columns = match data {
         PyData::Arrays(bytes) => return Ok(Given::arrays(bytes.as_bytes().to_vec())),
         PyData::Table(columns) => columns,
@@ -45,7 +45,8 @@ pub fn given(data: PyData<'_>) -> PyResult<Given> {
             Ok(GivenColumn { name, values })
         })
         .collect::<PyResult<_>>()?;
-    Given::table(&columns).map_err(|error| raise(Failure::request(error)))
+    let table = py.detach(|| Given::table(&columns));
+    table.map_err(|error| raise(Failure::request(error)))
 }
 
 /// The numbers of an array of float64, whatever its strides.

@@ -28,6 +28,8 @@ pub struct State {
     pub chains: Vec<Option<Progress>>,
     /// Whether they agree so far.
     pub so_far: Option<RhatSoFar>,
+    /// Transitions that were made before this process went on.
+    pub before: u64,
     /// What there is to know of it.
     pub notes: Vec<String>,
     /// Its files, once there are any.
@@ -114,6 +116,7 @@ impl Watcher for Work {
         self.change(|state| {
             state.chains = vec![None; made.len()];
             state.so_far = Some(RhatSoFar::new(made.len()));
+            state.before = made.iter().sum();
             state.began = Some(Instant::now());
         });
         Ok(())

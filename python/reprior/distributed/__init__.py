@@ -381,7 +381,7 @@ class _Destination:
             run = merge(folders, whole, allow_gaps=True)
             if self.out is not None:
                 Store(self.name(job)).send(whole)
-            return _of_files(run._inner.to_files())
+            return _of_files(run._inner.to_files(""))
 
     def keep(self) -> None:
         """Leaves the chains where they are."""

@@ -88,6 +88,10 @@ impl Experiment for Tangent {
         Ok(rows)
     }
 
+    fn judged_tables(&self) -> &'static [&'static str] {
+        &[BEST]
+    }
+
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let Some(best) = tables.iter().find(|table| table.name == BEST) else {
             return Vec::new();

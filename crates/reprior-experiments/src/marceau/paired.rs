@@ -5,7 +5,7 @@ use reprior::metrics::ClassPredictions;
 use crate::{Estimate, Failure, Row, Table};
 
 /// The table of blocks of test rows.
-const BLOCKS: &str = "blocks";
+pub(super) const BLOCKS: &str = "blocks";
 
 /// Groups of test rows whose means are kept: predictors are compared block by block.
 const COUNT: usize = 100;

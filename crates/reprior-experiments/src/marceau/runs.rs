@@ -20,6 +20,8 @@ use crate::scores::Scores;
 use crate::training::update;
 use crate::{Bench, Cell, Failure, Row};
 
+/// The table of choices by validation rows.
+pub(super) const SELECTION: &str = "selection";
 /// Variances of Gaussian priors on weights that are tried; biases have variance 1, as in the paper's code.
 pub(super) const VARIANCES: [f64; 3] = [0.01, 0.1, 1.0];
 /// The prior whose variances are integrated out.
@@ -173,7 +175,7 @@ impl<'a> Runs<'a> {
                     ranked.push((choice, [accuracy, nll]));
                 }
                 table.push(
-                    Row::of("selection")
+                    Row::of(SELECTION)
                         .with("method", method)
                         .with("seed", self.cell.long("seed"))
                         .with("prior", name.as_str())

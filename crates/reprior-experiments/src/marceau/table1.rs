@@ -8,8 +8,8 @@
 //! the network is trained on all rows. The number of epochs is not published: 40 here. Below the full size the runs of the grid
 //! are shorter than the run itself, and the halving comes as much sooner.
 
-use super::paired::{Predictor, blocks, difference};
-use super::runs::{CONJUGATE, Runs, VARIANCES, is_baseline};
+use super::paired::{BLOCKS, Predictor, blocks, difference};
+use super::runs::{CONJUGATE, Runs, SELECTION, VARIANCES, is_baseline};
 use crate::pictures::Pictures;
 use crate::scores::Scores;
 use crate::{
@@ -144,6 +144,10 @@ impl Experiment for Table1 {
             rows.push(row.with("members", members));
         }
         Ok(rows)
+    }
+
+    fn judged_tables(&self) -> &'static [&'static str] {
+        &[Row::RESULTS, BLOCKS, SELECTION]
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
@@ -286,7 +290,7 @@ fn diagonal(tables: &[Table]) -> Vec<Finding> {
 fn conjugate(tables: &[Table]) -> Finding {
     let empty = Vec::new();
     let rows = (tables.iter())
-        .find(|table| table.name == "selection")
+        .find(|table| table.name == SELECTION)
         .map_or(&empty, |table| &table.rows);
     let best = |prior: &str, seed: f64| {
         let own = rows.iter().filter(|row| {

@@ -92,6 +92,10 @@ impl Experiment for Marginal {
         Ok(rows)
     }
 
+    fn judged_tables(&self) -> &'static [&'static str] {
+        &[Row::RESULTS, CHAIN_BY_CHAIN]
+    }
+
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
         let table = results(tables);
         let readout = SCHEMES

@@ -15,6 +15,8 @@ use crate::{
 /// Figure 3.
 pub(super) struct ShrinkFactors;
 
+/// Steps of the paper's chains.
+const PUBLISHED_STEPS: f64 = 20_000.0;
 /// What is watched: columns are `R-hat of weights`, `spread of weights` and so on.
 const WATCHED: [&str; 2] = ["weights", "predictions"];
 
@@ -179,6 +181,16 @@ fn of(table: &Table, what: &str) -> Vec<Finding> {
             .published("always close to 1 (Appendix B.1)"),
         );
     }
+    let steps = table.numbers("steps", &[]).into_iter().fold(0.0, f64::max);
+    let bar = match steps < PUBLISHED_STEPS {
+        // the end of shorter chains is not the end that is meant
+        true => bar.doubted(format!("chains have {steps} of {PUBLISHED_STEPS} steps")),
+        false => bar,
+    };
+    let below = |values: &[Estimate]| {
+        let judged = values.iter().map(|value| Judgement::below(value, &bar));
+        Judgement::all(judged.collect::<Vec<_>>())
+    };
     findings.push(
         Finding::new(
             format!("in the end R-hat of {what} is below 1.2 for every method and width"),

@@ -122,7 +122,7 @@ impl Experiment for Rotation {
         let mut findings = Vec::new();
         for data in table.distinct("data") {
             for convention in ["", PUBLISHED] {
-                findings.extend(of_data(table, &data, convention));
+                findings.extend(of_data(table, &data, convention, self.figure));
             }
         }
         findings
@@ -148,8 +148,8 @@ impl Experiment for Rotation {
     }
 }
 
-/// The claims of one data set.
-fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
+/// The claims of one data set in a figure.
+fn of_data(table: &Table, data: &Value, convention: &str, figure: &str) -> Vec<Finding> {
     let name = |method: &str| match convention {
         "" => method.to_owned(),
         convention => format!("{method}, {convention}"),
@@ -190,7 +190,7 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
                 words(other, column)
             ),
         )
-        .published("Figure 5: consistently better than the others")
+        .published(format!("{figure}: consistently better than the others"))
     };
     let [sampled, mode] = ["sampled", "map"].map(|method| of(method, "accuracy", 0.0));
     vec![
@@ -199,7 +199,7 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
             &is_below("accuracy", "sampled", "map", 0.0),
             format!("accuracy: sampled {sampled}, mode {mode}"),
         )
-        .published("Figure 5: significantly"),
+        .published(format!("{figure}: significantly")),
         better("nll", "NLL", "sampled"),
         better("nll", "NLL", "linearised"),
         better("ece", "expected calibration error", "sampled"),

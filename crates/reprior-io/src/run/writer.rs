@@ -3,7 +3,7 @@
 //! Each variable has one chunk in memory. A full chunk goes to disk at once, a partial one at
 //! [`flush`](DrawWriter::flush), padded with NaN (zero for integers) to its full size. Chunks of
 //! different variables hold different numbers of draws; a draw is shown to readers once all variables
-//! of its group have it on disk, in all chains.
+//! of its group have it on disk, in all chains: at the next flush, and between flushes about once a second.
 //!
 //! The order that makes a killed run resume exactly: chunks first, then what says that they are there,
 //! which is the metadata for a reader and the checkpoint for the chain.
@@ -152,13 +152,14 @@ impl DrawWriter {
 
     /// Writes what is only in memory. Readers see it once every chain has got as far.
     ///
-    /// Cost: at most one chunk of each variable, each synced; nothing where nothing is new.
+    /// Cost: at most one chunk of each variable, and the lengths of all, each synced; nothing where nothing is new.
     ///
     /// # Errors
     /// [`RunError::Io`] when the disk refuses; what is in memory stays there, so that it can be tried again.
     pub fn flush(&mut self) -> Result<(), RunError> {
         for group in &mut self.groups {
             group.write(&self.shared, self.chain, |_, _| true)?;
+            self.shared.show(group.index)?;
         }
         Ok(())
     }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reprior import _lib
-from reprior._run import _STOP_WITHIN, _checked_threads
+from reprior._progress import Progress, Shown
+from reprior._run import _LOOK_EVERY, _STOP_WITHIN, _checked_threads
 
 if TYPE_CHECKING:
     import pandas
@@ -19,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Density:
-    """Draws of a density: ``draws`` are (chains, draws, dimensions). Rates and step sizes are of each chain after warm-up."""
+    """Draws of a density: ``draws`` are (chains, draws, dimensions). Rates and step sizes are of each chain after warm-up; ``is_stopped`` says that there are
+    fewer draws than were asked for."""
 
     draws: np.ndarray = field(repr=False)
     names: list[str]
@@ -28,6 +33,7 @@ class Density:
     divergences: list[int]
     n_gradients: int
     is_stopped: bool
+    folder: Path | None = None
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Of every dimension: mean, sd, mcse_mean, ess_bulk, ess_tail, r_hat."""
@@ -67,6 +73,11 @@ def sample_density(
     seed: int = 0,
     threads: int | None = None,
     names: Sequence[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    or_resume: bool = False,
+    checkpoint_seconds: float | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
     step_size: float | None = None,
     target_acceptance: float | None = None,
     energy_variance: float | None = None,
@@ -86,6 +97,11 @@ def sample_density(
 
     ``method``: nuts, hmc, hmc-infinite, mala, langevin, pcn, pcnl, elliptical, rwm, mams or mclmc. Lengths, and the settings of the sampler (from
     ``step_size`` on, which are those of ``reprior sample``), are the method's own unless given; ``replicas`` are copies of each chain at higher temperatures.
+
+    ``out`` is a folder for the run, which ArviZ opens (``draws.zarr``) and :func:`reprior.open` too; without one it is in memory. ``overwrite``, ``or_resume`` - the same
+    call again goes on with a run that was stopped or killed, to the same draws, if the function is the same -, ``checkpoint_seconds`` and ``progress`` are those of
+    :func:`reprior.sample`.
+
     The function is called by threads in turn. Ctrl-C stops the chains and raises KeyboardInterrupt, whose attribute ``run`` has the draws that
     every chain has made; it does not wait for a function that takes long.
 
@@ -97,43 +113,82 @@ def sample_density(
     names = [f"z{at}" for at in range(dim)] if names is None else [str(name) for name in names]
     if len(names) != dim:
         raise ValueError(f"names has {len(names)} names, and there are {dim} dimensions: give one for each")
+    if or_resume and (out is None or overwrite):
+        raise TypeError("or_resume is for a run in a folder that is not overwritten: give out, and no overwrite")
+    settings = {
+        "step_size": _real("step_size", step_size),
+        "target_acceptance": _real("target_acceptance", target_acceptance),
+        "energy_variance": _real("energy_variance", energy_variance),
+        "damping": _real("damping", damping),
+        "metropolis": bool(metropolis),
+        "trajectory": _real("trajectory", trajectory),
+        "max_steps": None if max_steps is None else _whole("max_steps", max_steps, 1),
+        "arrival": None if arrival is None else _whole("arrival", arrival, 0),
+        "replicas": _whole("replicas", replicas, 0),
+    }
+    chains, seed = _whole("chains", chains, 1), _whole("seed", seed, 0)
+    asked = {"dimensions": names, "method": method, "relative": bool(relative), **settings, "chains": chains, "seed": seed}
+    place = {
+        "out": None if out is None else os.fspath(out),
+        "overwrite": bool(overwrite),
+        "or_resume": bool(or_resume),
+        "checkpoint_seconds": _real("checkpoint_seconds", checkpoint_seconds),
+        "names": names,
+        # values as JSON has them are values of TOML
+        "config": "[density]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in asked.items() if value is not None),
+    }
     run = _lib.DensityRun.start(
         logp_and_grad,
-        dim,
         bool(relative),
         method,
-        {
-            "step_size": _real("step_size", step_size),
-            "target_acceptance": _real("target_acceptance", target_acceptance),
-            "energy_variance": _real("energy_variance", energy_variance),
-            "damping": _real("damping", damping),
-            "metropolis": bool(metropolis),
-            "trajectory": _real("trajectory", trajectory),
-            "max_steps": None if max_steps is None else _whole("max_steps", max_steps, 1),
-            "arrival": None if arrival is None else _whole("arrival", arrival, 0),
-            "replicas": _whole("replicas", replicas, 0),
-        },
-        _whole("chains", chains, 1),
+        settings,
+        place,
+        chains,
         None if warmup is None else _whole("warmup", warmup, 0),
         None if draws is None else _whole("draws", draws, 1),
         None if thin is None else _whole("thin", thin, 1),
-        _whole("seed", seed, 0),
+        seed,
         _checked_threads(threads),
     )
+    folder = None if out is None else Path(out)
     process = os.getpid()
+    shown = Shown() if progress is True or progress is None and Shown.is_wanted() else None
+    call = progress if callable(progress) else None
     try:
-        run.wait(None)
-    except KeyboardInterrupt as stop:
+        while not run.wait(_LOOK_EVERY if shown or call else None):
+            now = Progress(**run.progress())
+            if shown is not None:
+                shown.update(now)
+            if call is not None:
+                call(now)
+    except BaseException as stop:
         run.stop()
-        if os.getpid() == process:
+        if isinstance(stop, KeyboardInterrupt) and os.getpid() == process:
             run.wait(_STOP_WITHIN)
-        stop.run = _drawn(run, names, True)  # type: ignore[attr-defined]
+            stop.run = _drawn(run, names, True, folder)  # type: ignore[attr-defined]
         raise
+    finally:
+        if shown is not None:
+            shown.end()
     run.check()
-    return _drawn(run, names, False)
+    return _drawn(run, names, False, folder)
 
 
-def _drawn(run: _lib.DensityRun, names: list[str], is_stopped: bool) -> Density:
+def is_density(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder is one of a run of a density."""
+    config = Path(path) / "config.toml"
+    return config.is_file() and config.read_text(encoding="utf-8", errors="replace").startswith("[density]")
+
+
+def opened(path: str | os.PathLike[str]) -> Density:
+    """The draws in the folder of a run of a density."""
+    asked = tomllib.loads((Path(path) / "config.toml").read_text(encoding="utf-8"))["density"]
+    names = asked["dimensions"]
+    found = _drawn(_lib.DensityRun.open(path, asked["chains"], len(names)), names, False, Path(path))
+    return replace(found, is_stopped=found.draws.shape[1] < asked["draws"])
+
+
+def _drawn(run: _lib.DensityRun, names: list[str], is_stopped: bool, folder: Path | None) -> Density:
     count, values = run.positions()
     rates, steps, divergences, gradients = run.statistics()
     return Density(
@@ -144,6 +199,7 @@ def _drawn(run: _lib.DensityRun, names: list[str], is_stopped: bool) -> Density:
         divergences=divergences,
         n_gradients=gradients,
         is_stopped=is_stopped,
+        folder=folder,
     )
 
 

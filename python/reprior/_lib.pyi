@@ -73,10 +73,10 @@ class DensityRun:
     @staticmethod
     def start(
         function: Callable[[Reals], tuple[float, Any]],
-        dimension: int,
         is_relative: bool,
         method: str,
         settings: dict[str, Any],
+        place: dict[str, Any],
         chains: int,
         warmup: int | None,
         draws: int | None,
@@ -84,6 +84,9 @@ class DensityRun:
         seed: int,
         threads: int | None,
     ) -> DensityRun: ...
+    @staticmethod
+    def open(path: Path, chains: int, dimension: int) -> DensityRun: ...
+    def progress(self) -> dict[str, Any]: ...
     def wait(self, seconds: float | None = None) -> bool: ...
     def stop(self) -> None: ...
     def is_finished(self) -> bool: ...

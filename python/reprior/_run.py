@@ -22,6 +22,8 @@ from reprior._summary import LeaveOneOut, Summary
 if TYPE_CHECKING:
     import xarray
 
+    from reprior._density import Density
+
 #: Seconds between two looks at how a run gets on.
 _LOOK_EVERY = 0.1
 #: Seconds that a run that is stopped by Ctrl-C is waited for.
@@ -453,11 +455,17 @@ def merge(
     return _ended(_lib.Run.merge(list(runs), out, overwrite, allow_gaps, allow_overlaps))
 
 
-def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - the name of what it does
+def open(path: str | os.PathLike[str]) -> Run | Density:  # noqa: A001 - the name of what it does
     """Opens the run in a folder: finished, stopped, or still going in another process, of which the draws so far are there.
 
     For this process it has ended, whatever another one does with it: ``summary().status`` says whether its draws are complete.
 
+    That of a density of one's own (:func:`sample_density`) is opened as a :class:`Density`.
+
     Raises ValueError for a folder that is none of a run.
     """
+    from reprior import _density
+
+    if _density.is_density(path):
+        return _density.opened(path)
     return _ended(_lib.Run.open(path))

@@ -94,6 +94,50 @@ def test_ctrl_c_keeps_the_draws(ctrl_c):
     assert caught.value.run.draws.shape[1] > 0 and caught.value.run.n_gradients > 0
 
 
+def test_a_run_in_a_folder_goes_on(tmp_path):
+    settings = {"method": "hmc", "warmup": 100, "draws": 400, "thin": 2, "chains": 2, "seed": 7, "names": ["a", "b"]}
+    whole = reprior.sample_density(normal, 2, out=tmp_path / "whole", **settings)
+    memory = reprior.sample_density(normal, 2, **settings)
+    assert np.array_equal(whole.draws, memory.draws) and whole.folder == tmp_path / "whole"
+    assert (whole.n_gradients, whole.divergences, whole.step_size) == (memory.n_gradients, memory.divergences, memory.step_size)
+    calls, end = [], 1500
+
+    def faulty(z):
+        calls.append(1)
+        if len(calls) > end:
+            raise ZeroDivisionError("out of luck")
+        return normal(z)
+
+    with pytest.raises(ZeroDivisionError):
+        reprior.sample_density(faulty, 2, out=tmp_path / "run", checkpoint_seconds=0.0, **settings)
+    part = reprior.open(tmp_path / "run")
+    assert part.is_stopped and part.draws.shape[1] < 400 and part.names == ["a", "b"]
+    assert np.array_equal(part.draws, whole.draws[:, : part.draws.shape[1]])
+    with pytest.raises(ValueError, match="other settings: there it is `seed = 7`, and here `seed = 8`"):
+        reprior.sample_density(normal, 2, out=tmp_path / "run", or_resume=True, **{**settings, "seed": 8})
+    with pytest.raises(ValueError, match="run"):
+        reprior.sample_density(normal, 2, out=tmp_path / "run", **settings)
+    again = reprior.sample_density(normal, 2, out=tmp_path / "run", or_resume=True, **settings)
+    assert np.array_equal(again.draws, whole.draws)
+    assert (again.n_gradients, again.divergences, again.step_size) == (whole.n_gradients, whole.divergences, whole.step_size)
+    opened = reprior.open(tmp_path / "run")
+    assert not opened.is_stopped and opened.summary() == whole.summary()
+    files = lambda name: {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name / "draws.zarr").rglob("*") if path.is_file()}  # noqa: E731
+    assert files("run") == files("whole")
+
+
+def test_progress_of_a_density(capsys):
+    def slow(z):
+        time.sleep(0.001)
+        return normal(z)
+
+    seen, settings = [], {"method": "pcn", "chains": 2, "warmup": 50, "draws": 200, "thin": 1}
+    reprior.sample_density(slow, 2, progress=seen.append, **settings)
+    assert seen and seen[-1].chains == 2 and 0 < seen[-1].made <= 500
+    reprior.sample_density(slow, 2, progress=True, **settings)
+    assert capsys.readouterr().err.endswith("\r")
+
+
 def test_ctrl_c_does_not_wait_for_a_slow_function(ctrl_c):
     seen, over = {}, threading.Event()
 

@@ -1,6 +1,6 @@
 //! A log-density of one's own, as a Python function, sampled by the library's chains: threads take turns at Python's lock.
 
-use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use reprior::chain::driver::ChainDriver;
 use reprior::chain::snapshot::Snapshot;
 use reprior::chain::{
@@ -16,10 +17,12 @@ use reprior::chain::{
 use reprior::diagnostics::{Draws, Estimator};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings, State};
+use reprior_io::run::RunError;
 use reprior_run::Failure;
 
+use crate::density_folder::{DensityFolder, DensityPlan, Record, read, statistics};
 use crate::failure::raise;
-use crate::run::wait_until;
+use crate::run::{progress, wait_until};
 use crate::work::{CHECKPOINT_EVERY, Work};
 
 /// The density of the function's values against the standard normal: ℓ(z) = log p(z) + ½‖z‖², or the function itself.
@@ -108,6 +111,18 @@ impl Target for PythonTarget {
     }
 }
 
+/// What a chain did for the draws that it has: without what it did since.
+fn recorded(snapshot: &Snapshot<f64>) -> Statistics {
+    let (all, since) = (&snapshot.sampling, &snapshot.since_record);
+    Statistics {
+        transitions: all.transitions.saturating_sub(since.transitions),
+        acceptance_sum: all.acceptance_sum - since.acceptance_sum,
+        divergences: all.divergences.saturating_sub(since.divergences),
+        n_gradients: all.n_gradients.saturating_sub(since.n_gradients),
+        ..all.clone()
+    }
+}
+
 /// Time that a chain goes on before it lets go of what Python keeps for its thread.
 const TURN: Duration = Duration::from_millis(5);
 
@@ -119,9 +134,9 @@ struct DensityChain {
 }
 
 impl ChainDriver for DensityChain {
-    type Error = Infallible;
+    type Error = RunError;
 
-    fn advance(&mut self) -> Result<(), DriverError<Infallible>> {
+    fn advance(&mut self) -> Result<(), DriverError<RunError>> {
         let (own, stop) = (&mut self.own, &self.stop.stop);
         Python::attach(|py| {
             py.detach(|| {
@@ -138,7 +153,7 @@ impl ChainDriver for DensityChain {
         })
     }
 
-    fn checkpoint(&mut self) -> Result<(), DriverError<Infallible>> {
+    fn checkpoint(&mut self) -> Result<(), DriverError<RunError>> {
         self.own.checkpoint()
     }
 
@@ -150,18 +165,22 @@ impl ChainDriver for DensityChain {
 /// What one chain has drawn so far, after warm-up.
 #[derive(Clone, Default)]
 struct Drawn {
-    /// draws x dimensions.
+    /// draws x dimensions; of a run in a folder they are there.
     positions: Vec<f64>,
     statistics: Statistics,
 }
 
-/// Keeps draws where they can be seen before the chain has ended: a function may take long to return, and is not waited for when it is stopped.
-struct Keep(Arc<Mutex<Drawn>>);
+/// Keeps draws where they can be seen before the chain has ended - a function may take long to return, and is not waited for when it is stopped - or writes
+/// them into a folder.
+struct Keep {
+    drawn: Arc<Mutex<Drawn>>,
+    record: Option<Record>,
+}
 
 impl Observer<PythonTarget> for Keep {
-    type Error = Infallible;
+    type Error = RunError;
 
-    fn warmup(&mut self, _: &Statistics, _: [f64; 2]) -> Result<(), Infallible> {
+    fn warmup(&mut self, _: &Statistics, _: [f64; 2]) -> Result<(), RunError> {
         Ok(())
     }
 
@@ -170,17 +189,23 @@ impl Observer<PythonTarget> for Keep {
         _: &mut PythonTarget,
         state: &State<f64>,
         statistics: &Statistics,
-        _: [f64; 2],
+        log_density: [f64; 2],
         _: u64,
-    ) -> Result<(), Infallible> {
-        let mut drawn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        drawn.positions.extend(&state.position);
+    ) -> Result<(), RunError> {
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         drawn.statistics.merge(statistics);
+        match &mut self.record {
+            Some(record) => record.draw(state, statistics, log_density[1])?,
+            None => drawn.positions.extend(&state.position),
+        }
         Ok(())
     }
 
-    fn checkpoint(&mut self, _: &Snapshot<f64>) -> Result<(), Infallible> {
-        Ok(())
+    fn checkpoint(&mut self, snapshot: &Snapshot<f64>) -> Result<(), RunError> {
+        match &mut self.record {
+            Some(record) => record.checkpoint(snapshot),
+            None => Ok(()),
+        }
     }
 }
 
@@ -192,6 +217,7 @@ pub struct DensityRun {
     drawn: Vec<Arc<Mutex<Drawn>>>,
     raised: Arc<Mutex<Option<PyErr>>>,
     dimension: usize,
+    out: Option<PathBuf>,
 }
 
 impl DensityRun {
@@ -201,6 +227,18 @@ impl DensityRun {
         own.map(|drawn| of(&drawn.lock().unwrap_or_else(PoisonError::into_inner)))
             .collect()
     }
+}
+
+/// Where a run is made, and how its folder says what was asked for.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PythonPlace {
+    out: Option<PathBuf>,
+    overwrite: bool,
+    or_resume: bool,
+    checkpoint_seconds: Option<f64>,
+    names: Vec<String>,
+    config: String,
 }
 
 /// Settings of the sampler by name, of which each has its default.
@@ -222,15 +260,15 @@ struct PythonSettings {
 impl DensityRun {
     /// Starts chains for `function`, which gives the logarithm of a density and its gradient at an array.
     #[staticmethod]
-    #[pyo3(signature = (function, dimension, is_relative, method, settings, chains, warmup, draws, thin, seed, threads))]
+    #[pyo3(signature = (function, is_relative, method, settings, place, chains, warmup, draws, thin, seed, threads))]
     #[allow(clippy::too_many_arguments)]
     fn start(
         py: Python<'_>,
         function: Py<PyAny>,
-        dimension: usize,
         is_relative: bool,
         method: &str,
         settings: PythonSettings,
+        place: PythonPlace,
         chains: usize,
         warmup: Option<u64>,
         draws: Option<u64>,
@@ -268,6 +306,26 @@ impl DensityRun {
         schedule
             .check()
             .map_err(|error| raise(Failure::request(error)))?;
+        let dimension = place.names.len();
+        let lengths = [schedule.warmup, schedule.draws, schedule.thin];
+        let plan = DensityPlan {
+            config: format!(
+                "{}warmup = {}\ndraws = {}\nthin = {}\n",
+                place.config, lengths[0], lengths[1], lengths[2]
+            ),
+            names: place.names,
+            chains: schedule.chains,
+            draws: schedule.draws,
+        };
+        let every = match place.checkpoint_seconds.map(Duration::try_from_secs_f64) {
+            None => CHECKPOINT_EVERY,
+            Some(Ok(every)) => every,
+            Some(Err(_)) => {
+                return Err(raise(Failure::request(
+                    "checkpoint_seconds must be zero or positive",
+                )));
+            }
+        };
         let work = Arc::new(Work::default());
         let drawn: Vec<Arc<Mutex<Drawn>>> = (0..schedule.chains).map(|_| Arc::default()).collect();
         let raised = Arc::new(Mutex::new(None));
@@ -281,24 +339,39 @@ impl DensityRun {
             spare: vec![0.0; dimension],
         };
         let stopped = Arc::clone(&work);
+        let (out, overwrite, or_resume) = (place.out.clone(), place.overwrite, place.or_resume);
         let started = py.detach(|| {
-            work.start(threads, CHECKPOINT_EVERY, None, move |work, options| {
-                let chains = to
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, to)| {
-                        let chain = Chain::start(index, schedule, &settings, target());
-                        Ok(DensityChain {
-                            own: (chain.map_err(Failure::run)?, Keep(to)),
-                            stop: Arc::clone(&stopped),
-                        })
+            work.start(threads, every, None, move |work, options| {
+                let folder = out
+                    .map(|out| DensityFolder::open(&out, &plan, overwrite, or_resume))
+                    .transpose()?;
+                let begin = |(index, drawn): (usize, Arc<Mutex<Drawn>>)| {
+                    let begun = folder.as_ref().map(|own| own.begin(index, dimension));
+                    let (record, snapshot) = match begun.transpose()? {
+                        Some(begun) => (Some(begun.record), begun.snapshot),
+                        None => (None, None),
+                    };
+                    let chain = match snapshot {
+                        Some(snapshot) => {
+                            let mut own = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+                            own.statistics = recorded(&snapshot);
+                            Chain::resume(index, schedule, &settings, target(), snapshot)
+                        }
+                        None => Chain::start(index, schedule, &settings, target()),
+                    };
+                    Ok(DensityChain {
+                        own: (chain.map_err(Failure::run)?, Keep { drawn, record }),
+                        stop: Arc::clone(&stopped),
                     })
-                    .collect::<Result<Vec<_>, Failure>>()?;
-                options.watcher.begin(&vec![0; schedule.chains], 0)?;
+                };
+                let chains = to.into_iter().enumerate().map(begin);
+                let chains = chains.collect::<Result<Vec<_>, Failure>>()?;
+                let made: Vec<u64> = chains.iter().map(|own| own.progress().transition).collect();
+                options.watcher.begin(&made, 0)?;
                 let cores = std::thread::available_parallelism().map_or(1, usize::from);
                 let control = Control {
                     threads: options.threads.unwrap_or(cores),
-                    checkpoint_every: Duration::from_secs(3600),
+                    checkpoint_every: every,
                     stop: &work.stop,
                 };
                 let (_, outcome) = run(chains, control, &|at| options.watcher.update(at));
@@ -315,7 +388,34 @@ impl DensityRun {
             drawn,
             raised,
             dimension,
+            out: place.out,
         })
+    }
+
+    /// Opens the folder of a run.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf, chains: usize, dimension: usize) -> PyResult<Self> {
+        let found = py.detach(|| statistics(&path, chains, dimension));
+        let of = |statistics| {
+            Arc::new(Mutex::new(Drawn {
+                positions: Vec::new(),
+                statistics,
+            }))
+        };
+        let work = Work::default();
+        work.change(|state| state.end = Some(Ok(())));
+        Ok(Self {
+            work: Arc::new(work),
+            drawn: found.map_err(raise)?.into_iter().map(of).collect(),
+            raised: Arc::default(),
+            dimension,
+            out: Some(path),
+        })
+    }
+
+    /// How it gets on.
+    fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        progress(&self.work, py)
     }
 
     /// Waits for its end, or until so many seconds are over; whether it has ended. Raises what signals raise.
@@ -342,16 +442,21 @@ impl DensityRun {
         }
         match &self.work.state().end {
             Some(Err(Failure::Run(text))) => Err(raise(Failure::Run(text.clone()))),
+            Some(Err(Failure::Request(text))) => Err(raise(Failure::Request(text.clone()))),
             _ => Ok(()),
         }
     }
 
     /// Draws that every chain has, and all of them: chains x draws x dimensions.
-    fn positions<'py>(&self, py: Python<'py>) -> (usize, Bound<'py, PyArray1<f64>>) {
+    fn positions<'py>(&self, py: Python<'py>) -> PyResult<(usize, Bound<'py, PyArray1<f64>>)> {
+        if let Some(out) = &self.out {
+            let (count, values) = py.detach(|| read(out)).map_err(raise)?;
+            return Ok((count, PyArray1::from_vec(py, values)));
+        }
         let numbers = self.each(|drawn| drawn.positions.len());
         let count = numbers.into_iter().min().unwrap_or(0) / self.dimension;
         let own = self.each(|drawn| drawn.positions[..count * self.dimension].to_vec());
-        (count, PyArray1::from_vec(py, own.concat()))
+        Ok((count, PyArray1::from_vec(py, own.concat())))
     }
 
     /// Of each chain after warm-up: acceptance rates, step sizes, divergences; and gradients of all.

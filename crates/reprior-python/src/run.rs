@@ -231,44 +231,9 @@ impl Run {
         self.work.state().notes.clone()
     }
 
-    /// How it gets on: transitions made, by an earlier process and in all, seconds since chains began, mean acceptance rate, divergences, R-hat of the likelihood, whether it warms
-    /// up.
+    /// How it gets on.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let found = PyDict::new(py);
-        let mut state = self.work.state();
-        let rhat = state.so_far.as_mut().and_then(RhatSoFar::value);
-        found.set_item("rhat", rhat)?;
-        let known: Vec<_> = state.chains.iter().flatten().collect();
-        let total: u64 = known.iter().map(|chain| chain.total).max().unwrap_or(0);
-        found.set_item("chains", state.chains.len())?;
-        let made = known.iter().map(|chain| chain.transition).sum::<u64>();
-        found.set_item("made", made)?;
-        found.set_item("before", state.before)?;
-        found.set_item("total", total * state.chains.len() as u64)?;
-        let seconds = state
-            .began
-            .map_or(0.0, |began| began.elapsed().as_secs_f64());
-        found.set_item("seconds", seconds)?;
-        let is_warmup = known.iter().any(|chain| chain.is_warmup);
-        found.set_item("is_warmup", is_warmup)?;
-        let (mut rates, mut diverging) = (Vec::new(), 0);
-        for chain in &known {
-            if let ProgressDetails::Transitions {
-                acceptance_rate,
-                divergences,
-                ..
-            } = chain.news
-            {
-                rates.push(acceptance_rate);
-                diverging += divergences;
-            }
-        }
-        let count = rates.len() as f64;
-        let rate = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / count);
-        found.set_item("acceptance_rate", rate)?;
-        found.set_item("diverging", diverging)?;
-        found.set_item("is_finished", state.end.is_some())?;
-        Ok(found)
+        progress(&self.work, py)
     }
 
     /// Goes on with it, on a thread of its own: to its end, or for so many minutes more, or until its draws say so much.
@@ -395,6 +360,46 @@ impl Run {
         let predictor = self.with_files(py, |files| reprior_run::Predictor::of(files))?;
         Ok(Predictor::new(predictor.in_double_precision()))
     }
+}
+
+/// How it gets on: transitions made, by an earlier process and in all, seconds since chains began, mean acceptance rate, divergences, R-hat of the likelihood, whether it warms
+/// up.
+pub fn progress<'py>(work: &Work, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    let mut state = work.state();
+    let rhat = state.so_far.as_mut().and_then(RhatSoFar::value);
+    found.set_item("rhat", rhat)?;
+    let known: Vec<_> = state.chains.iter().flatten().collect();
+    let total: u64 = known.iter().map(|chain| chain.total).max().unwrap_or(0);
+    found.set_item("chains", state.chains.len())?;
+    let made = known.iter().map(|chain| chain.transition).sum::<u64>();
+    found.set_item("made", made)?;
+    found.set_item("before", state.before)?;
+    found.set_item("total", total * state.chains.len() as u64)?;
+    let seconds = state
+        .began
+        .map_or(0.0, |began| began.elapsed().as_secs_f64());
+    found.set_item("seconds", seconds)?;
+    let is_warmup = known.iter().any(|chain| chain.is_warmup);
+    found.set_item("is_warmup", is_warmup)?;
+    let (mut rates, mut diverging) = (Vec::new(), 0);
+    for chain in &known {
+        if let ProgressDetails::Transitions {
+            acceptance_rate,
+            divergences,
+            ..
+        } = chain.news
+        {
+            rates.push(acceptance_rate);
+            diverging += divergences;
+        }
+    }
+    let count = rates.len() as f64;
+    let rate = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / count);
+    found.set_item("acceptance_rate", rate)?;
+    found.set_item("diverging", diverging)?;
+    found.set_item("is_finished", state.end.is_some())?;
+    Ok(found)
 }
 
 /// Waits until it is so, or until so many seconds are over; whether it is. Raises what signals raise.

@@ -32,7 +32,7 @@ pub use effects::{ColumnImportance, Dependence, InputEffects, Rise};
 pub use failure::Failure;
 pub use joint::JointPrediction;
 pub use merge::{MergeOptions, merge};
-pub use method::{Benchmark, More, Options, Plan, TimedPart, Watcher};
+pub use method::{Benchmark, More, Options, Plan, TimedPart, Watcher, restore_chain, save_chain};
 pub use predict::{
     PredictedOutput, PredictedRows, PredictionReport, PredictionRequest, Predictor, Told, rotated,
 };

@@ -168,6 +168,32 @@ pub fn restore<R: Stored>(
     Ok((snapshot, moments))
 }
 
+/// Writes the checkpoint of a chain whose target is no network; `seconds` is the time that it has taken.
+///
+/// # Errors
+/// A disk that refuses.
+pub fn save_chain(
+    writer: &mut DrawWriter,
+    snapshot: &Snapshot<f64>,
+    seconds: f64,
+) -> Result<(), RunError> {
+    save(
+        writer,
+        snapshot,
+        &WeightMoments::new(0),
+        None,
+        [seconds, 0.0],
+    )
+}
+
+/// The chain's state in such a checkpoint.
+///
+/// # Errors
+/// A damaged checkpoint, or one of another target.
+pub fn restore_chain(checkpoint: &Checkpoint, dimension: usize) -> Result<Snapshot<f64>, RunError> {
+    restore(checkpoint, dimension, 0).map(|(snapshot, _)| snapshot)
+}
+
 /// A tensor that is as long as the position, or empty.
 pub(super) fn optional<R: Stored>(
     checkpoint: &Checkpoint,

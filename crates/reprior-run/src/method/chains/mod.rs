@@ -28,6 +28,7 @@ use reprior::network::Composition;
 use reprior::posterior::Coordinates;
 use reprior::sampler::{MAX_STEPS, Method, SamplerSettings, Start};
 
+pub use self::checkpoint::{restore_chain, save_chain};
 pub use self::particles::Particles;
 use self::sizes::ProblemSizes;
 use self::start::GivenStart;

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,6 +125,8 @@ def test_a_run_in_a_folder_goes_on(tmp_path):
     assert (again.n_gradients, again.divergences, again.step_size) == (whole.n_gradients, whole.divergences, whole.step_size)
     opened = reprior.open(tmp_path / "run")
     assert not opened.is_stopped and opened.summary() == whole.summary()
+    command = subprocess.run([Path(sys.executable).with_name("reprior"), "summary", tmp_path / "run"], capture_output=True, text=True, check=False)
+    assert command.returncode == 2 and "is of a density of one's own: open the run in Python" in command.stderr
     files = lambda name: {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name / "draws.zarr").rglob("*") if path.is_file()}  # noqa: E731
     assert files("run") == files("whole")
 

@@ -124,6 +124,12 @@ impl Settings {
     }
 
     fn from_toml(text: &str, path: &Path) -> Result<Self, Failure> {
+        if text.starts_with("[density]") {
+            return Err(Failure::request(format!(
+                "`{}` is of a density of one's own: open the run in Python, with reprior.open",
+                path.display()
+            )));
+        }
         let read = toml::from_str(text).map_err(|error| {
             let line = error
                 .span()

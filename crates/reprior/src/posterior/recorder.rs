@@ -123,7 +123,13 @@ impl<R: Real> Recorder<R> {
         let weights_below = posterior.scaled.weights(model, inner, scales);
         let inner = &*weights_below;
         self.record.noise.copy_from_slice(&posterior.scales);
-        posterior.evaluate_features(inner, false, true);
+        // with the readout at hand, outputs at test inputs need nothing of the training rows
+        let is_apart = posterior.readout.is_none()
+            && posterior.coordinates() == Coordinates::Standard
+            && self.log_likelihood.count() == 0;
+        if !is_apart {
+            posterior.evaluate_features(inner, false, true);
+        }
         let features = posterior.features.features(model);
         let (inner_weights, readout_weights) = self.record.weights.split_at_mut(inner.len());
         inner_weights.copy_from_slice(inner);

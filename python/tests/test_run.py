@@ -192,7 +192,7 @@ reprior.sample(data["X"], data["y"], out={str(tmp_path / "run")!r}, checkpoint_s
 
 def test_who_asks_does_not_wait_for_who_computes(run, line):
     """While one thread predicts, others of Python go on, also those that ask the same run."""
-    many = np.random.default_rng(0).normal(size=(60_000, 2))
+    many = np.random.default_rng(0).normal(size=(8_000, 2))
     predictor, _ = run._predicting(line[0])
     thread = threading.Thread(target=lambda: run.predict(many))
     thread.start()
@@ -204,7 +204,7 @@ def test_who_asks_does_not_wait_for_who_computes(run, line):
         waits.append(time.monotonic() - start)
     thread.join()
     # the columns themselves are copied with Python's lock held
-    assert len(waits) > 20 and np.quantile(waits, 0.9) < 0.1, waits
+    assert len(waits) > 5 and np.quantile(waits, 0.9) < 0.1, waits
 
 
 def test_progress_is_shown_on_a_line_that_is_written_over(capsys):

@@ -27,7 +27,9 @@ def test_arviz_says_what_the_summary_says(line, tmp_path, place):
     loo = az.loo(found)
     elpd = getattr(loo, "elpd", None)
     elpd = loo.elpd_loo if elpd is None else elpd
-    assert abs(elpd - run.loo().elpd_loo) < 1e-6 * abs(elpd)
+    # since 1.0 the length of a tail is rounded down, not up: as reprior has it
+    tolerance = 5e-3 if az.__version__.startswith("0.") else 1e-6
+    assert abs(elpd - run.loo().elpd_loo) < tolerance * abs(elpd)
 
 
 def test_arviz_summarises_a_density_of_ones_own():

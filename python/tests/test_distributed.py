@@ -104,7 +104,7 @@ def test_killed_workers_cost_no_bytes(cluster, client, tmp_path):
         made.join(chance.uniform(0.2, 0.8))
         # not asked of the workers: one that was just killed never answers; and one that is killed while it starts is not started again
         known = client.scheduler_info(n_workers=-1)["workers"]
-        processes = sorted(nanny.pid for nanny in cluster.workers.values() if nanny.pid and nanny.worker_address in known)
+        processes = sorted(nanny.pid for nanny in cluster.workers.values() if nanny.pid and nanny.process.status.name == "running" and nanny.worker_address in known)
         if made.is_alive() and processes:
             # one that is gone already is not one more
             with contextlib.suppress(ProcessLookupError):

@@ -14,7 +14,7 @@ import numpy as np
 
 from reprior import _lib
 from reprior._progress import Progress, Shown
-from reprior._run import _LOOK_EVERY, _STOP_WITHIN, _checked_threads
+from reprior._run import _LOOK_EVERY, _STOP_WITHIN, _check_or_resume, _checked_threads
 
 if TYPE_CHECKING:
     import pandas
@@ -113,8 +113,7 @@ def sample_density(
     names = [f"z{at}" for at in range(dim)] if names is None else [str(name) for name in names]
     if len(names) != dim:
         raise ValueError(f"names has {len(names)} names, and there are {dim} dimensions: give one for each")
-    if or_resume and (out is None or overwrite):
-        raise TypeError("or_resume is for a run in a folder that is not overwritten: give out, and no overwrite")
+    _check_or_resume(out, overwrite, or_resume)
     settings = {
         "step_size": _real("step_size", step_size),
         "target_acceptance": _real("target_acceptance", target_acceptance),

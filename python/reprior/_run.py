@@ -364,8 +364,7 @@ def _started(
     wait: bool = True,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> Run:
-    if or_resume and (out is None or overwrite):
-        raise TypeError("or_resume is for a run in a folder that is not overwritten: give out, and no overwrite")
+    _check_or_resume(out, overwrite, or_resume)
     flags = to_flags(settings, "sample()")
     run = Run(_lib.Run.start(flags, data, out, overwrite, or_resume, checkpoint_seconds, _checked_threads(threads)))
     if wait:
@@ -381,6 +380,11 @@ def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _check_or_resume(out: Any, overwrite: bool, or_resume: bool) -> None:
+    if or_resume and (out is None or overwrite):
+        raise TypeError("or_resume is for a run in a folder that is not overwritten: give out, and no overwrite")
 
 
 def _checked_threads(threads: int | None) -> int | None:

@@ -23,7 +23,7 @@ use reprior_run::Failure;
 use crate::density_folder::{DensityFolder, DensityPlan, Record, read, statistics};
 use crate::failure::raise;
 use crate::run::{progress, wait_until};
-use crate::work::{CHECKPOINT_EVERY, Work};
+use crate::work::{Work, checkpoint_every};
 
 /// The density of the function's values against the standard normal: ℓ(z) = log p(z) + ½‖z‖², or the function itself.
 struct PythonTarget {
@@ -317,15 +317,7 @@ impl DensityRun {
             chains: schedule.chains,
             draws: schedule.draws,
         };
-        let every = match place.checkpoint_seconds.map(Duration::try_from_secs_f64) {
-            None => CHECKPOINT_EVERY,
-            Some(Ok(every)) => every,
-            Some(Err(_)) => {
-                return Err(raise(Failure::request(
-                    "checkpoint_seconds must be zero or positive",
-                )));
-            }
-        };
+        let every = checkpoint_every(place.checkpoint_seconds).map_err(raise)?;
         let work = Arc::new(Work::default());
         let drawn: Vec<Arc<Mutex<Drawn>>> = (0..schedule.chains).map(|_| Arc::default()).collect();
         let raised = Arc::new(Mutex::new(None));

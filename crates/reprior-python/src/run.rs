@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use numpy::PyArray1;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use reprior::chain::ProgressDetails;
@@ -20,7 +19,7 @@ use reprior_run::{
 use crate::failure::{RunError, raise};
 use crate::predictor::Predictor;
 use crate::table::{PyData, given};
-use crate::work::{CHECKPOINT_EVERY, State, Work};
+use crate::work::{CHECKPOINT_EVERY, State, Work, checkpoint_every};
 
 /// Between two looks at whether Python has a signal to handle.
 const SLICE: Duration = Duration::from_millis(50);
@@ -85,15 +84,7 @@ impl Run {
     ) -> PyResult<Self> {
         let settings = reprior_cli::settings(&flags).map_err(raise)?;
         let data = data.map(|data| given(py, data)).transpose()?;
-        let every = match checkpoint_seconds.map(Duration::try_from_secs_f64) {
-            None => CHECKPOINT_EVERY,
-            Some(Ok(every)) => every,
-            Some(Err(_)) => {
-                return Err(PyValueError::new_err(
-                    "checkpoint_seconds must be zero or positive",
-                ));
-            }
-        };
+        let every = checkpoint_every(checkpoint_seconds).map_err(raise)?;
         let work = Arc::new(Work::default());
         let started = py.detach(|| {
             work.start(threads, every, None, move |work, options| {

@@ -12,6 +12,17 @@ use reprior_run::{Failure, More, Options, RhatSoFar, Watcher};
 /// Time between checkpoints of runs in a folder unless told otherwise, as the program's; those in memory have nothing to lose.
 pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 
+/// The time between checkpoints that so many seconds are, or what it is unless told otherwise.
+///
+/// # Errors
+/// A number that is no time.
+pub fn checkpoint_every(seconds: Option<f64>) -> Result<Duration, Failure> {
+    let every = seconds.map(Duration::try_from_secs_f64).transpose();
+    let every =
+        every.map_err(|_| Failure::request("checkpoint_seconds must be zero or positive"))?;
+    Ok(every.unwrap_or(CHECKPOINT_EVERY))
+}
+
 /// What a thread makes, as others see it.
 #[derive(Default)]
 pub struct Work {

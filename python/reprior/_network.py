@@ -1,4 +1,4 @@
-"""Networks of torch as the program takes them: a description layer by layer, and the weights as a safetensors file.
+"""Networks of torch, and dense ones of Keras, as the program takes them: a description layer by layer, and the weights as a safetensors file.
 
 A sequence is read module by module, anything else as torch.fx traces it (``_graph``), where branches that are added up are allowed. Modules are known by
 the names of their classes, so that a sequence needs nothing of torch.
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from reprior import _keras
 from reprior._graph import Layer, Parallel, traced
 
 #: Modules that change nothing once a network is trained.
@@ -84,6 +85,8 @@ def _name(module: Any) -> str:
 
 def _flat(model: Any) -> list[Layer | Parallel]:
     """Layers one after another: a sequence's as they stand, those of anything else as they are traced."""
+    if _keras.is_keras(model):
+        return list(_keras.layers(model))
     return list(_sequence(model, "")) if _is_sequence(model) else traced(model, _KNOWN)
 
 
@@ -216,5 +219,5 @@ def _tensors(parts: _Parts, own: str, module: Any) -> None:
     for name, tensor in module.state_dict().items():
         if name == "num_batches_tracked":
             continue
-        array = tensor.detach().cpu().numpy()
+        array = tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else np.asarray(tensor)
         parts.tensors[f"{own}.{name}"] = array if array.dtype == np.float64 else array.astype(np.float32)

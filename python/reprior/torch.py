@@ -1,7 +1,7 @@
-"""Posteriors around networks that torch has trained.
+"""Posteriors around networks that torch has trained, or Keras.
 
 ``Laplace`` has the words of laplace-torch; ``sample`` starts chains at a trained network. Both take a network of layers that the program knows, one
-after another or in branches that are added up, and name the one that it does not. torch itself is needed for nothing but the network and the tensors that come back.
+after another or in branches that are added up, and name the one that it does not. A ``Sequential`` of Keras is taken where its layers are dense. torch itself is needed for nothing but the network and the tensors that come back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Laplace:
     Parameters
     ----------
     model : torch.nn.Module
-        The trained network, an ``nn.Sequential`` or a residual network; its outputs are logits for classes.
+        The trained network, an ``nn.Sequential`` or a residual network, or a ``Sequential`` of dense layers of Keras; its outputs are logits for classes (of
+        Keras a softmax or sigmoid at the end is left out).
     likelihood : str
         "classification" or "regression".
     subset_of_weights : str

@@ -110,11 +110,26 @@ def test_killed_workers_cost_no_bytes(cluster, client, tmp_path):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(chance.choice(processes), signal.SIGKILL)
                 killed += 1
+        elif made.is_alive() and not known:
+            # Dask gives up a worker that dies while it starts: who runs the cluster asks for another
+            cluster.scale(2)
     made.join()
     assert "error" not in found, found
     assert killed == KILLS, f"the chains were done after {killed} kills"
     reprior.sample(X, y, chains=4, out=tmp_path / "whole", progress=False, **LONG)
     assert_same(tmp_path / "run", tmp_path / "whole")
+
+
+def test_a_cluster_without_workers_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(_dask, "_COUNT_EVERY", 0.3)
+    X, y = table()
+    with distributed.LocalCluster(processes=False, n_workers=0, dashboard_address=":0") as cluster, distributed.Client(cluster) as own:
+        more = threading.Timer(2.0, lambda: cluster.scale(1))
+        more.start()
+        with pytest.warns(RuntimeWarning, match="the cluster has no worker"):
+            run = reprior.distributed.sample(X, y, chains=1, client=own, out=tmp_path / "run", progress=False, **FAST)
+        more.join()
+    assert run.summary().status == "complete"
 
 
 def test_what_is_stopped_goes_on(client, tmp_path):

@@ -139,29 +139,48 @@ def test_a_run_that_was_stopped_goes_on(line):
 
 
 def test_ctrl_c_stops_soon_and_keeps_the_draws(line, ctrl_c):
-    seen = {}
+    runs = []
 
-    def interrupt():
-        time.sleep(0.3)
-        seen["at"] = time.monotonic()
-        os.kill(os.getpid(), signal.SIGINT)
+    def interrupted(at):
+        seen = {}
 
-    def begin(progress):
-        # both chains draw: they take turns
-        if progress.made > 5000 and not seen:
-            seen["thread"] = threading.Thread(target=interrupt)
-            seen["thread"].start()
+        def interrupt():
+            time.sleep(0.3)
+            at()
 
-    long = {**FAST, "warmup": 20, "draws": 2_000_000, "progress": begin}
-    with pytest.raises(KeyboardInterrupt) as caught:
-        reprior.sample(*line, **long)
-    took = time.monotonic() - seen["at"]
-    seen["thread"].join()
-    assert took < 0.4, took
-    run = caught.value.run
+        def begin(progress):
+            # both chains draw: they take turns
+            if progress.made > 5000 and not seen:
+                seen["thread"] = threading.Thread(target=interrupt)
+                seen["thread"].start()
+
+        long = {**FAST, "warmup": 20, "draws": 2_000_000, "progress": begin}
+        with pytest.raises(KeyboardInterrupt) as caught:
+            reprior.sample(*line, **long)
+        seen["thread"].join()
+        runs.append(caught.value.run)
+
+    assert ctrl_c.takes(interrupted) < 0.2
+    run = runs[-1]
     assert run.stop(30) and run.is_stopped
     summary = run.summary()
     assert summary.status == "incomplete" and 0 < summary.draws < 2_000_000
+
+
+def test_ctrl_c_ends_what_is_computed_from_a_run(run, line, ctrl_c):
+    """Predictions for rows that take seconds; what is asked next is answered."""
+    before = run.predict(line[0]).mean
+    many = np.random.default_rng(0).normal(size=(400_000, 2))
+
+    def interrupted(at):
+        timer = threading.Timer(1.0, at)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            run.predict(many)
+        timer.join()
+
+    assert ctrl_c.takes(interrupted) < 0.2
+    assert np.array_equal(run.predict(line[0]).mean, before)
 
 
 def test_a_run_that_was_killed_goes_on(line, tmp_path):

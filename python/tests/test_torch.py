@@ -57,6 +57,48 @@ def test_numbers_are_those_of_laplace_torch(case):
     assert fitted(case, la.prior_precision).log_marginal_likelihood() == pytest.approx(la.log_marginal_likelihood(), rel=1e-6)
 
 
+def keras_like(kind, activation="linear", weights=(), **settings):
+    """A layer with the names and attributes of Keras', as far as they are looked at."""
+
+    def function(x):
+        return x
+
+    function.__name__ = activation
+    own = {"activation": staticmethod(function), "get_weights": lambda self: list(weights), **settings}
+    return type(kind, (), own)()
+
+
+def keras_sequence(*layers):
+    return type("Sequential", (), {"layers": layers, "get_weights": lambda self: None})()
+
+
+def test_a_dense_network_of_keras_is_the_same_of_torch():
+    """A kernel is the transpose of torch's weights; a softmax at the end is left to the likelihood."""
+    X, _, classes = torch_like.table(40)
+    first, last = torch_like.Linear(3, 5, 0.1), torch_like.Linear(5, 3, 0.4)
+    torchs = torch_like.Sequential(first, torch_like.Tanh(), last)
+
+    def dense(linear, activation):
+        weight, bias = (linear.state_dict()[name].numpy() for name in ("weight", "bias"))
+        return keras_like("Dense", activation, [weight.T, bias])
+
+    kerass = keras_sequence(keras_like("InputLayer"), dense(first, "tanh"), keras_like("Dropout"), dense(last, "softmax"))
+    one, other = (reprior.torch.Laplace(network, "classification").fit(X, classes) for network in (torchs, kerass))
+    assert np.array_equal(one(X), other(X))
+    assert one.log_marginal_likelihood() == other.log_marginal_likelihood()
+    with_activation = keras_sequence(dense(first, "linear"), keras_like("Activation", "tanh"), dense(last, "linear"))
+    assert np.array_equal(reprior.torch.Laplace(with_activation, "classification").fit(X, classes)(X), one(X))
+    for wrong, said in (
+        (keras_sequence(keras_like("Conv2D"), dense(last, "linear")), "layer 0 \\(Conv2D\\) is not known"),
+        (keras_sequence(dense(first, "selu"), dense(last, "linear")), "has the activation 'selu'"),
+        (keras_sequence(dense(first, "softmax"), dense(last, "linear")), "has the activation 'softmax'"),
+        (keras_sequence(dense(first, "linear"), keras_like("ReLU", max_value=6.0), dense(last, "linear")), "settings of its own"),
+        (type("Functional", (), {"layers": [], "get_weights": None})(), "a Functional of Keras"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            reprior.torch.Laplace(wrong, "classification").fit(X, classes)
+
+
 def test_what_is_set_anew_is_computed_anew():
     case = {"likelihood": "regression", "subset": "all", "structure": "full"}
     la, other = fitted(case), fitted(case, precision=20.0)

@@ -145,13 +145,29 @@ impl Figure {
     /// # Errors
     /// A file that could not be written.
     pub fn write(&self, tables: &[Table], folder: &Path) -> Result<Vec<String>, Failure> {
+        self.write_where(tables, folder, |_| true)
+    }
+
+    /// The same of the pictures that are in `folder` already.
+    pub(crate) fn rewrite(&self, tables: &[Table], folder: &Path) -> Result<Vec<String>, Failure> {
+        self.write_where(tables, folder, Path::exists)
+    }
+
+    fn write_where(
+        &self,
+        tables: &[Table],
+        folder: &Path,
+        is_wanted: impl Fn(&Path) -> bool,
+    ) -> Result<Vec<String>, Failure> {
         let mut written = Vec::new();
         for (suffix, chart) in self.charts(tables) {
             let name = format!("{}{suffix}.svg", self.name);
             let path = folder.join(&name);
-            std::fs::write(&path, chart.svg(720.0, Colours::Standalone))
-                .map_err(Failure::io(&path))?;
-            written.push(name);
+            if is_wanted(&path) {
+                let picture = chart.svg(720.0, Colours::Standalone);
+                std::fs::write(&path, picture).map_err(Failure::io(&path))?;
+                written.push(name);
+            }
         }
         Ok(written)
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::ledger::{FINDINGS, Kept};
-use crate::{Failure, Finding, Table, experiments};
+use crate::{Experiment, Failure, Figure, Finding, Table, experiments, find};
 
 /// What the rules say of the results in an experiment's folder.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,17 +47,29 @@ pub fn judge(folder: &Path) -> Result<Vec<Judged>, Failure> {
     Ok(all)
 }
 
-/// Writes what the rules say now, if they can say it, in place of what is kept.
+/// Writes what the rules say now, if they can say it, in place of what is kept, and draws the pictures anew that are there and whose tables are.
 ///
 /// # Errors
 /// A file that cannot be read or written.
 pub fn keep(folder: &Path, judged: &Judged) -> Result<(), Failure> {
+    redraw(&folder.join(judged.name), judged.name)?;
     let path = folder.join(judged.name).join(FINDINGS);
     let (Some(mut kept), Some(now)) = (Kept::read(&path)?, &judged.now) else {
         return Ok(());
     };
     kept.findings.clone_from(now);
     fs::write(&path, kept.text()).map_err(Failure::io(&path))
+}
+
+/// The pictures of an experiment that lie in its folder, from the tables there.
+fn redraw(own: &Path, name: &str) -> Result<(), Failure> {
+    let tables = tables(own)?;
+    let figures = find(name).map_or_else(Vec::new, Experiment::figures);
+    let is_kept = |figure: &Figure| tables.iter().any(|table| table.name == figure.table);
+    for figure in figures.iter().filter(|figure| is_kept(figure)) {
+        figure.rewrite(&tables, own)?;
+    }
+    Ok(())
 }
 
 /// The tables of a folder, from their CSV files.

@@ -124,6 +124,14 @@ fn figure_2() {
 }
 
 #[test]
+fn a_million_steps() {
+    let outcome = measured("pezzetti2024-million", false);
+    expect(&outcome, &["a walk that is always accepted"], Holds);
+    broken(&outcome, &[], |row| put(row, "ess weights", 0.9));
+    nothing_holds_of_noise(&outcome);
+}
+
+#[test]
 fn figure_3() {
     let outcome = measured("pezzetti2024-fig3", true);
     expect_reasons(&outcome);

@@ -2,11 +2,13 @@
 //!
 //! Everything is decided by [`reprior_run`]; what is convenient in Python is written in Python (`python/reprior`). Whatever computes lets go
 //! of Python's lock. Files: `table` (columns in), `run` (a run that is made or open), `work` (the thread that makes it), `predictor`,
-//! `density` (a log-density of one's own), `density_folder` (its run folder), `failure` (exceptions).
+//! `density` (a log-density of one's own), `density_folder` (its run folder), `failure` (exceptions),
+//! `interruptible` (work that Ctrl-C ends).
 
 mod density;
 mod density_folder;
 mod failure;
+mod interruptible;
 mod predictor;
 mod run;
 mod table;

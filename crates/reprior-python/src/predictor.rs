@@ -1,6 +1,6 @@
 //! Predictions of a run for new rows, as arrays.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -8,6 +8,7 @@ use reprior::model::dataset::{InputKind, InputValues};
 use reprior_run::{DataDescription, Failure, PredictedRows, PredictionRequest};
 
 use crate::failure::raise;
+use crate::interruptible::{Abandoned, interruptible};
 use crate::table::{PyData, given, numbers};
 
 type Array<'py> = Bound<'py, PyArray1<f64>>;
@@ -15,9 +16,9 @@ type Array<'py> = Bound<'py, PyArray1<f64>>;
 /// A run that predicts, for one thread at a time.
 #[pyclass(frozen, module = "reprior._lib")]
 pub struct Predictor {
-    own: Mutex<reprior_run::Predictor>,
+    own: Arc<Mutex<reprior_run::Predictor>>,
     /// What the run's data are like: beside the lock, so that nobody who asks waits for who computes.
-    description: DataDescription,
+    description: Arc<DataDescription>,
     likelihood: (String, Option<f64>),
 }
 
@@ -29,44 +30,53 @@ impl Predictor {
             .has_degrees_of_freedom()
             .then(|| model.degrees_of_freedom());
         Self {
-            description: predictor.description().clone(),
+            description: Arc::new(predictor.description().clone()),
             likelihood: (likelihood.to_string(), degrees_of_freedom),
-            own: Mutex::new(predictor),
+            own: Arc::new(Mutex::new(predictor)),
         }
     }
 
     /// What is computed with it, without Python's lock: other threads of Python go on, and may wait here.
-    fn compute<T: Send>(
+    fn compute<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&reprior_run::Predictor) -> Result<T, Failure> + Send,
+        work: impl FnOnce(&reprior_run::Predictor, &Abandoned) -> Result<T, Failure> + Send + 'static,
     ) -> PyResult<T> {
-        let found = py.detach(|| work(&self.own.lock().unwrap_or_else(PoisonError::into_inner)));
-        found.map_err(raise)
+        let own = Arc::clone(&self.own);
+        interruptible(py, move |abandoned| {
+            let own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            abandoned.check()?;
+            work(&own, abandoned)
+        })
     }
 
     /// Rows as the run takes them.
     fn inputs(&self, py: Python<'_>, data: PyData<'_>) -> PyResult<InputValues> {
         let given = given(py, data)?;
-        let found = py.detach(|| self.description.given_inputs(&given));
-        Ok(found.map_err(raise)?.values)
+        let description = Arc::clone(&self.description);
+        interruptible(py, move |_| Ok(description.given_inputs(&given)?.values))
     }
 
-    /// What `each` makes of the predictions for some rows, one after another.
-    fn collect(
+    /// What `each` collects from the predictions for some rows, one block of rows after another.
+    fn collect<T: Default + Send + 'static>(
         &self,
         py: Python<'_>,
         data: PyData<'_>,
         without_noise: bool,
-        mut each: impl FnMut(&PredictedRows) -> Result<(), Failure> + Send,
-    ) -> PyResult<()> {
+        mut each: impl FnMut(&mut T, &PredictedRows) -> Result<(), Failure> + Send + 'static,
+    ) -> PyResult<T> {
         let inputs = self.inputs(py, data)?;
         let request = PredictionRequest {
             without_noise,
             detect: None,
         };
-        self.compute(py, |own| {
-            own.predict(&inputs, None, request, &mut each).map(|_| ())
+        self.compute(py, move |own, abandoned| {
+            let mut all = T::default();
+            own.predict(&inputs, None, request, &mut |rows: &PredictedRows| {
+                abandoned.check()?;
+                each(&mut all, rows)
+            })?;
+            Ok(all)
         })
     }
 
@@ -119,18 +129,20 @@ impl Predictor {
         data: PyData<'py>,
         without_noise: bool,
     ) -> PyResult<(Array<'py>, Array<'py>)> {
-        let (mut means, mut sds) = (Vec::new(), Vec::new());
         let outputs = self.outputs();
-        self.collect(py, data, without_noise, |rows| {
-            for row in 0..rows.len() {
-                for output in 0..outputs {
-                    let [mean, sd] = rows.moments(row, output)?;
-                    means.push(mean);
-                    sds.push(sd);
+        type Moments = (Vec<f64>, Vec<f64>);
+        let (means, sds) =
+            self.collect(py, data, without_noise, move |all: &mut Moments, rows| {
+                let (means, sds) = all;
+                for row in 0..rows.len() {
+                    for output in 0..outputs {
+                        let [mean, sd] = rows.moments(row, output)?;
+                        means.push(mean);
+                        sds.push(sd);
+                    }
                 }
-            }
-            Ok(())
-        })?;
+                Ok(())
+            })?;
         Ok((PyArray1::from_vec(py, means), PyArray1::from_vec(py, sds)))
     }
 
@@ -142,9 +154,8 @@ impl Predictor {
         probabilities: Vec<f64>,
         without_noise: bool,
     ) -> PyResult<Array<'py>> {
-        let mut all = Vec::new();
         let outputs = self.outputs();
-        self.collect(py, data, without_noise, |rows| {
+        let all = self.collect(py, data, without_noise, move |all: &mut Vec<f64>, rows| {
             for row in 0..rows.len() {
                 for output in 0..outputs {
                     all.extend(rows.quantiles(row, output, &probabilities)?);
@@ -162,19 +173,17 @@ impl Predictor {
         data: PyData<'py>,
         truth: &Bound<'py, PyAny>,
     ) -> PyResult<Array<'py>> {
-        let (truth, mut all) = (numbers(truth)?, Vec::new());
-        let outputs = self.outputs();
-        let mut at = 0;
-        self.collect(py, data, false, |rows| {
-            let end = at + rows.len() * outputs;
-            let own = truth.get(at..end).ok_or_else(|| {
+        let truth = numbers(truth)?;
+        let (outputs, given) = (self.outputs(), truth.len());
+        let all = self.collect(py, data, false, move |all: &mut Vec<f64>, rows| {
+            let at = all.len() * outputs;
+            let own = truth.get(at..at + rows.len() * outputs).ok_or_else(|| {
                 Failure::request("there are fewer true targets than rows: give one for each")
             })?;
             all.extend(rows.log_densities(own)?);
-            at = end;
             Ok(())
         })?;
-        if at != truth.len() {
+        if all.len() * outputs != given {
             let message = "there are more true targets than rows: give one for each";
             return Err(raise(Failure::request(message)));
         }
@@ -183,8 +192,7 @@ impl Predictor {
 
     /// Logarithms of class probabilities, rows x classes.
     fn log_probabilities<'py>(&self, py: Python<'py>, data: PyData<'py>) -> PyResult<Array<'py>> {
-        let mut all = Vec::new();
-        self.collect(py, data, false, |rows| {
+        let all = self.collect(py, data, false, |all: &mut Vec<f64>, rows| {
             all.extend(rows.log_probabilities());
             Ok(())
         })?;
@@ -200,7 +208,7 @@ impl Predictor {
         data: PyData<'py>,
     ) -> PyResult<(usize, Array<'py>, Array<'py>, Option<Array<'py>>)> {
         let inputs = self.inputs(py, data)?;
-        let found = self.compute(py, |own| own.joint(&inputs))?;
+        let found = self.compute(py, move |own, _| own.joint(&inputs))?;
         Ok((
             found.draws,
             PyArray1::from_vec(py, found.functions),

@@ -17,12 +17,10 @@ use reprior_run::{
 };
 
 use crate::failure::{RunError, raise};
+use crate::interruptible::{SLICE, interruptible};
 use crate::predictor::Predictor;
 use crate::table::{PyData, given};
 use crate::work::{CHECKPOINT_EVERY, State, Work, checkpoint_every};
-
-/// Between two looks at whether Python has a signal to handle.
-const SLICE: Duration = Duration::from_millis(50);
 
 /// A run that is being made, or is open.
 #[pyclass(frozen, module = "reprior._lib")]
@@ -55,14 +53,14 @@ impl Run {
         files.ok_or_else(|| RunError::new_err("the run has not begun: wait for it first"))
     }
 
-    /// The run's files while the lock is let go.
-    fn with_files<T: Send>(
+    /// What is read from the run's files while the lock is let go.
+    fn with_files<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(&Files) -> Result<T, Failure> + Send,
+        read: impl FnOnce(&Files) -> Result<T, Failure> + Send + 'static,
     ) -> PyResult<T> {
         let files = self.files()?;
-        py.detach(|| read(&files)).map_err(raise)
+        interruptible(py, move |_| read(&files))
     }
 }
 
@@ -154,11 +152,11 @@ impl Run {
     }
 
     /// Its files whose names begin so: names and bytes.
-    fn to_files<'py>(&self, py: Python<'py>, start: &str) -> PyResult<Bound<'py, PyDict>> {
-        let all = self.with_files(py, |files| {
+    fn to_files<'py>(&self, py: Python<'py>, start: String) -> PyResult<Bound<'py, PyDict>> {
+        let all = self.with_files(py, move |files| {
             let names = files.names().map_err(Failure::request)?;
             let mut all = Vec::new();
-            for name in names.into_iter().filter(|name| name.starts_with(start)) {
+            for name in names.into_iter().filter(|name| name.starts_with(&start)) {
                 if let Some(bytes) = files.read(&name).map_err(Failure::request)? {
                     all.push((name, bytes));
                 }
@@ -321,12 +319,12 @@ impl Run {
     /// Writes the page of a run that is in the folder `from` to a file.
     #[staticmethod]
     fn write_report(py: Python<'_>, from: PathBuf, path: PathBuf) -> PyResult<()> {
-        let written = py.detach(|| {
+        interruptible(py, move |abandoned| {
             let run = RunPage::of(&from, &[], &mut |_, _| Ok(()))?;
             let text = page(&[run]).map_err(Failure::run)?;
+            abandoned.check()?;
             atomic::write(&path, text.as_bytes()).map_err(Failure::run)
-        });
-        written.map_err(raise)
+        })
     }
 
     /// Writes all of it into a folder.

@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use reprior_io::data::{Given, GivenColumn, GivenValues};
 use reprior_run::Failure;
 
-use crate::failure::raise;
+use crate::interruptible::interruptible;
 
 /// A name with what the column holds: `numbers` (float64), `booleans` or `texts` (lists with None where a cell is missing).
 pub type PyColumn<'py> = (String, String, Bound<'py, PyAny>);
@@ -45,8 +45,9 @@ pub fn given(py: Python<'_>, data: PyData<'_>) -> PyResult<Given> {
             Ok(GivenColumn { name, values })
         })
         .collect::<PyResult<_>>()?;
-    let table = py.detach(|| Given::table(&columns));
-    table.map_err(|error| raise(Failure::request(error)))
+    interruptible(py, move |_| {
+        Given::table(&columns).map_err(Failure::request)
+    })
 }
 
 /// The numbers of an array of float64, whatever its strides.

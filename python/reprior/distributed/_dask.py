@@ -6,6 +6,7 @@ import pickle
 import queue
 import time
 import uuid
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,8 @@ from reprior.distributed._store import STOP, Store, Workplace
 
 #: Seconds between two looks at a chain that is being made.
 _LOOK_EVERY = 0.2
+#: Seconds between two looks at whether there are workers.
+_COUNT_EVERY = 10.0
 #: Seconds that a chain is waited for which a worker still holds that was given up.
 _HELD = 60.0
 #: What a refusal says of it.
@@ -129,6 +132,7 @@ class DaskPool:
         self.futures: dict[Any, Any] = {}
         self.said: dict[tuple[str, int], dict[str, Any]] = {}
         self._ended: queue.Queue[tuple[tuple[int, int], Any]] = queue.Queue()
+        self._counted = time.monotonic()
         client.subscribe_topic(self.place.topic, self._heard)
 
     def _heard(self, event: tuple[Any, dict[str, Any]]) -> None:
@@ -146,6 +150,7 @@ class DaskPool:
         try:
             chain, future = self._ended.get(timeout=_LOOK_EVERY)
         except queue.Empty:
+            self._count()
             return None
         if self.futures.get(chain) is not future:
             return None
@@ -156,6 +161,15 @@ class DaskPool:
         error = future.exception() if future.status == "error" else RunError("the task was cancelled")
         # what is refused once is refused again
         return Ended(chain, error=error, made=made, is_final=isinstance(error, (ValueError, TypeError, Stopped)))
+
+    def _count(self) -> None:
+        """Says so where chains wait and no worker is left, as after workers died while they started."""
+        now = time.monotonic()
+        if now - self._counted < _COUNT_EVERY:
+            return
+        self._counted = now
+        if not self.client.scheduler_info()["workers"]:
+            warnings.warn("the cluster has no worker: chains go on when it has one, as by cluster.scale(n)", RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
         self.client.unsubscribe_topic(self.place.topic)

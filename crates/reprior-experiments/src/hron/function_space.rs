@@ -52,7 +52,7 @@ impl Experiment for Widths {
             figure: "Figure 3 and Proposition 2.2",
             what: "functions of one input given three data: T of draws of the prior and the posterior itself, three hidden layers of each width, against the posterior of the infinitely wide network (NNGP)",
             data: None,
-            cost: ["10 s", "2 min", "20 min", "20 min"],
+            cost: ["10 s", "16 min", "1 h", "1 h"],
         }
     }
 

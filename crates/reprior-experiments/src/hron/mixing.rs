@@ -60,7 +60,7 @@ impl Experiment for Mixing {
             figure: "Figure 7",
             what: "effective draws per thinned draw (every 25th step) of Langevin steps with tuned step sizes and dampings against width and n, three hidden layers; except at full size, chains live on the weights that the data touch and begin where a few transitions of hmc-infinite arrived, there are two of 4,000 (default) to 100,000 steps (long) where the paper has one of 3 million, and n varies at width 128, not 512; quick: n = 24, widths to 256",
             data: Some("cifar10"),
-            cost: ["15 s", "25 min", "4 h", "years"],
+            cost: ["15 s", "45 min", "4 h", "years"],
         }
     }
 

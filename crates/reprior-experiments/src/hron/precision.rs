@@ -30,7 +30,7 @@ impl Experiment for Precision {
             figure: "Section 4.1.3",
             what: "acceptance probabilities of the same Langevin steps in single and in double precision, three hidden layers",
             data: Some("cifar10"),
-            cost: ["5 s", "2 min", "10 min", "10 min"],
+            cost: ["5 s", "4 min", "20 min", "10 min"],
         }
     }
 

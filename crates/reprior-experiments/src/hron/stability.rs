@@ -37,7 +37,7 @@ impl Experiment for StepSizes {
             figure: "Appendix D",
             what: "the longest stable step of a leapfrog in a linear model, standard and repriorised, against √(1 + s²/σ²) and √n/σ",
             data: Some("cifar10"),
-            cost: ["2 s", "1 min", "10 min", "10 min"],
+            cost: ["2 s", "15 min", "1 h", "1 h"],
         }
     }
 

@@ -31,7 +31,7 @@ impl Experiment for Tangent {
             figure: "Figure 10",
             what: "effective draws per Langevin step of projections of all weights and of their squared norm, readout repriorised (T) against all weights (R, eq. 10, with the determinant of eqs 13 and 14: two terms, eight probes), λ swept; but the sizes of the networks, which are not published, are those that R allows here: one hidden layer, narrow, on the weights that the data touch",
             data: Some("cifar10"),
-            cost: ["10 s", "15 min", "5 h", "weeks"],
+            cost: ["10 s", "20 min", "5 h", "weeks"],
         }
     }
 
@@ -129,7 +129,8 @@ impl Experiment for Tangent {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let guide = "Higher is better; 1 is an independent draw each step.";
+        let guide =
+            "Higher is better; 1 is an independent draw each step. Bars are standard errors.";
         let figure = |name, table, title, statistic, by| {
             let (x, y) = (
                 ("n", "training images"),
@@ -138,6 +139,10 @@ impl Experiment for Tangent {
             Figure::lines(name, title, guide, x, y, by)
                 .of(table)
                 .logarithmic(true, true)
+                .errors(match statistic {
+                    "ess projections" => "± ess projections",
+                    _ => "± ess dots",
+                })
         };
         let [projections, dots] = STATISTICS;
         let [of_projections, of_dots] =

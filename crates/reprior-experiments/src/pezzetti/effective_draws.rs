@@ -15,8 +15,8 @@ use crate::{
 /// Figure 2.
 pub(super) struct EffectiveDraws;
 
-const WEIGHTS: &str = "ess weights";
-const PREDICTIONS: &str = "ess predictions";
+pub(super) const WEIGHTS: &str = "ess weights";
+pub(super) const PREDICTIONS: &str = "ess predictions";
 
 impl Experiment for EffectiveDraws {
     fn about(&self) -> About {
@@ -24,7 +24,7 @@ impl Experiment for EffectiveDraws {
             name: "pezzetti2024-fig2",
             paper: Paper::Pezzetti,
             figure: "Figure 2",
-            what: "effective draws per thinned draw (every 25th step) of weights and predictions against width, n = 256; below the full size of the weights that the data touch, by two chains that start where hmc-infinite arrived, with 400 draws (quick), 320 (default), 800 (long; pCN at width 1,024 and β = 0.2 has 40,000) where the paper has 40,000 of one chain, and without β = 0.01 (default: 0.2 at widths to 2,048)",
+            what: "effective draws per thinned draw (every 25th step) of weights and predictions against width, n = 256; below the full size of the weights that the data touch, by two chains that start where hmc-infinite arrived, with 400 draws (quick), 320 (default), 800 (long) where the paper has 40,000 of one chain, and without β = 0.01 (default: 0.2 at widths to 2,048)",
             data: Some("cifar10"),
             cost: ["20 s", "25 min", "2 h", "months"],
         }
@@ -47,49 +47,13 @@ impl Experiment for EffectiveDraws {
         };
         // β by β, so that one is whole before the next begins
         let of_beta = |&beta: &f64| cells_of_all(widths, &[beta], as_published, length);
-        let mut cells: Vec<Cell> = betas.iter().flat_map(of_beta).collect();
-        if size == Size::Long {
-            // one cell of the paper's own length
-            let pcn = |cell: &Cell| {
-                let place = [cell.number("width"), cell.number("beta")];
-                cell.text("method") == "pcn" && place == [1024.0, 0.2]
-            };
-            cells.retain(|cell| !pcn(cell));
-            let [warmup, steps] = million;
-            let length = Length {
-                warmup,
-                steps,
-                ..length
-            };
-            cells.extend(
-                cells_of_all(&[1024], &[0.2], false, length)
-                    .into_iter()
-                    .filter(pcn),
-            );
-        }
-        cells
+        betas.iter().flat_map(of_beta).collect()
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let sampled = chains(cell, bench, bench.size.pick(40, 20, 20, 0))?;
-        let beta = cell.number("beta");
-        let mut row = cell
-            .choices(CHOICES)
-            .with("draws", sampled.length())
-            .with("acceptance", sampled.acceptance)
-            .with("R-hat", sampled.rhat(&sampled.weights).mean);
-        for (what, directions) in [
-            ("weights", &sampled.weights),
-            ("predictions", &sampled.predictions),
-        ] {
-            let spread = sampled.ess_per_draw(directions);
-            row = row
-                .with_estimate(&format!("ess {what}"), &sampled.effective_draws(directions))
-                .with(&format!("least {what}"), spread.min)
-                .with(&format!("greatest {what}"), spread.max);
-        }
+        let row = measured(cell, bench, bench.size.pick(40, 20, 20, 0))?;
         Ok(vec![match cell.text("method") {
-            "pcn" => row.with("accepted walk", accepted_walk(beta)),
+            "pcn" => row.with("accepted walk", accepted_walk(cell.number("beta"))),
             _ => row,
         }])
     }
@@ -132,6 +96,27 @@ impl Experiment for EffectiveDraws {
             .band("least predictions", "greatest predictions"),
         ]
     }
+}
+
+/// Effective draws of a cell's chains, which begin after `arrival` transitions of hmc-infinite.
+pub(super) fn measured(cell: &Cell, bench: &Bench<'_>, arrival: u64) -> Result<Row, Failure> {
+    let sampled = chains(cell, bench, arrival)?;
+    let mut row = cell
+        .choices(CHOICES)
+        .with("draws", sampled.length())
+        .with("acceptance", sampled.acceptance)
+        .with("R-hat", sampled.rhat(&sampled.weights).mean);
+    for (what, directions) in [
+        ("weights", &sampled.weights),
+        ("predictions", &sampled.predictions),
+    ] {
+        let spread = sampled.ess_per_draw(directions);
+        row = row
+            .with_estimate(&format!("ess {what}"), &sampled.effective_draws(directions))
+            .with(&format!("least {what}"), spread.min)
+            .with(&format!("greatest {what}"), spread.max);
+    }
+    Ok(row)
 }
 
 /// A method's at one β.

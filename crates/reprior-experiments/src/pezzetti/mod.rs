@@ -8,6 +8,7 @@
 mod acceptance;
 mod effective_draws;
 mod marginal;
+mod million;
 mod mixing;
 mod published;
 mod shrink_factors;
@@ -20,6 +21,7 @@ use crate::{Bench, Experiment, Failure, Images};
 pub(crate) const EXPERIMENTS: &[&dyn Experiment] = &[
     &acceptance::Acceptance,
     &effective_draws::EffectiveDraws,
+    &million::Million,
     &shrink_factors::ShrinkFactors,
     &traces::LANGEVIN,
     &traces::PCN,

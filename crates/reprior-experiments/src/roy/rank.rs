@@ -22,7 +22,7 @@ impl Experiment for Rank {
             figure: "Figure 4",
             what: "fit of training images by sampled and linearised Laplace and diffusions against the rank of the curvature of a small convolutional network",
             data: Some("mnist"),
-            cost: ["10 seconds", "5 minutes", "an hour", "an hour"],
+            cost: ["10 seconds", "20 minutes", "2 hours", "2 hours"],
         }
     }
 

@@ -31,7 +31,7 @@ pub const MNIST: Rotation = Rotation {
     name: "roy2024-fig5",
     figure: "Figure 5",
     what: "fit and calibration of LeNet's approximations on turned MNIST; seeds, eigenpairs, rows and diffusions as in Table 1, and the first 1,000 (default) or 2,000 test images (long)",
-    cost: ["20 s", "15 min", "2 h", "months"],
+    cost: ["20 s", "30 min", "2 h", "months"],
 };
 /// Figure 8.
 pub const ALL: Rotation = Rotation {
@@ -39,7 +39,7 @@ pub const ALL: Rotation = Rotation {
     name: "roy2024-fig8",
     figure: "Figure 8",
     what: "fit and calibration of approximations on MNIST, Fashion-MNIST and CIFAR-10, turned and not (CIFAR-10 where it is long); seeds, eigenpairs, rows and diffusions as in Table 1, and the first 1,000 (default) or 2,000 test images (long)",
-    cost: ["20 s", "25 min", "10 h", "months"],
+    cost: ["20 s", "50 min", "10 h", "months"],
 };
 
 /// Degrees.
@@ -129,21 +129,22 @@ impl Experiment for Rotation {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let lines = |name, column: &'static str, label| {
+        let lines = |name, column: &'static str, error, label| {
             Figure::lines(
                 name,
                 "Turned test images",
-                "A line a method",
+                "A line a method, with the standard errors of its test images",
                 ("angle", "angle in degrees"),
                 (column, label),
                 &["method", "seed"],
             )
             .panels("data")
+            .errors(error)
         };
         vec![
-            lines("nll", "nll", "NLL"),
-            lines("accuracy", "accuracy", "accuracy"),
-            lines("ece", "ece", "expected calibration error"),
+            lines("nll", "nll", "± nll", "NLL"),
+            lines("accuracy", "accuracy", "± accuracy", "accuracy"),
+            lines("ece", "ece", "± ece", "expected calibration error"),
         ]
     }
 }

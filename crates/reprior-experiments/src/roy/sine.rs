@@ -30,7 +30,7 @@ impl Experiment for Sine {
             figure: "Figure 2",
             what: "functions that approximations of a network's posterior draw after it has learned a sine, along the kernel of the curvature and off it",
             data: None,
-            cost: ["10 seconds", "a minute", "10 minutes", "10 minutes"],
+            cost: ["10 seconds", "5 minutes", "half an hour", "half an hour"],
         }
     }
 

@@ -124,6 +124,25 @@ impl Files {
         }
     }
 
+    /// As [`write`](Self::write) for a file that is not there yet and that nothing refers to: it is safe from a loss of power after
+    /// [`settle`](Self::settle).
+    pub(crate) fn write_new(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
+        match &self.0 {
+            FilesPlace::Folder(folder) => atomic::write_new(&folder.join(name), bytes),
+            FilesPlace::Memory(_) => self.write(name, bytes),
+        }
+    }
+
+    /// All that was [written new](Self::write_new) is safe from a loss of power when this returns.
+    pub(crate) fn settle(&self) -> Result<(), RunError> {
+        match &self.0 {
+            FilesPlace::Folder(folder) => {
+                atomic::settle(folder).map_err(|error| self.error("write", "", error))
+            }
+            FilesPlace::Memory(_) => Ok(()),
+        }
+    }
+
     /// As [`write`](Self::write), but nothing is written where the file has these bytes already: a file that is complete needs
     /// no space to be written again.
     ///

@@ -75,7 +75,10 @@ impl Shared {
             return Ok(());
         }
         progress.visible[group] = all;
-        let shown = self.write_lengths(group, progress).and_then(|()| {
+        // chunks first, then what says that they are there
+        let settled = self.files.settle();
+        let lengths = settled.and_then(|()| self.write_lengths(group, progress));
+        let shown = lengths.and_then(|()| {
             let root = metadata::root_document(&self.layout, &progress.visible);
             self.files.write(ROOT, &to_bytes(root))
         });

@@ -6,8 +6,8 @@
 //! of its group have it on disk, in all chains: at the next flush, and between flushes about once a second.
 //!
 //! The order that makes a killed run resume exactly: chunks first, then what says that they are there,
-//! which is the metadata for a reader and the checkpoint for the chain.
-//! [`checkpoint`](DrawWriter::checkpoint) keeps to it.
+//! which is the metadata for a reader and the checkpoint for the chain. New chunks are many small files: they are made durable
+//! together, before something says that they are there. [`checkpoint`](DrawWriter::checkpoint) keeps to it.
 
 use super::RunError;
 use super::checkpoint;
@@ -27,6 +27,8 @@ pub struct DrawWriter {
     shared: Arc<Shared>,
     chain: u64,
     groups: Vec<GroupWriter>,
+    /// Whether there are chunks that may not survive a loss of power.
+    is_unsettled: bool,
 }
 
 /// The chunks of one sampled group.
@@ -89,6 +91,7 @@ impl DrawWriter {
             shared,
             chain,
             groups,
+            is_unsettled: false,
         })
     }
 
@@ -141,6 +144,7 @@ impl DrawWriter {
         for ((chunk, array), values) in writer.chunks.iter().zip(&layout.variables).zip(values) {
             chunk.check(array, values)?;
         }
+        self.is_unsettled = true;
         // Only a chunk whose writing failed is both full and unwritten here.
         writer.write_full(&self.shared, self.chain)?;
         for (chunk, values) in writer.chunks.iter_mut().zip(values) {
@@ -178,6 +182,10 @@ impl DrawWriter {
         tensors: &[Tensor<'_>],
     ) -> Result<(), RunError> {
         self.flush()?;
+        if self.is_unsettled {
+            self.shared.files.settle()?;
+            self.is_unsettled = false;
+        }
         checkpoint::save(
             &self.shared.files,
             self.chain,
@@ -208,7 +216,11 @@ impl GroupWriter {
             if chunk.written < self.draws && select(chunk, self.draws) {
                 let index = (self.draws - 1) / chunk.capacity;
                 let name = array.chunk(&layout.name, chain, index);
-                shared.files.write(&name, &chunk.bytes)?;
+                match chunk.written <= index * chunk.capacity {
+                    true => shared.files.write_new(&name, &chunk.bytes)?,
+                    // a checkpoint may need what the file has already
+                    false => shared.files.write(&name, &chunk.bytes)?,
+                }
                 chunk.written = self.draws;
                 changed = true;
             }

@@ -76,7 +76,14 @@ impl Summary {
                 Level::Caution,
             )
         } else {
-            ("they agree within a nat", "", Level::Good)
+            let meaning = match self.exchanges.is_some() {
+                true => "they agree within a nat",
+                // 4 x 1,000 particles were 0.16 ± 0.03 below what chains with replicas found
+                false => {
+                    "they agree within a nat; a mode that none of them met is not in the error"
+                }
+            };
+            (meaning, "", Level::Good)
         };
         Some(Check {
             name: "log evidence".to_owned(),

@@ -1,0 +1,80 @@
+//! Figure 2, one cell at the paper's own length: a million steps of pCN at β = 0.2, of which every 25th is a draw.
+
+use super::effective_draws::{PREDICTIONS, WEIGHTS, measured};
+use super::mixing::{Length, accepted_walk, cells};
+use crate::effective::Effective;
+use crate::findings::results;
+use crate::{
+    About, Bench, Cell, Experiment, Failure, Figure, Finding, Paper, Row, Size, Table, Value,
+};
+
+/// A chain of the published length.
+pub(super) struct Million;
+
+/// The least and the greatest over directions.
+const EXTREMES: [&str; 2] = ["least", "greatest"];
+
+impl Experiment for Million {
+    fn about(&self) -> About {
+        About {
+            name: "pezzetti2024-million",
+            paper: Paper::Pezzetti,
+            figure: "Figure 2, a million steps",
+            what: "effective draws per thinned draw (every 25th step) of weights and predictions, least and greatest over directions, of one chain of a million pCN steps from the prior at β = 0.2, width 1,024, n = 256, on the weights that the data touch (quick: 20,000 steps at width 256)",
+            data: Some("cifar10"),
+            cost: ["10 s", "35 min", "35 min", "35 min"],
+        }
+    }
+
+    fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
+        let [warmup, steps] = size.pick(
+            [1000, 20_000],
+            [20_000, 1_000_000],
+            [20_000, 1_000_000],
+            [20_000, 1_000_000],
+        );
+        let length = Length {
+            warmup,
+            steps,
+            chains: 1,
+        };
+        let width = size.pick(256, 1024, 1024, 1024);
+        cells(&[width], &[0.2], &["pcn"], length)
+    }
+
+    fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+        let row = measured(cell, bench, 0)?;
+        Ok(vec![
+            row.with("accepted walk", accepted_walk(cell.number("beta"))),
+        ])
+    }
+
+    fn findings(&self, tables: &[Table]) -> Vec<Finding> {
+        let of_row = |row: &Row| {
+            let limit = row.number("accepted walk");
+            let said = |column: &str| {
+                let what = column.trim_start_matches("ess ");
+                let [least, greatest] =
+                    EXTREMES.map(|end| Value::from(row.number(&format!("{end} {what}"))));
+                let all = Effective::listed(&[Effective::of(row, column)]);
+                format!("{what} {all} ({least} to {greatest})")
+            };
+            Finding::new(
+                "effective draws of weights are below those of a walk that is always accepted, (1 − r)/(1 + r) with r = (1 − β²)^12.5",
+                &Effective::of(row, WEIGHTS).below(limit),
+                format!(
+                    "{}; {}; acceptance {:.3}; R-hat of halves {:.4}; limit {limit:.4}",
+                    said(WEIGHTS),
+                    said(PREDICTIONS),
+                    row.number("acceptance"),
+                    row.number("R-hat")
+                ),
+            )
+        };
+        results(tables).rows.iter().map(of_row).collect()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
+}

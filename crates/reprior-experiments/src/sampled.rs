@@ -138,7 +138,7 @@ impl Sampled {
                 Value::from(value), Value::from(floor)
             ));
         }
-        if self.chains > 1 && (rhat.is_nan() || rhat > MOST_RHAT) {
+        if rhat.is_nan() || rhat > MOST_RHAT {
             return estimate.doubted(format!("R-hat is {}, above {MOST_RHAT}", Value::from(rhat)));
         }
         estimate
@@ -163,9 +163,19 @@ impl Sampled {
         self.transitions as f64 / self.seconds
     }
 
-    /// Rank-normalised R-hat of every direction.
+    /// Rank-normalised R-hat of every direction; of a single chain that of its halves, as if they were two.
     pub fn rhat(&self, directions: &[Vec<f64>]) -> Spread {
         let mut estimator = Estimator::new();
+        let even = self.length() - self.length() % 2;
+        if self.chains == 1 {
+            let halves = Self {
+                chains: 2,
+                ..self.first(directions, even)
+            };
+            return halves.over(&halves.weights, 0..even / 2, |draws| {
+                estimator.rhat_rank(draws)
+            });
+        }
         self.over(directions, 0..self.length(), |draws| {
             estimator.rhat_rank(draws)
         })

@@ -7,6 +7,7 @@ use super::mixing::{CHOICES, Length, accepted_walk, cells_of_all, chains};
 use super::{METHODS, PUBLISHED};
 use crate::effective::Effective;
 use crate::findings::results;
+use crate::sampled::Sampled;
 use crate::{
     About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
     Size, Table, Value,
@@ -51,7 +52,8 @@ impl Experiment for EffectiveDraws {
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let row = measured(cell, bench, bench.size.pick(40, 20, 20, 0))?;
+        let sampled = chains(cell, bench, bench.size.pick(40, 20, 20, 0))?;
+        let row = of_draws(cell, &sampled, sampled.length());
         Ok(vec![match cell.text("method") {
             "pcn" => row.with("accepted walk", accepted_walk(cell.number("beta"))),
             _ => row,
@@ -98,25 +100,29 @@ impl Experiment for EffectiveDraws {
     }
 }
 
-/// Effective draws of a cell's chains, which begin after `arrival` transitions of hmc-infinite.
-pub(super) fn measured(cell: &Cell, bench: &Bench<'_>, arrival: u64) -> Result<Row, Failure> {
-    let sampled = chains(cell, bench, arrival)?;
+/// Effective draws of a cell's first draws.
+pub(super) fn of_draws(cell: &Cell, sampled: &Sampled, length: usize) -> Row {
+    let weights = sampled.first(&sampled.weights, length);
     let mut row = cell
         .choices(CHOICES)
-        .with("draws", sampled.length())
+        .with("draws", length)
         .with("acceptance", sampled.acceptance)
-        .with("R-hat", sampled.rhat(&sampled.weights).mean);
+        .with("R-hat", weights.rhat(&weights.weights).mean);
     for (what, directions) in [
         ("weights", &sampled.weights),
         ("predictions", &sampled.predictions),
     ] {
-        let spread = sampled.ess_per_draw(directions);
+        let first = sampled.first(directions, length);
+        let spread = first.ess_per_draw(&first.weights);
         row = row
-            .with_estimate(&format!("ess {what}"), &sampled.effective_draws(directions))
+            .with_estimate(
+                &format!("ess {what}"),
+                &first.effective_draws(&first.weights),
+            )
             .with(&format!("least {what}"), spread.min)
             .with(&format!("greatest {what}"), spread.max);
     }
-    Ok(row)
+    row
 }
 
 /// A method's at one β.

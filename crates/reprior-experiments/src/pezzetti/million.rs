@@ -1,7 +1,7 @@
 //! Figure 2, one cell at the paper's own length: a million steps of pCN at β = 0.2, of which every 25th is a draw.
 
-use super::effective_draws::{PREDICTIONS, WEIGHTS, measured};
-use super::mixing::{Length, accepted_walk, cells};
+use super::effective_draws::{PREDICTIONS, WEIGHTS, of_draws};
+use super::mixing::{Length, accepted_walk, cells, chains};
 use crate::effective::Effective;
 use crate::findings::results;
 use crate::{
@@ -20,7 +20,7 @@ impl Experiment for Million {
             name: "pezzetti2024-million",
             paper: Paper::Pezzetti,
             figure: "Figure 2, a million steps",
-            what: "effective draws per thinned draw (every 25th step) of weights and predictions, least and greatest over directions, of one chain of a million pCN steps from the prior at β = 0.2, width 1,024, n = 256, on the weights that the data touch (quick: 20,000 steps at width 256)",
+            what: "effective draws per thinned draw (every 25th step) of weights and predictions, least and greatest over directions, read after more and more draws of one chain of a million pCN steps from the prior at β = 0.2, width 1,024, n = 256, on the weights that the data touch (quick: 40,000 steps at width 256)",
             data: Some("cifar10"),
             cost: ["10 s", "35 min", "35 min", "35 min"],
         }
@@ -28,7 +28,7 @@ impl Experiment for Million {
 
     fn cells(&self, size: Size, _: bool) -> Vec<Cell> {
         let [warmup, steps] = size.pick(
-            [1000, 20_000],
+            [1000, 40_000],
             [20_000, 1_000_000],
             [20_000, 1_000_000],
             [20_000, 1_000_000],
@@ -43,10 +43,10 @@ impl Experiment for Million {
     }
 
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-        let row = measured(cell, bench, 0)?;
-        Ok(vec![
-            row.with("accepted walk", accepted_walk(cell.number("beta"))),
-        ])
+        let sampled = chains(cell, bench, 0)?;
+        let limit = accepted_walk(cell.number("beta"));
+        let row = |length| of_draws(cell, &sampled, length).with("accepted walk", limit);
+        Ok(lengths(sampled.length()).into_iter().map(row).collect())
     }
 
     fn findings(&self, tables: &[Table]) -> Vec<Finding> {
@@ -71,10 +71,42 @@ impl Experiment for Million {
                 ),
             )
         };
-        results(tables).rows.iter().map(of_row).collect()
+        // of the whole chain
+        let longest = |row: &&Row| row.number("draws");
+        let rows = results(tables).rows.iter();
+        let whole = rows.max_by(|a, b| longest(a).total_cmp(&longest(b)));
+        whole.map(of_row).into_iter().collect()
     }
 
     fn figures(&self) -> Vec<Figure> {
-        Vec::new()
+        let guide = "The same chain, read after more and more draws. The dashed line is a pCN walk that is always accepted. Lines are means over directions, bands go from least to greatest.";
+        let figure = |name, column: (&'static str, &'static str), title| {
+            let x = ("draws", "draws of the chain, each after 25 steps");
+            Figure::lines(name, title, guide, x, column, &["method"])
+                .limits(&[("accepted walk", "a pCN walk that is always accepted")])
+                .logarithmic(true, true)
+        };
+        vec![
+            figure(
+                "ess-weights",
+                (WEIGHTS, "effective draws per draw"),
+                "Effective draws of weights",
+            )
+            .band("least weights", "greatest weights"),
+            figure(
+                "ess-predictions",
+                (PREDICTIONS, "effective draws per draw"),
+                "Effective draws of predictions",
+            )
+            .band("least predictions", "greatest predictions"),
+        ]
     }
+}
+
+/// The whole of a chain, half of it, a quarter and so on, while a hundred draws are left.
+fn lengths(all: usize) -> Vec<usize> {
+    let halves = std::iter::successors(Some(all), |length| Some(length / 2));
+    let mut lengths: Vec<usize> = halves.take_while(|&length| length >= 100).collect();
+    lengths.reverse();
+    lengths
 }

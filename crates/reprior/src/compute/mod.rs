@@ -44,7 +44,9 @@ pub(crate) use lq::lower_trapezoidal_factor;
 pub use matrix::{Matrix, matrix};
 pub(crate) use matrix::{MatrixMut, add_symmetric_product, matrix_mut, mirror_lower, multiply};
 pub(crate) use operations::Operations;
-pub(crate) use packed::{Packed, PackedShape, multiply_packed};
+pub(crate) use packed::{
+    Packed, PackedShape, add_packed_columns, multiply_packed, multiply_packed_rows,
+};
 pub use real::Real;
 pub(crate) use share::share;
 pub(crate) use sparse::SparseColumns;

@@ -133,25 +133,63 @@ impl<R: Real> WithSimd for Repack<'_, R> {
 /// out ← a·b, or out ← out + a·b if `accumulate`; 2·columns operations for each entry of `a` that is not zero. `out` must be
 /// column-major.
 pub fn multiply_packed<R: Real>(
-    mut out: MatrixMut<'_, R>,
+    out: MatrixMut<'_, R>,
     accumulate: bool,
     a: &Packed<R>,
     b: Matrix<'_, R>,
 ) {
-    assert_eq!(
-        (out.nrows(), out.ncols(), a.columns),
-        (a.rows, b.ncols(), b.nrows())
-    );
-    if !accumulate && a.columns == 0 {
+    multiply_part(out, accumulate, a, [0..a.rows, 0..a.columns], b);
+}
+
+/// As [`multiply_packed`] of some rows of `a`, which begin at a panel's first: a multiple of `panel_rows`.
+pub fn multiply_packed_rows<R: Real>(
+    out: MatrixMut<'_, R>,
+    a: &Packed<R>,
+    rows: Range<usize>,
+    b: Matrix<'_, R>,
+) {
+    multiply_part(out, false, a, [rows, 0..a.columns], b);
+}
+
+/// out ← out + a·b with some columns of `a` alone, as many as `b` has rows.
+pub fn add_packed_columns<R: Real>(
+    out: MatrixMut<'_, R>,
+    a: &Packed<R>,
+    columns: Range<usize>,
+    b: Matrix<'_, R>,
+) {
+    multiply_part(out, true, a, [0..a.rows, columns], b);
+}
+
+fn multiply_part<R: Real>(
+    mut out: MatrixMut<'_, R>,
+    accumulate: bool,
+    a: &Packed<R>,
+    [rows, columns]: [Range<usize>; 2],
+    b: Matrix<'_, R>,
+) {
+    let height = panel_rows::<R>();
+    assert!(rows.start.is_multiple_of(height) && rows.end <= a.rows && columns.end <= a.columns);
+    assert_eq!((out.nrows(), out.ncols()), (rows.len(), b.ncols()));
+    assert_eq!(columns.len(), b.nrows());
+    if !accumulate && columns.is_empty() {
         out.fill(R::ZERO);
         return;
     }
-    Operations::product(2 * a.values.len() * b.ncols());
+    let panels = rows.start / height..rows.end.div_ceil(height);
+    let overlap = |panel: &Panel| {
+        let end = panel.columns.end.min(columns.end);
+        end.saturating_sub(panel.columns.start.max(columns.start))
+    };
+    let entries: usize = a.panels[panels.clone()].iter().map(overlap).sum();
+    Operations::product(2 * entries * height * b.ncols());
     R::with_scratch(COLUMNS * STRIDE, |part| {
         Arch::new().dispatch(Multiply {
             out: Out::new(out),
             accumulate,
-            a,
+            values: &a.values,
+            panels: &a.panels[panels],
+            columns,
             b,
             part,
         });
@@ -161,7 +199,10 @@ pub fn multiply_packed<R: Real>(
 struct Multiply<'a, R> {
     out: Out<'a, R>,
     accumulate: bool,
-    a: &'a Packed<R>,
+    values: &'a [R],
+    panels: &'a [Panel],
+    /// Of the left factor.
+    columns: Range<usize>,
     b: Matrix<'a, R>,
     part: &'a mut [R],
 }
@@ -174,25 +215,28 @@ impl<R: Real> WithSimd for Multiply<'_, R> {
         let Self {
             out,
             accumulate,
-            a,
+            values,
+            panels,
+            columns: all,
             b,
             part,
         } = self;
         let height = VECTORS * R::lanes::<S>();
         for first_column in (0..out.columns).step_by(COLUMNS) {
             let columns = COLUMNS.min(out.columns - first_column);
-            for start in (0..a.columns).step_by(DEPTH) {
-                let depth = DEPTH.min(a.columns - start);
-                copy_part(part, b.submatrix(start, first_column, depth, columns));
-                for (index, panel) in a.panels.iter().enumerate() {
+            for start in all.clone().step_by(DEPTH) {
+                let depth = DEPTH.min(all.end - start);
+                let row = start - all.start;
+                copy_part(part, b.submatrix(row, first_column, depth, columns));
+                for (index, panel) in panels.iter().enumerate() {
                     let from = start.max(panel.columns.start);
                     let to = (start + depth).min(panel.columns.end);
                     if from >= to {
                         continue;
                     }
-                    let adds = accumulate || from > panel.columns.start;
+                    let adds = accumulate || from > panel.columns.start.max(all.start);
                     let begin = panel.offset + (from - panel.columns.start) * height;
-                    let left = a.values[begin..begin + (to - from) * height].as_ptr();
+                    let left = values[begin..begin + (to - from) * height].as_ptr();
                     for column in (0..columns).step_by(WIDTH) {
                         // a tile that is cut off multiplies columns of an earlier part as well: COLUMNS is a
                         // multiple of WIDTH
@@ -297,6 +341,29 @@ mod tests {
         let right = matrix(&turned, d, k).transpose();
         multiply_packed(matrix_mut(&mut out, n, d), false, &packed, right);
         assert!(close(&out, &expected, tolerance), "{n} {k} {d} {shape:?}");
+        // rows by rows, and columns by columns
+        let mut in_rows = noise(n * d, 3);
+        let block = 2 * panel_rows::<R>();
+        for first in (0..n).step_by(block) {
+            let rows = first..n.min(first + block);
+            let out = matrix_mut(&mut in_rows, n, d).subrows_mut(first, rows.len());
+            multiply_packed_rows(out, &packed, rows, right);
+        }
+        assert!(
+            close(&in_rows, &expected, tolerance),
+            "{n} {k} {d} {shape:?}"
+        );
+        let mut in_columns = vec![R::ZERO; n * d];
+        for first in (0..k).step_by(37) {
+            let columns = first..k.min(first + 37);
+            let right = right.subrows(first, columns.len());
+            let out = matrix_mut(&mut in_columns, n, d);
+            add_packed_columns(out, &packed, columns, right);
+        }
+        assert!(
+            close(&in_columns, &expected, tolerance),
+            "{n} {k} {d} {shape:?}"
+        );
     }
 
     proptest! {

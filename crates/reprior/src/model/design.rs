@@ -11,10 +11,10 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{
-    Matrix, MatrixMut, Packed, PackedShape, Real, lower_trapezoidal_factor, matrix, matrix_mut,
-    multiply, multiply_packed,
+    Matrix, MatrixMut, Packed, PackedShape, Real, add_packed_columns, lower_trapezoidal_factor,
+    matrix, matrix_mut, multiply, multiply_packed, multiply_packed_rows,
 };
-use crate::network::{Composition, NetworkInputs};
+use crate::network::{Composition, NetworkInputs, Part};
 
 /// Whether the first layer's inputs are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -249,13 +249,24 @@ impl<R: Real> NetworkInputs<R> for Design<R> {
     }
 
     /// L·V: n·r·width operations if reduced (half of a full product), twice that if not.
-    fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, _: Range<usize>) {
-        multiply_packed(out, false, &self.packed, weights);
+    fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, part: &Part) {
+        multiply_packed_rows(out, &self.packed, part.rows.clone(), weights);
     }
 
     /// Lᵀ·δ.
-    fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>) {
-        multiply_packed(gradient, false, &self.packed_transposed, cotangent);
+    fn vjp_weights(
+        &self,
+        mut gradient: MatrixMut<'_, R>,
+        cotangent: Matrix<'_, R>,
+        rows: Range<usize>,
+    ) {
+        if rows.len() == self.rows {
+            return multiply_packed(gradient, false, &self.packed_transposed, cotangent);
+        }
+        if rows.start == 0 {
+            gradient.fill(R::ZERO);
+        }
+        add_packed_columns(gradient, &self.packed_transposed, rows, cotangent);
     }
 }
 
@@ -272,21 +283,23 @@ impl<R: Real> NetworkInputs<R> for TestInputs<'_, R> {
         self.design.known()
     }
 
-    fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, units: Range<usize>) {
-        let rows = self.design.residual_columns;
+    fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, part: &Part) {
+        let (rows, units) = (self.design.residual_columns, &part.units);
         let noise = &self.noise[rows * units.start..rows * units.end];
         let noise = matrix(noise, rows, units.len());
-        self.design.forward(out, weights, noise);
+        self.design
+            .forward_rows(out, weights, noise, part.rows.clone());
     }
 
-    fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>) {
-        multiply(
-            gradient,
-            false,
-            1.0,
-            self.design.known().transpose(),
-            cotangent,
-        );
+    fn vjp_weights(
+        &self,
+        gradient: MatrixMut<'_, R>,
+        cotangent: Matrix<'_, R>,
+        rows: Range<usize>,
+    ) {
+        let (is_added, known) = (rows.start > 0, self.design.known());
+        let known = known.subrows(rows.start, rows.len());
+        multiply(gradient, is_added, 1.0, known.transpose(), cotangent);
     }
 }
 
@@ -317,10 +330,22 @@ impl<R: Real> TestDesign<R> {
     }
 
     /// out (n* × width) ← (B*Qᵀ)·V + R*·ε for noise ε (residual columns × width).
-    pub fn forward(&self, mut out: MatrixMut<'_, R>, weights: Matrix<'_, R>, noise: Matrix<'_, R>) {
-        multiply(out.as_mut(), false, 1.0, self.known(), weights);
+    pub fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, noise: Matrix<'_, R>) {
+        self.forward_rows(out, weights, noise, 0..self.rows);
+    }
+
+    fn forward_rows(
+        &self,
+        mut out: MatrixMut<'_, R>,
+        weights: Matrix<'_, R>,
+        noise: Matrix<'_, R>,
+        rows: Range<usize>,
+    ) {
+        let known = self.known().subrows(rows.start, rows.len());
+        multiply(out.as_mut(), false, 1.0, known, weights);
         if self.residual_columns > 0 {
             let residual = matrix(&self.residual, self.rows, self.residual_columns);
+            let residual = residual.subrows(rows.start, rows.len());
             multiply(out, true, 1.0, residual, noise);
         }
     }

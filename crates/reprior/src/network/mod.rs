@@ -28,7 +28,8 @@ pub mod parameters;
 pub use activation::Activation;
 pub use composition::{Composition, NetworkError};
 pub(crate) use executor::{
-    Dropout, Evaluation, Features, Gradients, Minibatch, NetworkInputs, UnitSums, scale_by,
+    Dropout, Evaluation, Features, Gradients, Minibatch, NetworkInputs, Part, Parts, UnitSums,
+    scale_by,
 };
 pub use executor::{Executor, GradientStatistics};
 pub(crate) use fully_connected::HiddenLayer;

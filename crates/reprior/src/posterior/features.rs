@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::compute::{Matrix, MatrixMut, Real, blend, matrix, matrix_mut, one_minus_cos};
 use crate::model::design::Design;
 use crate::model::{Model, TestInputs};
-use crate::network::{Composition, Features, NetworkInputs};
+use crate::network::{Composition, Features, NetworkInputs, Part, Parts};
 
 /// Features h̃ (n × p, the readout's constant column included) of a model's inputs.
 ///
@@ -31,21 +31,26 @@ impl<R: Real> NetworkInputs<R> for OnEllipse<'_, R> {
         self.design.matrix()
     }
 
-    fn forward(&self, mut out: MatrixMut<'_, R>, _: Matrix<'_, R>, units: Range<usize>) {
+    fn forward(&self, mut out: MatrixMut<'_, R>, _: Matrix<'_, R>, part: &Part) {
         let n = self.design.rows();
         let [position, direction] = self.ends;
         let (shrink, sine) = (one_minus_cos(self.angle), self.angle.sin());
-        for (unit, column) in units.zip(out.as_mut().col_iter_mut()) {
+        for (unit, column) in part.units.clone().zip(out.as_mut().col_iter_mut()) {
             if let Some(column) = column.try_as_col_major_mut() {
-                let rows = unit * n..(unit + 1) * n;
+                let rows = unit * n + part.rows.start..unit * n + part.rows.end;
                 let (x, y) = (&position[rows.clone()], &direction[rows]);
                 blend(column.as_slice_mut(), shrink, x, sine, y);
             }
         }
     }
 
-    fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>) {
-        self.design.vjp_weights(gradient, cotangent);
+    fn vjp_weights(
+        &self,
+        gradient: MatrixMut<'_, R>,
+        cotangent: Matrix<'_, R>,
+        rows: Range<usize>,
+    ) {
+        self.design.vjp_weights(gradient, cotangent, rows);
     }
 }
 
@@ -93,7 +98,11 @@ impl<R: Real> FeatureMap<R> {
             values.resize(n * units, R::ZERO);
             let weights = matrix(&weights[..rows * units], rows, units);
             let out = matrix_mut(values, n, units);
-            model.design.forward(out, weights, 0..units);
+            let all = Part {
+                rows: 0..n,
+                units: 0..units,
+            };
+            model.design.forward(out, weights, &all);
         }
     }
 
@@ -147,16 +156,17 @@ impl<R: Real> FeatureMap<R> {
             .backward(&model.design, z, gradient, cotangent);
     }
 
-    /// As [`backward`](Self::backward), for a `cotangent` that can be computed for ranges of units.
-    pub fn backward_in_blocks(
+    /// As [`backward`](Self::backward), for a `cotangent` that can be computed in `parts`.
+    pub(super) fn backward_in_parts(
         &mut self,
         model: &Model<R>,
         z: &[R],
         gradient: &mut [R],
-        cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, Range<usize>),
+        parts: Parts,
+        cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, &Part),
     ) {
         self.features
-            .backward_in_blocks(&model.design, z, gradient, cotangent);
+            .backward_in_parts(&model.design, z, gradient, parts, cotangent);
     }
 
     /// Bytes of the buffers for `rows` inputs of a network, with or without those for gradients.

@@ -19,6 +19,7 @@ use super::target::Ellipse;
 use super::{Coordinates, EvaluationError, Regulariser, Space, TangentDeterminant, Target};
 use crate::compute::Real;
 use crate::model::Model;
+use crate::network::Parts;
 use crate::network::layer::ShapeError;
 
 /// The posterior of a network's weights.
@@ -389,8 +390,9 @@ impl<R: Real> Target for Posterior<R> {
                 // at λ = σ² the density does not depend on φ_out
                 readout_gradient.fill(R::ZERO);
                 readout.prepare_cotangent(by_log_scale);
-                features.backward_in_blocks(model, inner, inner_gradient, |out, h, units| {
-                    readout.cotangent(out, h, units);
+                let parts = readout.parts();
+                features.backward_in_parts(model, inner, inner_gradient, parts, |out, h, part| {
+                    readout.cotangent(out, h, part);
                 });
                 value
             }
@@ -400,8 +402,9 @@ impl<R: Real> Target for Posterior<R> {
                 let value =
                     likelihood.log_likelihood(model, h, readout_weights, scales, derivatives);
                 likelihood.readout_cotangent(h, readout_gradient);
-                features.backward(model, inner, inner_gradient, |out, _| {
-                    likelihood.feature_cotangent(out, readout_weights);
+                let parts = Parts::Rows;
+                features.backward_in_parts(model, inner, inner_gradient, parts, |out, _, part| {
+                    likelihood.feature_cotangent(out, readout_weights, part.rows.clone());
                 });
                 value
             }

@@ -1,5 +1,7 @@
 //! Outputs of the training inputs for given readout weights, their likelihood, and the derivatives back.
 
+use std::ops::Range;
+
 use super::readout::narrow;
 use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut, multiply};
 use crate::model::Model;
@@ -63,11 +65,12 @@ impl<R: Real> OutputLikelihood<R> {
         &self.narrow
     }
 
-    /// Writes ∂/∂h = α·∂f·θᵀ, after [`readout_cotangent`](Self::readout_cotangent).
-    pub fn feature_cotangent(&self, out: MatrixMut<'_, R>, theta: &[R]) {
-        let (n, p) = (out.nrows(), out.ncols() + 1);
+    /// Writes some rows of ∂/∂h = α·∂f·θᵀ, after [`readout_cotangent`](Self::readout_cotangent).
+    pub fn feature_cotangent(&self, out: MatrixMut<'_, R>, theta: &[R], rows: Range<usize>) {
+        let p = out.ncols() + 1;
         let c = theta.len() / p;
-        let derivative = matrix(&self.narrow, n, c);
+        let derivative = matrix(&self.narrow, self.narrow.len() / c, c);
+        let derivative = derivative.subrows(rows.start, rows.len());
         let theta = matrix(theta, p, c).subrows(0, p - 1).transpose();
         multiply(out, false, self.factor, derivative, theta);
     }

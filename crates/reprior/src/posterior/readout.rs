@@ -2,7 +2,7 @@
 //!
 //! With Ψ = α·h̃, α = σ_w/√d_L, the features h̃ (n × p) extended by the constant column, K = ΨΨᵀ, K_s = σ²I + K:
 //! * ℓ = −½ Σⱼ yⱼᵀK_s⁻¹yⱼ − (C/2) log det K_s (Hron et al. 2022, eq. 5 with its sign mended; −(nC/2) log 2π left out),
-//! * ∂ℓ/∂Ψ = A(AᵀΨ) − C·K_s⁻¹Ψ with A = K_s⁻¹Y,
+//! * ∂ℓ/∂Ψ = A(AᵀΨ) − C·K_s⁻¹Ψ with A = K_s⁻¹Y, where AᵀΨ = μᵀ,
 //! * ∂ℓ/∂ log σ = σ²(‖A‖² − C·tr K_s⁻¹),
 //! * readout | features ~ N(μ, Σ), Σ = (I + σ⁻²ΨᵀΨ)⁻¹, μ = σ⁻²ΣΨᵀY.
 //!
@@ -22,6 +22,7 @@ use crate::compute::{
     gram_of_rows, matrix, matrix_mut, mirror_lower, multiply, multiply_packed, norm_squared,
 };
 use crate::model::{Model, Noise};
+use crate::network::{Part, Parts};
 
 /// Work space for the readout of one model.
 pub struct Readout<R> {
@@ -288,7 +289,10 @@ impl<R: Real> Readout<R> {
             }
         }
         mirror_lower(&mut self.gram, size);
-        if self.space != Space::Feature {
+        if self.space == Space::Feature {
+            narrow(&mut self.narrow, &self.mean);
+            narrow(&mut self.small, &self.weighted_targets);
+        } else {
             let symmetric = matrix(&self.gram, n, n);
             self.symmetric
                 .get_or_insert_with(|| Packed::new(symmetric, PackedShape::Full))
@@ -296,36 +300,38 @@ impl<R: Real> Readout<R> {
         }
     }
 
-    /// Writes ∂ℓ/∂h of a range of units (n × units) at the features of the last [`log_ratio`](Self::log_ratio), once
+    /// What [`cotangent`](Self::cotangent) may be asked for.
+    pub(super) fn parts(&self) -> Parts {
+        match self.space {
+            Space::Feature => Parts::Rows,
+            _ => Parts::Units,
+        }
+    }
+
+    /// Writes [part](Self::parts) of ∂ℓ/∂h (rows × units) at the features of the last [`log_ratio`](Self::log_ratio), once
     /// [prepared](Self::prepare_cotangent).
-    pub fn cotangent(
+    pub(super) fn cotangent(
         &mut self,
         mut out: MatrixMut<'_, R>,
         features: Matrix<'_, R>,
-        units: Range<usize>,
+        part: &Part,
     ) {
         let (n, p, c) = (self.rows, self.p, self.outputs);
-        let (start, count) = (units.start, units.len());
-        let squared_factor = self.factor * self.factor;
-        let h = features.subcols(start, count);
+        let Part { rows, units } = part;
         if let Some(symmetric) = &self.symmetric {
+            let h = features.subcols(units.start, units.len());
             multiply_packed(out, false, symmetric, h);
             return;
         }
         // K_s⁻¹Ψ = ΨM⁻¹
-        let inverse = matrix(&self.gram, p, p).subcols(start, count);
+        let inverse = matrix(&self.gram, p, p).subcols(units.start, units.len());
+        let features = features.subrows(rows.start, rows.len());
+        let squared_factor = self.factor * self.factor;
         multiply(out.as_mut(), false, -squared_factor, features, inverse);
-        let weighted = matrix(narrow(&mut self.narrow, &self.weighted_targets), n, c);
-        let small = &mut self.small[..count * c];
-        multiply(
-            matrix_mut(small, count, c),
-            false,
-            1.0,
-            h.transpose(),
-            weighted,
-        );
-        let small = matrix(&self.small[..count * c], count, c);
-        multiply(out, true, squared_factor, weighted, small.transpose());
+        // AᵀΨ = μᵀ
+        let weighted = matrix(&self.small[..n * c], n, c).subrows(rows.start, rows.len());
+        let mean = matrix(&self.narrow[..p * c], p, c).subrows(units.start, units.len());
+        multiply(out, true, self.factor, weighted, mean.transpose());
     }
 }
 

@@ -67,10 +67,10 @@ fn fitting_steps(operations: f64, minutes: f64) -> Option<u32> {
     (steps < f64::from(MAX_STEPS)).then(|| steps.max(FEWEST_STEPS) as u32)
 }
 
-/// Gradients of the search for a mode at most: as many as the fewest transitions of warm-up take, where trajectories are short.
+/// Gradients of the search for a mode at most: half of what the fewest transitions of warm-up take, where trajectories are short.
 fn mode_gradients(max_steps: Option<u32>) -> usize {
     max_steps.map_or(MODE_GRADIENTS, |steps| {
-        MODE_GRADIENTS.min(FEWEST_WARMUP as usize * steps as usize)
+        MODE_GRADIENTS.min(FEWEST_WARMUP as usize * steps as usize / 2)
     })
 }
 
@@ -244,7 +244,8 @@ mod tests {
         assert_eq!(fitting_steps(3.9e8, 10.0), None);
         assert_eq!(fitting_steps(1e10, 1.0), Some(8));
         assert_eq!(mode_gradients(None), 1000);
-        assert_eq!(mode_gradients(Some(51)), 1000);
-        assert_eq!(mode_gradients(Some(8)), 160);
+        assert_eq!(mode_gradients(Some(128)), 1000);
+        assert_eq!(mode_gradients(Some(51)), 510);
+        assert_eq!(mode_gradients(Some(8)), 80);
     }
 }

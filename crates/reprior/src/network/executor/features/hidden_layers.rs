@@ -3,33 +3,56 @@
 //! With the inputs h (n × d) extended by the constant column c = σ_b√d/σ_w to h̃ (n × (d + 1)), a layer is the single product
 //! z = (σ_w/√d)·h̃·W̃, where the last row of W̃ is the bias: 2·n·(d + 1)·units operations forward, twice that for the vjp.
 //!
-//! The first layer's product is that of the [`NetworkInputs`], which may be reduced. They are asked for [`BLOCK`] units at a time, so that
-//! these are still in the cache when the activation is applied and, with one hidden layer, when the features are used.
+//! Many rows of narrow layers go through the network [block by block](block_rows), so that what one layer writes is still in the cache for
+//! the next one. Otherwise all rows are one block, and the first layer, whose product is that of the [`NetworkInputs`], is made [`UNITS`]
+//! units at a time, so that these are still there when the activation is applied and, with one hidden layer, when the features are used.
 //!
 //! Memory: one n × width buffer per layer, a second one per layer once gradients are asked for.
 
-use super::{FeatureCotangent, FeaturePlan, NetworkInputs};
-use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply};
+use std::ops::Range;
+
+use super::{FeatureCotangent, FeaturePlan, NetworkInputs, Part, Parts};
+use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut, multiply, panel_rows};
 use crate::network::{Activation, Composition, HiddenLayer};
 
 /// Units of the first layer at a time: as many as the packed product takes at once.
-const BLOCK: usize = 126;
+const UNITS: usize = 126;
+
+/// Bytes of a block's values in all layers: with their derivatives and a cotangent they stay in the second cache.
+const BLOCK_BYTES: usize = 1 << 18;
+/// Rows of a block at least: fewer are not worth the products' overhead.
+const LEAST_ROWS: usize = 256;
+
+/// Rows that go through the network together, of so many.
+fn block_rows<R: Real>(hidden: &[HiddenLayer], rows: usize) -> usize {
+    let units: usize = hidden.iter().map(|layer| layer.units).sum();
+    let fitting = BLOCK_BYTES / (R::BYTES * units.max(1));
+    let fitting = fitting / panel_rows::<R>() * panel_rows::<R>();
+    match fitting >= LEAST_ROWS && fitting < rows {
+        true => fitting,
+        false => rows,
+    }
+}
 
 /// Buffers and shapes for evaluating the hidden layers on n inputs.
 pub(super) struct HiddenLayers<R> {
     rows: usize,
+    /// Of a block; as many as there are if they are not told apart.
+    block: usize,
     layers: Vec<HiddenLayerBuffers<R>>,
-    /// Cotangents, as large as the widest layer; empty until needed.
+    /// Cotangents of a block, as large as the widest layer; empty until needed.
     cotangent: Vec<R>,
     next_cotangent: Vec<R>,
+    /// n × d_L: the cotangent of the features, where it is asked for once and there are several blocks; empty until needed.
+    whole_cotangent: Vec<R>,
 }
 
 struct HiddenLayerBuffers<R> {
     shape: HiddenLayer,
     activation: Activation,
-    /// n × (units + 1): activations, then the constant column of the layer above.
+    /// Activations, then the constant column of the layer above: of the last layer n × (units + 1), of others block after block.
     output: Vec<R>,
-    /// n × units: derivatives of the activation; empty until gradients are asked for.
+    /// Derivatives of the activation, n × units, block after block; empty until gradients are asked for.
     derivative: Vec<R>,
 }
 
@@ -52,21 +75,48 @@ impl<R: Real> HiddenLayerBuffers<R> {
         self.rows() * self.units()
     }
 
-    /// Its first `columns` columns: with the constant one if the layer above has a bias.
-    fn inputs(&self, rows: usize, columns: usize) -> Matrix<'_, R> {
-        matrix(&self.output[..rows * columns], rows, columns)
+    /// Of a layer that is not the last: the first `columns` columns of the block whose rows begin at `first`, with the constant one if the
+    /// layer above has a bias.
+    fn inputs(&self, first: usize, rows: usize, columns: usize) -> Matrix<'_, R> {
+        let first = first * (self.units() + 1);
+        matrix(&self.output[first..first + rows * columns], rows, columns)
+    }
+
+    /// Applies the activation to some columns of a block of `output`, which are there as pre-activations.
+    fn activate(&mut self, values: Range<usize>, derivative: Range<usize>, keeps: bool) {
+        let active = &mut self.output[values];
+        match keeps {
+            true => {
+                let derivative = &mut self.derivative[derivative];
+                derivative.copy_from_slice(active);
+                self.activation.apply_with_derivative(derivative, active);
+            }
+            false => self.activation.apply(active),
+        }
     }
 }
 
 impl<R: Real> HiddenLayers<R> {
     /// `hidden` are the layers, of which there is at least one, of `network`.
     pub fn new(network: &Composition, hidden: &[HiddenLayer], rows: usize) -> Self {
+        Self::in_blocks(network, hidden, rows, block_rows::<R>(hidden, rows))
+    }
+
+    fn in_blocks(network: &Composition, hidden: &[HiddenLayer], rows: usize, block: usize) -> Self {
         let scales = hidden.iter().map(|layer| layer.scale);
         let above = scales.skip(1).chain([network.readout_scale]);
-        let layers = hidden.iter().zip(above).map(|(&shape, above)| {
+        let layers = hidden.iter().zip(above).enumerate();
+        let layers = layers.map(|(index, (&shape, above))| {
             let units = shape.units;
             let mut output = vec![R::ZERO; rows * (units + 1)];
-            output[rows * units..].fill(R::from_f64(above.constant(units)));
+            let length = match index + 1 == hidden.len() {
+                true => rows,
+                false => block,
+            };
+            for block in output.chunks_mut((length * (units + 1)).max(1)) {
+                let constants = block.len() / (units + 1) * units;
+                block[constants..].fill(R::from_f64(above.constant(units)));
+            }
             HiddenLayerBuffers {
                 shape,
                 activation: shape.activation.unwrap_or(Activation::Identity),
@@ -76,9 +126,11 @@ impl<R: Real> HiddenLayers<R> {
         });
         Self {
             rows,
+            block,
             layers: layers.collect(),
             cotangent: Vec::new(),
             next_cotangent: Vec::new(),
+            whole_cotangent: Vec::new(),
         }
     }
 
@@ -91,37 +143,121 @@ impl<R: Real> HiddenLayers<R> {
         matrix(&self.last().output, self.rows, self.last().units() + 1)
     }
 
-    /// From the cotangents of the features, which stand in their place, to the gradient of the `weights` above the first layer, and
-    /// the cotangents of the first layer's pre-activations.
-    fn pull_back(&mut self, weights: &[R], gradient: &mut [R]) -> Matrix<'_, R> {
-        let rows = self.rows;
+    fn is_one_block(&self) -> bool {
+        self.block >= self.rows
+    }
+
+    /// The rows of each block; of no rows one block.
+    fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<R> {
+        let (rows, block) = (self.rows, self.block.max(1));
+        let count = rows.div_ceil(block).max(1);
+        (0..count).map(move |index| index * block..rows.min((index + 1) * block))
+    }
+
+    /// Evaluates a block.
+    fn evaluate_block(
+        &mut self,
+        inputs: &dyn NetworkInputs<R>,
+        weights: &[R],
+        rows: Range<usize>,
+        with_derivatives: bool,
+        visit: &mut dyn FnMut(Matrix<'_, R>),
+    ) {
+        let (all_rows, count) = (self.rows, self.layers.len());
+        let columns = inputs.matrix().ncols();
+        let (first, mut weights) = weights.split_at(columns * self.layers[0].units());
+        let is_one = self.is_one_block();
+        // without a way back a block takes the first one's place, which is still in the cache
+        let is_kept = with_derivatives || rows.len() < self.block;
+        let place = if is_kept { rows.start } else { 0 };
+        for index in 0..count {
+            let (below, rest) = self.layers.split_at_mut(index);
+            let layer = &mut rest[0];
+            let width = layer.units();
+            let at_once = if index == 0 && is_one { UNITS } else { width };
+            // where its first column begins, and how far the next is from it
+            let is_last = index + 1 == count;
+            let (begin, stride) = match is_last {
+                true => (rows.start, all_rows),
+                false => (place * (width + 1), rows.len()),
+            };
+            for start in (0..width).step_by(at_once) {
+                let units = start..width.min(start + at_once);
+                let factor = layer.factor();
+                let parameters = [layer.rows(), width];
+                let out = &mut layer.output[begin + stride * start..];
+                let out = &mut out[..stride * (units.len() - 1) + rows.len()];
+                let out = strided(out, [rows.len(), units.len()], stride);
+                if let Some(below) = below.last() {
+                    let (own, above) = weights.split_at(parameters[0] * parameters[1]);
+                    weights = above;
+                    let inputs = below.inputs(place, rows.len(), parameters[0]);
+                    let w = matrix(own, parameters[0], parameters[1]);
+                    multiply(out, false, factor, inputs, w);
+                } else {
+                    let own = matrix(first, columns, width).subcols(start, units.len());
+                    let part = Part {
+                        rows: rows.clone(),
+                        units: units.clone(),
+                    };
+                    inputs.forward(out, own, &part);
+                }
+                // columns that follow one another are one range
+                let together = if stride == rows.len() { units.len() } else { 1 };
+                for unit in units.clone().step_by(together) {
+                    let values = begin + stride * unit;
+                    let derivative = rows.start * width + rows.len() * unit;
+                    let length = rows.len() * together;
+                    let [values, derivative] = [values, derivative].map(|at| at..at + length);
+                    layer.activate(values, derivative, with_derivatives);
+                }
+                if is_last && is_one {
+                    let values = &layer.output[stride * units.start..stride * units.end];
+                    visit(matrix(values, rows.len(), units.len()));
+                }
+            }
+        }
+    }
+
+    /// From the cotangents of a block's features, which stand in their place, to the gradient of the `weights` above the first layer,
+    /// and the cotangents of the first layer's pre-activations. Adds to the gradient but for the first block.
+    fn pull_back(
+        &mut self,
+        rows: &Range<usize>,
+        weights: &[R],
+        gradient: &mut [R],
+    ) -> Matrix<'_, R> {
+        let (count, is_added) = (rows.len(), rows.start > 0);
         let mut end = weights.len();
         for index in (0..self.layers.len()).rev() {
             let layer = &self.layers[index];
             let units = layer.units();
-            let delta = &mut self.cotangent[..rows * units];
-            scale_by(delta, &layer.derivative);
+            let delta = &mut self.cotangent[..count * units];
+            scale_by(
+                delta,
+                &layer.derivative[rows.start * units..rows.end * units],
+            );
             let Some(below) = index.checked_sub(1).map(|below| &self.layers[below]) else {
                 break;
             };
             let own = end - layer.parameters()..end;
-            let delta = matrix(delta, rows, units);
-            let inputs = below.inputs(rows, layer.rows());
+            let delta = matrix(delta, count, units);
+            let inputs = below.inputs(rows.start, count, layer.rows());
             let out = matrix_mut(&mut gradient[own.clone()], layer.rows(), units);
-            multiply(out, false, layer.factor(), inputs.transpose(), delta);
+            multiply(out, is_added, layer.factor(), inputs.transpose(), delta);
             let fan_in = layer.shape.fan_in;
-            let out = matrix_mut(&mut self.next_cotangent[..rows * fan_in], rows, fan_in);
+            let out = matrix_mut(&mut self.next_cotangent[..count * fan_in], count, fan_in);
             let w = matrix(&weights[own.clone()], layer.rows(), units).subrows(0, fan_in);
             multiply(out, false, layer.factor(), delta, w.transpose());
             end = own.start;
             std::mem::swap(&mut self.cotangent, &mut self.next_cotangent);
         }
         let first = self.layers[0].units();
-        matrix(&self.cotangent[..rows * first], rows, first)
+        matrix(&self.cotangent[..count * first], count, first)
     }
 
-    /// The vjp with one hidden layer, block by block of units, each of which stays in the cache on its way.
-    fn pull_back_in_blocks(
+    /// The vjp with one hidden layer and one block, some units at a time, which stay in the cache on their way.
+    fn pull_back_units(
         &mut self,
         inputs: &dyn NetworkInputs<R>,
         gradient: &mut [R],
@@ -132,17 +268,30 @@ impl<R: Real> HiddenLayers<R> {
         let units = layer.units();
         let features = matrix(&layer.output, rows, units + 1);
         let mut gradient = matrix_mut(gradient, inputs.matrix().ncols(), units);
-        self.cotangent.resize(rows * BLOCK.min(units), R::ZERO);
-        for start in (0..units).step_by(BLOCK) {
-            let block = start..units.min(start + BLOCK);
-            let delta = &mut self.cotangent[..rows * block.len()];
-            let out = matrix_mut(delta, rows, block.len());
-            cotangent(out, features, block.clone());
-            scale_by(delta, &layer.derivative[rows * start..rows * block.end]);
-            let gradient = gradient.as_mut().subcols_mut(start, block.len());
-            inputs.vjp_weights(gradient, matrix(delta, rows, block.len()));
+        self.cotangent.resize(rows * UNITS.min(units), R::ZERO);
+        for start in (0..units).step_by(UNITS) {
+            let part = Part {
+                rows: 0..rows,
+                units: start..units.min(start + UNITS),
+            };
+            let (count, end) = (part.units.len(), part.units.end);
+            let delta = &mut self.cotangent[..rows * count];
+            let out = matrix_mut(delta, rows, count);
+            cotangent(out, features, &part);
+            scale_by(delta, &layer.derivative[rows * start..rows * end]);
+            let gradient = gradient.as_mut().subcols_mut(start, count);
+            inputs.vjp_weights(gradient, matrix(delta, rows, count), 0..rows);
         }
     }
+}
+
+/// `values` as a column-major matrix whose columns begin `stride` apart.
+fn strided<R: Real>(
+    values: &mut [R],
+    [rows, columns]: [usize; 2],
+    stride: usize,
+) -> MatrixMut<'_, R> {
+    MatrixMut::from_column_major_slice_with_stride_mut(values, rows, columns, stride)
 }
 
 impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
@@ -153,48 +302,20 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
         with_derivatives: bool,
         visit: &mut dyn FnMut(Matrix<'_, R>),
     ) {
-        let (rows, count) = (self.rows, self.layers.len());
-        let columns = inputs.matrix().ncols();
-        let (first, mut weights) = weights.split_at(columns * self.layers[0].units());
-        for index in 0..count {
-            let (below, rest) = self.layers.split_at_mut(index);
-            let layer = &mut rest[0];
-            let units = layer.units();
-            if with_derivatives {
-                layer.derivative.resize(rows * units, R::ZERO);
-            }
-            let block = if index == 0 { BLOCK } else { units };
-            for start in (0..units).step_by(block) {
-                let units = start..layer.units().min(start + block);
-                let values = rows * start..rows * units.end;
-                let factor = layer.factor();
-                let parameters = [layer.rows(), layer.units()];
-                let active = &mut layer.output[values.clone()];
-                let out = matrix_mut(active, rows, units.len());
-                if let Some(below) = below.last() {
-                    let (own, above) = weights.split_at(parameters[0] * parameters[1]);
-                    weights = above;
-                    let inputs = below.inputs(rows, parameters[0]);
-                    let w = matrix(own, parameters[0], parameters[1]);
-                    multiply(out, false, factor, inputs, w);
-                } else {
-                    let first = matrix(first, columns, parameters[1]);
-                    let own = first.subcols(start, units.len());
-                    inputs.forward(out, own, units.clone());
-                }
-                if with_derivatives {
-                    let derivative = &mut layer.derivative[values.clone()];
-                    derivative.copy_from_slice(active);
-                    layer.activation.apply_with_derivative(derivative, active);
-                } else {
-                    layer.activation.apply(active);
-                }
-                if index + 1 == count {
-                    visit(matrix(&layer.output[values], rows, units.len()));
-                }
+        if with_derivatives {
+            for layer in &mut self.layers {
+                layer
+                    .derivative
+                    .resize(self.rows * layer.shape.units, R::ZERO);
             }
         }
-        visit(self.output().subcols(self.last().units(), 1));
+        for rows in self.blocks() {
+            self.evaluate_block(inputs, weights, rows, with_derivatives, visit);
+        }
+        // what was not shown block by block of units
+        let units = self.last().units();
+        let shown = if self.is_one_block() { units } else { 0 };
+        visit(self.output().subcols(shown, units + 1 - shown));
     }
 
     fn features<'a>(&'a self, _: Matrix<'a, R>) -> Matrix<'a, R> {
@@ -206,31 +327,56 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
         inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
-        in_blocks: bool,
+        parts: Parts,
         cotangent: &mut FeatureCotangent<'_, R>,
     ) {
-        if in_blocks && self.layers.len() == 1 {
-            return self.pull_back_in_blocks(inputs, gradient, cotangent);
+        let is_one = self.is_one_block();
+        if parts == Parts::Units && self.layers.len() == 1 && is_one {
+            return self.pull_back_units(inputs, gradient, cotangent);
         }
-        let rows = self.rows;
-        let widest = self
-            .layers
-            .iter()
-            .map(HiddenLayerBuffers::units)
-            .max()
-            .unwrap_or(0);
-        self.cotangent.resize(rows * widest, R::ZERO);
+        let all_units = self.layers.iter().map(HiddenLayerBuffers::units);
+        let length = self.block.min(self.rows) * all_units.max().unwrap_or(0);
+        self.cotangent.resize(length, R::ZERO);
         if self.layers.len() > 1 {
-            self.next_cotangent.resize(rows * widest, R::ZERO);
+            self.next_cotangent.resize(length, R::ZERO);
         }
-        let last = &self.layers[self.layers.len() - 1];
-        let units = last.units();
-        let out = matrix_mut(&mut self.cotangent[..rows * units], rows, units);
-        cotangent(out, matrix(&last.output, rows, units + 1), 0..units);
-        let (columns, units) = (inputs.matrix().ncols(), self.layers[0].units());
-        let (first, above) = gradient.split_at_mut(columns * units);
-        let delta = self.pull_back(&weights[columns * units..], above);
-        inputs.vjp_weights(matrix_mut(first, columns, units), delta);
+        let (all, units) = (self.rows, self.last().units());
+        let is_whole = parts != Parts::Rows && !is_one;
+        if is_whole {
+            self.whole_cotangent.resize(all * units, R::ZERO);
+            let part = Part {
+                rows: 0..all,
+                units: 0..units,
+            };
+            let features = matrix(&self.layers[self.layers.len() - 1].output, all, units + 1);
+            cotangent(
+                matrix_mut(&mut self.whole_cotangent, all, units),
+                features,
+                &part,
+            );
+        }
+        let (columns, first_units) = (inputs.matrix().ncols(), self.layers[0].units());
+        let (first, above) = gradient.split_at_mut(columns * first_units);
+        for rows in self.blocks() {
+            let out = &mut self.cotangent[..rows.len() * units];
+            if is_whole {
+                let columns = self.whole_cotangent.chunks_exact(all);
+                for (to, column) in out.chunks_exact_mut(rows.len()).zip(columns) {
+                    to.copy_from_slice(&column[rows.clone()]);
+                }
+            } else {
+                let last = &self.layers[self.layers.len() - 1];
+                let features = matrix(&last.output, all, units + 1);
+                let part = Part {
+                    rows: rows.clone(),
+                    units: 0..units,
+                };
+                cotangent(matrix_mut(out, rows.len(), units), features, &part);
+            }
+            let delta = self.pull_back(&rows, &weights[columns * first_units..], above);
+            let first = matrix_mut(&mut *first, columns, first_units);
+            inputs.vjp_weights(first, delta, rows);
+        }
     }
 }
 
@@ -275,12 +421,18 @@ mod tests {
             self.0
         }
 
-        fn forward(&self, mut out: MatrixMut<'_, f64>, weights: Matrix<'_, f64>, _: Range<usize>) {
-            out.copy_from(weights);
+        fn forward(&self, mut out: MatrixMut<'_, f64>, weights: Matrix<'_, f64>, part: &Part) {
+            out.copy_from(weights.subrows(part.rows.start, part.rows.len()));
         }
 
-        fn vjp_weights(&self, mut gradient: MatrixMut<'_, f64>, cotangent: Matrix<'_, f64>) {
-            gradient.copy_from(cotangent);
+        fn vjp_weights(
+            &self,
+            gradient: MatrixMut<'_, f64>,
+            cotangent: Matrix<'_, f64>,
+            rows: Range<usize>,
+        ) {
+            let mut own = gradient.subrows_mut(rows.start, rows.len());
+            own.copy_from(cotangent);
         }
     }
 
@@ -336,6 +488,57 @@ mod tests {
                 assert!(
                     (a - b).abs() < 1e-8 * (1.0 + b.abs()),
                     "{activation}: {a} {b}"
+                );
+            }
+        }
+    }
+
+    /// Features and vjp in blocks of rows are those of all rows at once, however the cotangent is asked for.
+    #[test]
+    fn blocks_of_rows_change_nothing() {
+        let rows = 70;
+        let network = Composition::fully_connected(rows, &[5, 4, 6], 1, Activation::Gelu);
+        let hidden = network.as_fully_connected().unwrap();
+        let mut stream = Stream::new(1, 0, Purpose::Initial, 0);
+        let mut noise = |n: usize| {
+            let mut values = vec![0.0_f64; n];
+            stream.fill_normal(&mut values);
+            values
+        };
+        let (weights, cotangent) = (noise(rows * 5 + 6 * 4 + 5 * 6), noise(rows * 6));
+        let square = vec![0.0; rows * rows];
+        let inputs = Identity(matrix(&square, rows, rows));
+        let run = |block: usize, parts: Parts| {
+            let mut layers = HiddenLayers::in_blocks(&network, &hidden, rows, block);
+            layers.evaluate(&inputs, &weights, true, &mut |_| {});
+            let mut gradient = vec![f64::NAN; weights.len()];
+            let view = matrix(&cotangent, rows, 6);
+            let mut asked = 0;
+            let mut write =
+                |mut out: MatrixMut<'_, f64>, features: Matrix<'_, f64>, part: &Part| {
+                    assert_eq!(features.nrows(), rows);
+                    out.copy_from(view.subrows(part.rows.start, part.rows.len()));
+                    asked += 1;
+                };
+            layers.backward(&inputs, &weights, &mut gradient, parts, &mut write);
+            let kept = layers.layers[2].output.clone();
+            let mut visited = 0;
+            let mut count = |block: Matrix<'_, f64>| visited += block.ncols();
+            layers.evaluate(&inputs, &weights, false, &mut count);
+            assert_eq!(visited, 7);
+            assert_eq!(kept, layers.layers[2].output);
+            (kept, gradient, asked)
+        };
+        let (features, gradient, asked) = run(rows, Parts::Whole);
+        assert_eq!(asked, 1);
+        for (parts, times) in [(Parts::Whole, 1), (Parts::Units, 1), (Parts::Rows, 3)] {
+            let (own, own_gradient, asked) = run(32, parts);
+            assert_eq!(asked, times);
+            let pairs = own.iter().zip(&features);
+            for (a, b) in pairs.chain(own_gradient.iter().zip(&gradient)) {
+                assert!(
+                    (a - b).abs() < 1e-12 * (1.0 + b.abs()),
+                    "{parts:?}: {a} {b}"
                 );
             }
         }

@@ -1,6 +1,6 @@
 //! Any network: its layers through the [`Executor`]. Its first layer is not told apart from the others.
 
-use super::{FeatureCotangent, FeaturePlan, NetworkInputs};
+use super::{FeatureCotangent, FeaturePlan, NetworkInputs, Part, Parts};
 use crate::compute::{Matrix, Real, matrix, matrix_mut};
 use crate::network::{Composition, Executor};
 
@@ -51,7 +51,7 @@ impl<R: Real> FeaturePlan<R> for LayerFeatures<R> {
         inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
-        _: bool,
+        _: Parts,
         cotangent: &mut FeatureCotangent<'_, R>,
     ) {
         let x = inputs.matrix();
@@ -59,7 +59,11 @@ impl<R: Real> FeaturePlan<R> for LayerFeatures<R> {
         self.cotangent.resize(rows * columns, R::ZERO);
         let features = matrix(&self.features, rows, columns + 1);
         let out = matrix_mut(&mut self.cotangent, rows, columns);
-        cotangent(out, features, 0..columns);
+        let all = Part {
+            rows: 0..rows,
+            units: 0..columns,
+        };
+        cotangent(out, features, &all);
         let cotangent = matrix(&self.cotangent, rows, columns);
         self.executor
             .vjp_features(weights, x, cotangent, gradient, None);

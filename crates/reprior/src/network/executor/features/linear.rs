@@ -1,6 +1,6 @@
 //! A linear model: its features are its inputs, and nothing lies below them.
 
-use super::{FeatureCotangent, FeaturePlan, NetworkInputs};
+use super::{FeatureCotangent, FeaturePlan, NetworkInputs, Part, Parts};
 use crate::compute::{Matrix, Real, matrix_mut};
 
 pub(super) struct LinearFeatures<R> {
@@ -34,7 +34,7 @@ impl<R: Real> FeaturePlan<R> for LinearFeatures<R> {
         inputs: &dyn NetworkInputs<R>,
         _: &[R],
         _: &mut [R],
-        _: bool,
+        _: Parts,
         cotangent: &mut FeatureCotangent<'_, R>,
     ) {
         // whoever writes the cotangent may find other derivatives on the way
@@ -42,6 +42,10 @@ impl<R: Real> FeaturePlan<R> for LinearFeatures<R> {
         let (rows, columns) = (features.nrows(), features.ncols() - 1);
         self.unused.resize(rows * columns, R::ZERO);
         let out = matrix_mut(&mut self.unused, rows, columns);
-        cotangent(out, features, 0..columns);
+        let all = Part {
+            rows: 0..rows,
+            units: 0..columns,
+        };
+        cotangent(out, features, &all);
     }
 }

@@ -23,16 +23,37 @@ pub(crate) trait NetworkInputs<R> {
     /// The inputs, n × columns.
     fn matrix(&self) -> Matrix<'_, R>;
 
-    /// `out` (n × units) ← the first layer's pre-activations for a range of its units, whose parameters are `weights`
-    /// (columns × units).
-    fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, units: Range<usize>);
+    /// `out` (rows × units) ← part of the first layer's pre-activations; the parameters of these units are `weights` (columns ×
+    /// units). Rows begin at a multiple of `panel_rows`.
+    fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, part: &Part);
 
-    /// `gradient` (columns × units) ← the vjp of [`forward`](Self::forward) for the `cotangent` (n × units).
-    fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>);
+    /// `gradient` (columns × units) ← the vjp of [`forward`](Self::forward) for the `cotangent` (rows × units) of some rows, which is
+    /// added to what is there but for the first rows.
+    fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>, rows: Range<usize>);
 }
 
-/// Writes the cotangent (n × units) of a range of features, given all features.
-type FeatureCotangent<'a, R> = dyn FnMut(MatrixMut<'_, R>, Matrix<'_, R>, Range<usize>) + 'a;
+/// Part of a matrix of n rows and a column for each unit.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    /// Of the n rows.
+    pub rows: Range<usize>,
+    /// Of the columns.
+    pub units: Range<usize>,
+}
+
+/// What the cotangent of the features may be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// All of it, once.
+    Whole,
+    /// Ranges of features, in order.
+    Units,
+    /// Ranges of rows, in order.
+    Rows,
+}
+
+/// Writes part of the cotangent (rows × units) of the features, given all features.
+type FeatureCotangent<'a, R> = dyn FnMut(MatrixMut<'_, R>, Matrix<'_, R>, &Part) + 'a;
 
 /// One way to evaluate the features.
 trait FeaturePlan<R>: Send {
@@ -49,14 +70,13 @@ trait FeaturePlan<R>: Send {
     /// The features of the last [`evaluate`](Self::evaluate), which had the same inputs.
     fn features<'a>(&'a self, inputs: Matrix<'a, R>) -> Matrix<'a, R>;
 
-    /// `gradient` ← the vjp at the last point that was evaluated with derivatives. If `in_blocks`, the cotangent may be asked for
-    /// ranges of features in order; otherwise it is asked for once.
+    /// `gradient` ← the vjp at the last point that was evaluated with derivatives.
     fn backward(
         &mut self,
         inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
-        in_blocks: bool,
+        parts: Parts,
         cotangent: &mut FeatureCotangent<'_, R>,
     );
 }
@@ -108,25 +128,26 @@ impl<R: Real> Features<R> {
         cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>),
     ) {
         let mut cotangent = Some(cotangent);
-        let mut once = |out: MatrixMut<'_, R>, features: Matrix<'_, R>, _| {
+        let mut once = |out: MatrixMut<'_, R>, features: Matrix<'_, R>, _: &Part| {
             if let Some(cotangent) = cotangent.take() {
                 cotangent(out, features);
             }
         };
         self.plan
-            .backward(inputs, weights, gradient, false, &mut once);
+            .backward(inputs, weights, gradient, Parts::Whole, &mut once);
     }
 
-    /// As [`backward`](Self::backward), for a `cotangent` that can be computed for ranges of features.
-    pub fn backward_in_blocks(
+    /// As [`backward`](Self::backward), for a `cotangent` that can be computed in `parts`.
+    pub fn backward_in_parts(
         &mut self,
         inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
-        mut cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, Range<usize>),
+        parts: Parts,
+        mut cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, &Part),
     ) {
         self.plan
-            .backward(inputs, weights, gradient, true, &mut cotangent);
+            .backward(inputs, weights, gradient, parts, &mut cotangent);
     }
 
     /// Bytes of the buffers, with or without those for gradients.

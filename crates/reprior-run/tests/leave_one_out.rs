@@ -187,7 +187,7 @@ fn chains_that_disagree_are_stacked() {
     let agree =
         "--data friedman --train 30 --test 10 --network linear --noise 0.3 --chains 2 --draws 50";
     assert!(loo(agree).stacking.is_none());
-    let apart = "--data friedman --train 200 --test 20 --network fcn:3,3 --noise 0.6 --start prior --warmup 60 --draws 100 --chains 3";
+    let apart = "--data friedman --train 200 --test 20 --network fcn:3,3 --noise 1 --start prior --warmup 60 --draws 100 --chains 3";
     let (folder, summary) = run(apart);
     let found = summary.loo.unwrap();
     let stacking = found.stacking.clone().unwrap();

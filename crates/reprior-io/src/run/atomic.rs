@@ -5,7 +5,7 @@
 //! `write` returns the new one survives a loss of power. A process killed in between leaves a
 //! `.NAME.PROCESS-COUNT.tmp` behind, which harms nobody and which [`remove_leftovers`] deletes.
 //!
-//! Small files that nothing refers to yet are written without ([`write_new`]), and made durable together ([`settle`]).
+//! Small files that nothing refers to yet are written without (`write_new`), and made durable together (`settle`).
 //!
 //! Cost: the bytes are written once; two syncs, each the latency of the disk (about 0.1-10 ms).
 

@@ -165,17 +165,14 @@ impl Sampled {
 
     /// Rank-normalised R-hat of every direction; of a single chain that of its halves, as if they were two.
     pub fn rhat(&self, directions: &[Vec<f64>]) -> Spread {
-        let mut estimator = Estimator::new();
-        let even = self.length() - self.length() % 2;
         if self.chains == 1 {
             let halves = Self {
                 chains: 2,
-                ..self.first(directions, even)
+                ..self.first(directions, self.length() / 2 * 2)
             };
-            return halves.over(&halves.weights, 0..even / 2, |draws| {
-                estimator.rhat_rank(draws)
-            });
+            return halves.rhat(&halves.weights);
         }
+        let mut estimator = Estimator::new();
         self.over(directions, 0..self.length(), |draws| {
             estimator.rhat_rank(draws)
         })
@@ -359,6 +356,15 @@ mod tests {
             "{}",
             mean(&values)
         );
+    }
+
+    #[test]
+    fn a_single_chain_is_judged_by_its_halves() {
+        let mixing = sampled(chains(0.5, 2000, 5), 1);
+        assert!(mixing.rhat(&mixing.weights).max < 1.05);
+        let first = |directions: Series| directions.into_iter().map(|mut one| one.split_off(2000));
+        let drifting = sampled(first(chains(1.0, 2000, 5)).collect(), 1);
+        assert!(drifting.rhat(&drifting.weights).mean > MOST_RHAT);
     }
 
     #[test]

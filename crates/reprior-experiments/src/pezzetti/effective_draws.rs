@@ -77,48 +77,48 @@ impl Experiment for EffectiveDraws {
 
     fn figures(&self) -> Vec<Figure> {
         let guide = "Higher is better; 1 is an independent draw every 25 steps. Lines are means over directions, bands go from least to greatest.";
-        let figure = |name, column: (&'static str, &'static str), title| {
-            Figure::lines(name, title, guide, ("width", "width"), column, &["method"])
-                .limits(&[("accepted walk", "a pCN walk that is always accepted")])
-                .panels("beta")
-                .logarithmic(true, true)
-        };
-        vec![
-            figure(
-                "ess-weights",
-                (WEIGHTS, "effective draws per draw"),
-                "Effective draws of weights",
-            )
-            .band("least weights", "greatest weights"),
-            figure(
-                "ess-predictions",
-                (PREDICTIONS, "effective draws per draw"),
-                "Effective draws of predictions",
-            )
-            .band("least predictions", "greatest predictions"),
-        ]
+        let both = against(("width", "width"), guide).into_iter();
+        both.map(|figure| figure.panels("beta")).collect()
     }
 }
 
-/// Effective draws of a cell's first draws.
+/// Effective draws of weights and of predictions against a column of the results, with its label.
+pub(super) fn against(x: (&'static str, &'static str), guide: &'static str) -> [Figure; 2] {
+    let figure = |name, column: (&'static str, &'static str), title| {
+        Figure::lines(name, title, guide, x, column, &["method"])
+            .limits(&[("accepted walk", "a pCN walk that is always accepted")])
+            .logarithmic(true, true)
+    };
+    [
+        figure(
+            "ess-weights",
+            (WEIGHTS, "effective draws per draw"),
+            "Effective draws of weights",
+        )
+        .band("least weights", "greatest weights"),
+        figure(
+            "ess-predictions",
+            (PREDICTIONS, "effective draws per draw"),
+            "Effective draws of predictions",
+        )
+        .band("least predictions", "greatest predictions"),
+    ]
+}
+
+/// Effective draws of the first `length` draws of each of a cell's chains.
 pub(super) fn of_draws(cell: &Cell, sampled: &Sampled, length: usize) -> Row {
-    let weights = sampled.first(&sampled.weights, length);
+    let [weights, predictions] = [&sampled.weights, &sampled.predictions]
+        .map(|directions| sampled.first(directions, length));
     let mut row = cell
         .choices(CHOICES)
         .with("draws", length)
         .with("acceptance", sampled.acceptance)
         .with("R-hat", weights.rhat(&weights.weights).mean);
-    for (what, directions) in [
-        ("weights", &sampled.weights),
-        ("predictions", &sampled.predictions),
-    ] {
-        let first = sampled.first(directions, length);
-        let spread = first.ess_per_draw(&first.weights);
+    for (what, first) in [("weights", &weights), ("predictions", &predictions)] {
+        let directions = &first.weights;
+        let spread = first.ess_per_draw(directions);
         row = row
-            .with_estimate(
-                &format!("ess {what}"),
-                &first.effective_draws(&first.weights),
-            )
+            .with_estimate(&format!("ess {what}"), &first.effective_draws(directions))
             .with(&format!("least {what}"), spread.min)
             .with(&format!("greatest {what}"), spread.max);
     }

@@ -1,6 +1,6 @@
 //! Figure 2, one cell at the paper's own length: a million steps of pCN at β = 0.2, of which every 25th is a draw.
 
-use super::effective_draws::{PREDICTIONS, WEIGHTS, of_draws};
+use super::effective_draws::{PREDICTIONS, WEIGHTS, against, of_draws};
 use super::mixing::{Length, accepted_walk, cells, chains};
 use crate::effective::Effective;
 use crate::findings::results;
@@ -80,26 +80,7 @@ impl Experiment for Million {
 
     fn figures(&self) -> Vec<Figure> {
         let guide = "The same chain, read after more and more draws. The dashed line is a pCN walk that is always accepted. Lines are means over directions, bands go from least to greatest.";
-        let figure = |name, column: (&'static str, &'static str), title| {
-            let x = ("draws", "draws of the chain, each after 25 steps");
-            Figure::lines(name, title, guide, x, column, &["method"])
-                .limits(&[("accepted walk", "a pCN walk that is always accepted")])
-                .logarithmic(true, true)
-        };
-        vec![
-            figure(
-                "ess-weights",
-                (WEIGHTS, "effective draws per draw"),
-                "Effective draws of weights",
-            )
-            .band("least weights", "greatest weights"),
-            figure(
-                "ess-predictions",
-                (PREDICTIONS, "effective draws per draw"),
-                "Effective draws of predictions",
-            )
-            .band("least predictions", "greatest predictions"),
-        ]
+        against(("draws", "draws of the chain, each after 25 steps"), guide).into()
     }
 }
 

@@ -83,7 +83,9 @@ def test_what_is_wrong_is_said(fitted, line):
 
 
 def test_a_fit_shows_how_it_gets_on(line, capsys):
-    small(verbose=True).fit(*line)
+    # long enough to be looked at on its way
+    longer = {**CHAINS, "draws": 5000}
+    small(verbose=True).set_params(settings=longer).fit(*line)
     assert "left" in capsys.readouterr().err
     small().fit(*line)
     assert "left" not in capsys.readouterr().err

@@ -64,7 +64,7 @@ fn lengths_that_are_given_bound_those_that_time_gives() {
     let least = config("--minutes 0.00001");
     assert_eq!(
         (number(&least, "warmup"), number(&least, "draws")),
-        (20, 10)
+        (16, 10)
     );
     assert_eq!(number(&least, "max-steps"), 8);
     let given = config("--minutes 0.00001 --max-steps 3");

@@ -169,6 +169,11 @@ impl<R: Real> FeatureMap<R> {
             .backward_in_parts(&model.design, z, gradient, parts, cotangent);
     }
 
+    /// Whether a gradient evaluates the features a second time, as there are too many rows to keep what it needs.
+    pub fn evaluates_again(network: &Composition, rows: usize) -> bool {
+        Features::<R>::evaluates_again(network, rows)
+    }
+
     /// Bytes of the buffers for `rows` inputs of a network, with or without those for gradients.
     pub fn bytes(network: &Composition, rows: usize, with_gradients: bool) -> usize {
         Features::<R>::bytes(network, rows, with_gradients)

@@ -78,6 +78,15 @@ impl ProblemSizes {
         }
     }
 
+    fn evaluates_again(&self) -> bool {
+        match self.precision {
+            Precision::Auto | Precision::F32 => {
+                FeatureMap::<f32>::evaluates_again(&self.architecture, self.rows)
+            }
+            Precision::F64 => FeatureMap::<f64>::evaluates_again(&self.architecture, self.rows),
+        }
+    }
+
     /// Features, readout and tangent kernel of one chain.
     fn evaluation_bytes(&self) -> usize {
         let (n, c, p) = (
@@ -198,11 +207,15 @@ impl ProblemSizes {
             let (architecture, dimension) = (&self.architecture, self.dimension());
             return tangent::operations(architecture, self.rows, dimension, forward, determinant);
         }
+        let again = match self.evaluates_again() {
+            true => first + above,
+            false => 0.0,
+        };
         if self.coordinates == Coordinates::Standard {
             let readout = 2.0 * n * p * c;
             return (
                 first + above + readout,
-                2.0 * first + 3.0 * (above + readout),
+                2.0 * first + 3.0 * (above + readout) + again,
             );
         }
         let g = self.noise_scales as f64;
@@ -225,7 +238,7 @@ impl ProblemSizes {
         };
         (
             first + above + gram + factor,
-            2.0 * first + 3.0 * above + gram + factor + back,
+            2.0 * first + 3.0 * above + again + gram + factor + back,
         )
     }
 }

@@ -25,10 +25,14 @@ use crate::settings::{CONFIG, SettledKeeping, Until};
 use crate::stored::Stored;
 use crate::words::{duration, number};
 
-/// The part of the time that warm-up may take.
+/// The part of a run's time that is for what comes before its chains and after them, and seconds of it at most: reading and choosing,
+/// diagnostics, and rows that are left out.
+const ASIDE_SHARE: f64 = 0.1;
+const MOST_ASIDE: f64 = 6.0;
+/// The part of the chains' time that warm-up may take.
 const WARMUP_SHARE: f64 = 1.0 / 3.0;
 /// However little time there is: transitions of warm-up, and draws.
-pub(super) const FEWEST_WARMUP: u64 = 20;
+pub(super) const FEWEST_WARMUP: u64 = 16;
 const FEWEST_DRAWS: u64 = 10;
 /// Draws of each chain at most where time is given.
 pub const MOST_DRAWS: u64 = 5000;
@@ -43,7 +47,8 @@ pub struct Timed<'a, R> {
     model: &'a Arc<Model<R>>,
     place: &'a RunContext<'a>,
     clock: Clock,
-    /// Seconds that the run may take, of the clock.
+    /// Seconds that the run may take, and of these, on the clock, its chains.
+    given: f64,
     seconds: f64,
     until: Option<Until>,
 }
@@ -72,7 +77,8 @@ impl<'a, R: Stored> Timed<'a, R> {
             model,
             place,
             clock: Clock::after(before),
-            seconds: 60.0 * minutes,
+            given: 60.0 * minutes,
+            seconds: 60.0 * minutes - (60.0 * minutes * ASIDE_SHARE).min(MOST_ASIDE),
             until,
         }))
     }
@@ -292,7 +298,7 @@ impl<'a, R: Stored> Timed<'a, R> {
         }
         self.place.options.watcher.note(&format!(
             "in {} there is room for {warmup} transitions of warm-up and {draws} draws of each chain; --minutes gives more",
-            duration(self.seconds)
+            duration(self.given)
         ));
     }
 }

@@ -4,10 +4,14 @@
 //! z = (σ_w/√d)·h̃·W̃, where the last row of W̃ is the bias: 2·n·(d + 1)·units operations forward, twice that for the vjp.
 //!
 //! Many rows of narrow layers go through the network [block by block](block_rows), so that what one layer writes is still in the cache for
-//! the next one. Otherwise all rows are one block, and the first layer, whose product is that of the [`NetworkInputs`], is made [`UNITS`]
-//! units at a time, so that these are still there when the activation is applied and, with one hidden layer, when the features are used.
+//! the next one. Where activations and derivatives of all rows are [too many](KEPT_BYTES), the features alone are kept, and the way back
+//! evaluates each block again: a third more operations, in place of bytes that come from memory, whose bandwidth all chains share.
 //!
-//! Memory: one n × width buffer per layer, a second one per layer once gradients are asked for.
+//! Otherwise all rows are one block, and the first layer, whose product is that of the [`NetworkInputs`], is made [`UNITS`] units at a
+//! time, so that these are still there when the activation is applied and, with one hidden layer, when the features are used.
+//!
+//! Memory: one n × width buffer per layer, a second one per layer once gradients are asked for; of a block's rows where the way back
+//! evaluates them again.
 
 use std::ops::Range;
 
@@ -22,6 +26,21 @@ const UNITS: usize = 126;
 const BLOCK_BYTES: usize = 1 << 18;
 /// Rows of a block at least: fewer are not worth the products' overhead.
 const LEAST_ROWS: usize = 256;
+
+/// Bytes of activations and derivatives at most that are kept for the way back, where there are several blocks: chains on all cores share
+/// the last cache. With four layers of 32, evaluating again took 1.3 times as long at 1,202 rows, 1.13 at 7,372, and no longer at 16,512
+/// (17 MB), where it takes a fourth of the memory.
+const KEPT_BYTES: usize = 1 << 23;
+
+/// Rows of which the inner layers' values and all derivatives have a place, if there are blocks of so many: all rows, or those of a block.
+fn kept_rows<R: Real>(hidden: &[HiddenLayer], rows: usize, block: usize) -> usize {
+    let units: usize = hidden.iter().map(|layer| layer.units).sum();
+    let all = rows.div_ceil(block.max(1)) * block;
+    match block >= rows || 2 * all * units * R::BYTES <= KEPT_BYTES {
+        true => all,
+        false => block,
+    }
+}
 
 /// Rows that go through the network together, of so many.
 fn block_rows<R: Real>(hidden: &[HiddenLayer], rows: usize) -> usize {
@@ -39,6 +58,8 @@ pub(super) struct HiddenLayers<R> {
     rows: usize,
     /// Of a block; as many as there are if they are not told apart.
     block: usize,
+    /// Those that have a place in the layers' buffers: all, in whole blocks, or those of one block.
+    kept: usize,
     layers: Vec<HiddenLayerBuffers<R>>,
     /// Cotangents of a block, as large as the widest layer; empty until needed.
     cotangent: Vec<R>,
@@ -52,7 +73,9 @@ struct HiddenLayerBuffers<R> {
     activation: Activation,
     /// Activations, then the constant column of the layer above: of the last layer n × (units + 1), of others block after block.
     output: Vec<R>,
-    /// Derivatives of the activation, n × units, block after block; empty until gradients are asked for.
+    /// From a column of `output` to the next.
+    stride: usize,
+    /// Derivatives of the activation, kept rows × units, block after block; empty until gradients are asked for.
     derivative: Vec<R>,
 }
 
@@ -75,11 +98,11 @@ impl<R: Real> HiddenLayerBuffers<R> {
         self.rows() * self.units()
     }
 
-    /// Of a layer that is not the last: the first `columns` columns of the block whose rows begin at `first`, with the constant one if the
-    /// layer above has a bias.
-    fn inputs(&self, first: usize, rows: usize, columns: usize) -> Matrix<'_, R> {
-        let first = first * (self.units() + 1);
-        matrix(&self.output[first..first + rows * columns], rows, columns)
+    /// Of a layer that is not the last: the first `columns` columns of the block at a place, with the constant one if the layer above has a
+    /// bias.
+    fn inputs(&self, place: usize, rows: usize, columns: usize) -> Matrix<'_, R> {
+        let block = &self.output[place * (self.units() + 1)..];
+        Matrix::from_column_major_slice_with_stride(block, rows, columns, self.stride)
     }
 
     /// Applies the activation to some columns of a block of `output`, which are there as pre-activations.
@@ -99,34 +122,42 @@ impl<R: Real> HiddenLayerBuffers<R> {
 impl<R: Real> HiddenLayers<R> {
     /// `hidden` are the layers, of which there is at least one, of `network`.
     pub fn new(network: &Composition, hidden: &[HiddenLayer], rows: usize) -> Self {
-        Self::in_blocks(network, hidden, rows, block_rows::<R>(hidden, rows))
+        let block = block_rows::<R>(hidden, rows);
+        let kept = kept_rows::<R>(hidden, rows, block);
+        Self::in_blocks(network, hidden, rows, [block, kept])
     }
 
-    fn in_blocks(network: &Composition, hidden: &[HiddenLayer], rows: usize, block: usize) -> Self {
+    fn in_blocks(
+        network: &Composition,
+        hidden: &[HiddenLayer],
+        rows: usize,
+        [block, kept]: [usize; 2],
+    ) -> Self {
         let scales = hidden.iter().map(|layer| layer.scale);
         let above = scales.skip(1).chain([network.readout_scale]);
         let layers = hidden.iter().zip(above).enumerate();
         let layers = layers.map(|(index, (&shape, above))| {
             let units = shape.units;
-            let mut output = vec![R::ZERO; rows * (units + 1)];
-            let length = match index + 1 == hidden.len() {
-                true => rows,
-                false => block,
+            let (length, stride) = match index + 1 == hidden.len() {
+                true => (rows, rows),
+                false => (kept, block),
             };
-            for block in output.chunks_mut((length * (units + 1)).max(1)) {
-                let constants = block.len() / (units + 1) * units;
-                block[constants..].fill(R::from_f64(above.constant(units)));
+            let mut output = vec![R::ZERO; length * (units + 1)];
+            for block in output.chunks_exact_mut((stride * (units + 1)).max(1)) {
+                block[stride * units..].fill(R::from_f64(above.constant(units)));
             }
             HiddenLayerBuffers {
                 shape,
                 activation: shape.activation.unwrap_or(Activation::Identity),
                 output,
+                stride,
                 derivative: Vec::new(),
             }
         });
         Self {
             rows,
             block,
+            kept,
             layers: layers.collect(),
             cotangent: Vec::new(),
             next_cotangent: Vec::new(),
@@ -147,6 +178,16 @@ impl<R: Real> HiddenLayers<R> {
         self.block >= self.rows
     }
 
+    /// Whether the way back finds what it needs of all rows.
+    fn is_kept(&self) -> bool {
+        self.kept >= self.rows
+    }
+
+    /// Where a block that begins at a row is in the layers' buffers; a way forward alone takes the first place, which is still in the cache.
+    fn place(&self, row: usize, keeps: bool) -> usize {
+        if keeps && self.is_kept() { row } else { 0 }
+    }
+
     /// The rows of each block; of no rows one block.
     fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<R> {
         let (rows, block) = (self.rows, self.block.max(1));
@@ -154,32 +195,30 @@ impl<R: Real> HiddenLayers<R> {
         (0..count).map(move |index| index * block..rows.min((index + 1) * block))
     }
 
-    /// Evaluates a block.
+    /// Evaluates a block; with `keeps`, its derivatives too.
     fn evaluate_block(
         &mut self,
         inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         rows: Range<usize>,
-        with_derivatives: bool,
+        keeps: bool,
         visit: &mut dyn FnMut(Matrix<'_, R>),
     ) {
-        let (all_rows, count) = (self.rows, self.layers.len());
+        let count = self.layers.len();
         let columns = inputs.matrix().ncols();
         let (first, mut weights) = weights.split_at(columns * self.layers[0].units());
         let is_one = self.is_one_block();
-        // without a way back a block takes the first one's place, which is still in the cache
-        let is_kept = with_derivatives || rows.len() < self.block;
-        let place = if is_kept { rows.start } else { 0 };
+        let place = self.place(rows.start, keeps);
         for index in 0..count {
             let (below, rest) = self.layers.split_at_mut(index);
             let layer = &mut rest[0];
             let width = layer.units();
             let at_once = if index == 0 && is_one { UNITS } else { width };
-            // where its first column begins, and how far the next is from it
-            let is_last = index + 1 == count;
-            let (begin, stride) = match is_last {
-                true => (rows.start, all_rows),
-                false => (place * (width + 1), rows.len()),
+            let (is_last, stride) = (index + 1 == count, layer.stride);
+            let begin = if is_last {
+                rows.start
+            } else {
+                place * (width + 1)
             };
             for start in (0..width).step_by(at_once) {
                 let units = start..width.min(start + at_once);
@@ -206,10 +245,10 @@ impl<R: Real> HiddenLayers<R> {
                 let together = if stride == rows.len() { units.len() } else { 1 };
                 for unit in units.clone().step_by(together) {
                     let values = begin + stride * unit;
-                    let derivative = rows.start * width + rows.len() * unit;
+                    let derivative = place * width + rows.len() * unit;
                     let length = rows.len() * together;
                     let [values, derivative] = [values, derivative].map(|at| at..at + length);
-                    layer.activate(values, derivative, with_derivatives);
+                    layer.activate(values, derivative, keeps);
                 }
                 if is_last && is_one {
                     let values = &layer.output[stride * units.start..stride * units.end];
@@ -228,21 +267,19 @@ impl<R: Real> HiddenLayers<R> {
         gradient: &mut [R],
     ) -> Matrix<'_, R> {
         let (count, is_added) = (rows.len(), rows.start > 0);
+        let place = self.place(rows.start, true);
         let mut end = weights.len();
         for index in (0..self.layers.len()).rev() {
             let layer = &self.layers[index];
             let units = layer.units();
             let delta = &mut self.cotangent[..count * units];
-            scale_by(
-                delta,
-                &layer.derivative[rows.start * units..rows.end * units],
-            );
+            scale_by(delta, &layer.derivative[place * units..][..count * units]);
             let Some(below) = index.checked_sub(1).map(|below| &self.layers[below]) else {
                 break;
             };
             let own = end - layer.parameters()..end;
             let delta = matrix(delta, count, units);
-            let inputs = below.inputs(rows.start, count, layer.rows());
+            let inputs = below.inputs(place, count, layer.rows());
             let out = matrix_mut(&mut gradient[own.clone()], layer.rows(), units);
             multiply(out, is_added, layer.factor(), inputs.transpose(), delta);
             let fan_in = layer.shape.fan_in;
@@ -302,15 +339,14 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
         with_derivatives: bool,
         visit: &mut dyn FnMut(Matrix<'_, R>),
     ) {
+        let keeps = with_derivatives && self.is_kept();
         if with_derivatives {
             for layer in &mut self.layers {
-                layer
-                    .derivative
-                    .resize(self.rows * layer.shape.units, R::ZERO);
+                layer.derivative.resize(self.kept * layer.units(), R::ZERO);
             }
         }
         for rows in self.blocks() {
-            self.evaluate_block(inputs, weights, rows, with_derivatives, visit);
+            self.evaluate_block(inputs, weights, rows, keeps, visit);
         }
         // what was not shown block by block of units
         let units = self.last().units();
@@ -358,6 +394,9 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
         let (columns, first_units) = (inputs.matrix().ncols(), self.layers[0].units());
         let (first, above) = gradient.split_at_mut(columns * first_units);
         for rows in self.blocks() {
+            if !self.is_kept() {
+                self.evaluate_block(inputs, weights, rows.clone(), true, &mut |_| {});
+            }
             let out = &mut self.cotangent[..rows.len() * units];
             if is_whole {
                 let columns = self.whole_cotangent.chunks_exact(all);
@@ -380,17 +419,27 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
     }
 }
 
+/// Whether the way back evaluates the layers again.
+pub(super) fn evaluates_again<R: Real>(hidden: &[HiddenLayer], rows: usize) -> bool {
+    kept_rows::<R>(hidden, rows, block_rows::<R>(hidden, rows)) < rows
+}
+
 /// Bytes that the buffers take, with or without those for gradients.
 pub(super) fn bytes<R: Real>(hidden: &[HiddenLayer], rows: usize, with_gradients: bool) -> usize {
     let units: usize = hidden.iter().map(|layer| layer.units).sum();
     let widest = hidden.iter().map(|layer| layer.units).max().unwrap_or(0);
+    let last = hidden.last().map_or(0, |layer| layer.units);
+    let block = block_rows::<R>(hidden, rows);
+    let kept = kept_rows::<R>(hidden, rows, block);
     let cotangents = if hidden.len() > 1 { 2 } else { 1 };
-    let gradients = if with_gradients {
-        units + cotangents * widest
-    } else {
-        0
+    let values = kept * (units - last + hidden.len() - 1) + rows * (last + 1);
+    // the features' cotangent may be asked for once, of all rows
+    let whole = if block < rows { rows * last } else { 0 };
+    let gradients = match with_gradients {
+        true => kept * units + block * cotangents * widest + whole,
+        false => 0,
     };
-    rows * (units + hidden.len() + gradients) * R::BYTES
+    (values + gradients) * R::BYTES
 }
 
 /// values ← values∘factors.
@@ -508,8 +557,8 @@ mod tests {
         let (weights, cotangent) = (noise(rows * 5 + 6 * 4 + 5 * 6), noise(rows * 6));
         let square = vec![0.0; rows * rows];
         let inputs = Identity(matrix(&square, rows, rows));
-        let run = |block: usize, parts: Parts| {
-            let mut layers = HiddenLayers::in_blocks(&network, &hidden, rows, block);
+        let run = |[block, kept]: [usize; 2], parts: Parts| {
+            let mut layers = HiddenLayers::in_blocks(&network, &hidden, rows, [block, kept]);
             layers.evaluate(&inputs, &weights, true, &mut |_| {});
             let mut gradient = vec![f64::NAN; weights.len()];
             let view = matrix(&cotangent, rows, 6);
@@ -529,10 +578,12 @@ mod tests {
             assert_eq!(kept, layers.layers[2].output);
             (kept, gradient, asked)
         };
-        let (features, gradient, asked) = run(rows, Parts::Whole);
+        let (features, gradient, asked) = run([rows, rows], Parts::Whole);
         assert_eq!(asked, 1);
-        for (parts, times) in [(Parts::Whole, 1), (Parts::Units, 1), (Parts::Rows, 3)] {
-            let (own, own_gradient, asked) = run(32, parts);
+        let all = [(Parts::Whole, 1), (Parts::Units, 1), (Parts::Rows, 3)];
+        let of_both = [96, 32].map(|kept| all.map(|(parts, times)| (kept, parts, times)));
+        for (kept, parts, times) in of_both.into_iter().flatten() {
+            let (own, own_gradient, asked) = run([32, kept], parts);
             assert_eq!(asked, times);
             let pairs = own.iter().zip(&features);
             for (a, b) in pairs.chain(own_gradient.iter().zip(&gradient)) {

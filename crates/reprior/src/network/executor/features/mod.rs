@@ -150,6 +150,12 @@ impl<R: Real> Features<R> {
             .backward(inputs, weights, gradient, parts, &mut cotangent);
     }
 
+    /// Whether [`backward`](Self::backward) evaluates the layers again, as there are too many rows to keep what it needs.
+    pub fn evaluates_again(network: &Composition, rows: usize) -> bool {
+        let hidden = network.as_fully_connected();
+        hidden.is_some_and(|hidden| hidden_layers::evaluates_again::<R>(&hidden, rows))
+    }
+
     /// Bytes of the buffers, with or without those for gradients.
     pub fn bytes(network: &Composition, rows: usize, with_gradients: bool) -> usize {
         match network.as_fully_connected() {

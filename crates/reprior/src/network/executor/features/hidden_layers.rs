@@ -427,12 +427,15 @@ pub(super) fn evaluates_again<R: Real>(hidden: &[HiddenLayer], rows: usize) -> b
 /// Bytes that the buffers take, with or without those for gradients.
 pub(super) fn bytes<R: Real>(hidden: &[HiddenLayer], rows: usize, with_gradients: bool) -> usize {
     let units: usize = hidden.iter().map(|layer| layer.units).sum();
-    let widest = hidden.iter().map(|layer| layer.units).max().unwrap_or(0);
-    let last = hidden.last().map_or(0, |layer| layer.units);
+    let Some((last, inner)) = hidden.split_last() else {
+        return 0;
+    };
+    let (last, inner_layers) = (last.units, inner.len());
     let block = block_rows::<R>(hidden, rows);
     let kept = kept_rows::<R>(hidden, rows, block);
-    let cotangents = if hidden.len() > 1 { 2 } else { 1 };
-    let values = kept * (units - last + hidden.len() - 1) + rows * (last + 1);
+    let cotangents = if inner_layers > 0 { 2 } else { 1 };
+    let widest = hidden.iter().map(|layer| layer.units).max().unwrap_or(last);
+    let values = kept * (units - last + inner_layers) + rows * (last + 1);
     // the features' cotangent may be asked for once, of all rows
     let whole = if block < rows { rows * last } else { 0 };
     let gradients = match with_gradients {

@@ -85,7 +85,8 @@ def targets(y: Any, taken: Sequence[str]) -> list[Column]:
 def _of_array(name: str, values: np.ndarray) -> Column:
     kind = values.dtype.kind
     if kind in "biuf":
-        return name, "numbers", np.ascontiguousarray(values, dtype=np.float64)
+        # also those of records, which may begin at any byte
+        return name, "numbers", np.require(values, np.float64, ["C", "A"])
     if kind == "c":
         raise ValueError(f"column `{name}` is complex: complex data are not supported; give real numbers")
     if kind == "M":

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -53,11 +53,14 @@ impl PythonTarget {
             })?;
             // also an array of one number, as JAX and NumPy have them
             let value: f64 = value.extract()?;
-            let own: PyReadonlyArray1<'_, f64> = match own.extract() {
-                Ok(own) => own,
-                Err(_) => {
+            // one that came over a network may begin at any byte
+            let plain = own.extract::<PyReadonlyArray1<'_, f64>>().ok();
+            let plain = plain.filter(|own| own.data().is_aligned());
+            let own: PyReadonlyArray1<'_, f64> = match plain {
+                Some(own) => own,
+                None => {
                     let numpy = py.import("numpy")?;
-                    let own = numpy.call_method1("asarray", (own, "float64"))?;
+                    let own = numpy.call_method1("array", (own, "float64"))?;
                     own.call_method0("ravel")?.extract()?
                 }
             };

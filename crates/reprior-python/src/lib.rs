@@ -2,7 +2,8 @@
 //!
 //! Everything is decided by [`reprior_run`]; what is convenient in Python is written in Python (`python/reprior`). Whatever computes lets go
 //! of Python's lock. Files: `table` (columns in), `run` (a run that is made or open), `work` (the thread that makes it), `predictor`,
-//! `density` (a log-density of one's own), `density_folder` (its run folder), `failure` (exceptions),
+//! `density` (a log-density of one's own), `density_folder` (its run folder), `shard` (rows of a posterior
+//! whose other rows are elsewhere), `failure` (exceptions),
 //! `interruptible` (work that Ctrl-C ends).
 
 mod density;
@@ -11,6 +12,7 @@ mod failure;
 mod interruptible;
 mod predictor;
 mod run;
+mod shard;
 mod table;
 mod work;
 
@@ -36,6 +38,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Run>()?;
     module.add_class::<predictor::Predictor>()?;
     module.add_class::<density::DensityRun>()?;
+    module.add_class::<shard::Shard>()?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(density::diagnose, module)?)?;
     module.add_function(wrap_pyfunction!(setting_names, module)?)

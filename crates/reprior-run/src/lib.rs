@@ -23,6 +23,7 @@ mod record;
 mod rhat_so_far;
 mod run;
 mod settings;
+mod shard;
 mod stored;
 mod summary;
 pub mod words;
@@ -50,6 +51,8 @@ pub use run::{
     resume_in, sample, sample_in_memory, sample_or_resume, summarise,
 };
 pub use settings::*;
+pub use shard::{ShardRows, shard};
+pub use stored::Stored;
 pub use summary::{
     Check, EvidenceSummary, ExchangeSummary, LaplaceFitSummary, LeftOutSummary, Level,
     MinibatchSummary, Summary, Verdict,

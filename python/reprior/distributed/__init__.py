@@ -2,6 +2,7 @@
 
 A chain is a task and a run of its own, in a folder that all workers see or in an object store. Nothing is kept in the scheduler: a worker that dies costs the time
 since its last checkpoint, and its chains go on elsewhere to the same draws. At the end the runs are merged, to the bytes that one run of all chains has.
+Where one machine has no room for the rows, :func:`shards` puts them on many.
 Needs ``pip install "reprior[distributed]"``.
 """
 
@@ -32,7 +33,9 @@ from reprior.distributed._store import STOP, Store, is_address
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["ChainsFailed", "CrossValidation", "Point", "Sweep", "cross_validate", "sample", "sweep"]
+    from reprior.distributed._shards import ShardedDensity
+
+__all__ = ["ChainsFailed", "CrossValidation", "Point", "Sweep", "cross_validate", "sample", "shards", "sweep"]
 
 #: Draws of each chain unless told otherwise: chains on many machines share no clock.
 _DRAWS = 250
@@ -193,6 +196,39 @@ def cross_validate(
             raise run
     metrics = [run.summary().metrics or {} for run in found]
     return CrossValidation(tuple(found), {name: np.array([own[name] for own in metrics]) for name in metrics[0]})
+
+
+def shards(
+    X: Any,
+    y: Any = None,
+    *,
+    client: Any,
+    count: int | None = None,
+    classes: Sequence[Any] | None = None,
+    **settings: Any,
+) -> ShardedDensity:
+    """A posterior whose rows are on many workers, as a density for :func:`reprior.sample_density`.
+
+    ``X`` (rows, columns) and ``y`` (rows) or (rows, outputs) are split into ``count`` shards, one for each thread of the workers unless told otherwise. Without ``y``, ``X`` is a list
+    of shards: pairs ``(X, y)``, or functions that give one and are called on a worker, so that the rows never are in one place.
+
+    Nothing is chosen, scaled or held out, since no shard sees the other rows: inputs and targets are taken as they are, numbers of order one, and ``network``, ``likelihood`` and (where there
+    is one) ``noise`` are given, in the words of :func:`reprior.sample`. ``classes`` lists the classes of ``y`` for a categorical or bernoulli likelihood. Coordinates are ``marginal``
+    with a gaussian likelihood and ``standard`` with others; ``precision`` is f32 unless it is f64.
+
+    Every evaluation sends a position to all shards and adds what they send back, in an order that hangs on the number of shards alone: the same draws on any workers of one instruction
+    set. A worker that is lost costs the evaluation that it was in; its rows are brought to another one.
+
+    ::
+
+        with shards(X, y, network="fcn:64", likelihood="gaussian", noise="learn", client=client) as density:
+            found = reprior.sample_density(density, density.dim, relative=True, method="hmc-infinite")
+
+    Raises ValueError and TypeError for what is refused.
+    """
+    from reprior.distributed._shards import sharded
+
+    return sharded(client, X, y, count, classes, settings)
 
 
 def _parts(cv: Any, X: Any, y: Any, rows: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

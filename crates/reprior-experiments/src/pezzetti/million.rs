@@ -22,7 +22,7 @@ impl Experiment for Million {
             figure: "Figure 2, a million steps",
             what: "effective draws per thinned draw (every 25th step) of weights and predictions, least and greatest over directions, read after more and more draws of one chain of a million pCN steps from the prior at β = 0.2, width 1,024, n = 256, on the weights that the data touch (quick: 40,000 steps at width 256)",
             data: Some("cifar10"),
-            cost: ["10 s", "35 min", "35 min", "35 min"],
+            cost: ["10 s", "90 min", "90 min", "90 min"],
         }
     }
 

@@ -14,7 +14,7 @@ use super::default_noise::{choose_noise, noise_can_vary};
 use crate::failure::Failure;
 use crate::problem::Records;
 use crate::settings::{
-    Auto, MethodName, MinibatchMethod, NETWORK_AUTO, Settings, StartName, given,
+    Auto, MethodName, MinibatchMethod, ModelSettings, NETWORK_AUTO, Settings, StartName, given,
 };
 
 /// Tables of fewer rows have one wide layer, whose posterior is near the infinitely wide network's and quickly sampled.
@@ -53,7 +53,7 @@ pub(crate) fn choose(settings: &mut Settings, records: &Records) -> Result<Vec<S
         network.clone_into(&mut settings.model.network);
         chosen.push(format!("--network {network} ({why})"));
     }
-    choose_variances(settings, is_table);
+    choose_variances(&mut settings.model, is_table);
     let outputs = settings.model.likelihood().outputs(&train.targets);
     let architecture = settings.model.architecture(
         train.kind,
@@ -117,8 +117,8 @@ fn network(method: MethodName, is_table: bool, rows: usize) -> (&'static str, St
     }
 }
 
-fn choose_variances(settings: &mut Settings, is_table: bool) {
-    let model = &mut settings.model;
+/// Writes prior variances that are left open; they hang on the kind of data and the likelihood alone.
+pub(crate) fn choose_variances(model: &mut ModelSettings, is_table: bool) {
     if model.bias_variance.is_empty() {
         model.bias_variance = vec![match is_table {
             true => TABLE_BIAS_VARIANCE,

@@ -15,6 +15,7 @@ pub(crate) use chains::annealed::DEFAULT_LENGTHS as ANNEALED_LENGTHS;
 pub(crate) use chains::bench;
 pub use chains::bench::{Benchmark, TimedPart};
 pub use chains::{restore_chain, save_chain};
+pub(crate) use defaults::choose_variances;
 pub(crate) use drive::RunContext;
 pub use drive::{More, Options, Watcher};
 pub(crate) use laplace::{read_fits, write_fits};

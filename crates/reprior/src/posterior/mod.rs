@@ -3,7 +3,7 @@
 //! [`Target`] is the contract with the samplers. [`Posterior`] is the library's own implementation, in the
 //! [`Coordinates`] `marginal`, `repriorised` and `standard`, and in `tangent` ones, which repriorise all weights, not the
 //! readout's alone. [`Recorder`] turns a position into what a run keeps: predictions in closed form given the inner weights,
-//! projections and norms of whole weights.
+//! projections and norms of whole weights. [`Shards`] are a posterior whose rows are in several parts.
 
 mod conditional;
 mod coordinates;
@@ -13,6 +13,7 @@ mod output_likelihood;
 mod recorder;
 mod repriorised;
 mod scaled;
+mod shards;
 mod tempered;
 
 // Parts of `Posterior` that tests, plans and experiments look at one by one; they change without notice.
@@ -34,6 +35,7 @@ pub use coordinates::{Coordinates, Regulariser, Space};
 pub use leave_one_out::gaussian_leave_one_out;
 pub use network::{Posterior, PosteriorError, PosteriorSettings};
 pub use recorder::{DrawRecord, Recorder};
+pub use shards::{Shard, ShardError, Shards, Total, add};
 pub use tangent::TangentDeterminant;
 pub use target::{EvaluationError, Target};
 pub use tempered::Tempered;

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::features::FeatureMap;
 use super::output_likelihood::OutputLikelihood;
-use super::readout::Readout;
+use super::readout::{Moments, Readout};
 use super::repriorised::Repriorised;
 use super::scaled::Scaled;
 use super::tangent::TangentMap;
@@ -326,12 +326,8 @@ impl<R: Real> Target for Posterior<R> {
         if let Some(map) = &mut self.tangent {
             return map.log_ratio(z);
         }
-        let [inner, noise, scales, readout_weights] = self.split(z);
-        self.set_noise(noise);
-        let is_integrated = matches!(self.density, Density::Integrated);
-        let inner = self.scaled.weights(&self.model, inner, scales);
-        self.evaluate_features(&inner, false, is_integrated);
-        self.scaled.put_back(inner);
+        self.evaluate_at(z, false);
+        let [_, _, _, readout_weights] = self.split(z);
         self.log_ratio_of_features(readout_weights)
     }
 
@@ -370,23 +366,101 @@ impl<R: Real> Target for Posterior<R> {
         if let Some(map) = &mut self.tangent {
             return map.log_ratio_and_gradient(z, gradient);
         }
+        self.evaluate_at(z, true);
+        self.gradient_of_features(z, gradient, None)
+    }
+
+    fn arrives_by_gradients(&self) -> bool {
+        self.tangent.is_none()
+    }
+
+    fn corrections(&self) -> u64 {
+        let map = match &self.density {
+            Density::Repriorised(density) => density.jitter_count(),
+            _ => 0,
+        };
+        map + self.readout.as_ref().map_or(0, Readout::jitter_count)
+    }
+}
+
+impl<R: Real> Posterior<R> {
+    /// Evaluates the features at a position, which the readout takes if it is integrated out.
+    pub(super) fn evaluate_at(&mut self, z: &[R], with_derivatives: bool) {
+        let [inner, noise, scales, _] = self.split(z);
+        self.set_noise(noise);
+        let is_integrated = self.is_integrated();
+        let inner = self.scaled.weights(&self.model, inner, scales);
+        self.evaluate_features(&inner, with_derivatives, is_integrated);
+        self.scaled.put_back(inner);
+    }
+
+    /// Whether ℓ needs nothing of the readout but its closed form.
+    pub(super) fn is_integrated(&self) -> bool {
+        matches!(self.density, Density::Integrated)
+    }
+
+    /// The part of ℓ of this model's rows, among all that the moments are of, at the position where the features were evaluated; with its
+    /// gradient where there is room for it.
+    pub(super) fn log_ratio_among(
+        &mut self,
+        z: &[R],
+        moments: Moments<'_>,
+        gradient: Option<&mut [R]>,
+    ) -> Result<f64, EvaluationError> {
+        if let Some(gradient) = gradient {
+            return self.gradient_of_features(z, gradient, Some(moments));
+        }
+        match (&self.density, &mut self.readout) {
+            (Density::Integrated, Some(readout)) => {
+                readout.log_ratio_among(self.features.features(&self.model), moments)
+            }
+            _ => {
+                let [_, _, _, readout_weights] = self.split(z);
+                self.log_ratio_of_features(readout_weights)
+            }
+        }
+    }
+
+    /// Writes the moments of the features that were evaluated last; there are some where the readout is integrated out.
+    pub(super) fn write_moments(&mut self, out: &mut [f64]) {
+        if let (Density::Integrated, Some(readout)) = (&self.density, &mut self.readout) {
+            readout.write_moments(self.features.features(&self.model), out);
+        }
+    }
+
+    /// Numbers of these.
+    pub(super) fn moment_count(&self) -> usize {
+        match (&self.density, &self.readout) {
+            (Density::Integrated, Some(readout)) => readout.moment_count(),
+            _ => 0,
+        }
+    }
+
+    /// ℓ and its gradient at the position where the features were evaluated with derivatives; their rows' part of it, if moments of more are given.
+    fn gradient_of_features(
+        &mut self,
+        z: &[R],
+        gradient: &mut [R],
+        moments: Option<Moments<'_>>,
+    ) -> Result<f64, EvaluationError> {
         let [of_position, noise, scales_of_weights, readout_weights] = self.split(z);
         let (inner_gradient, rest) = gradient.split_at_mut(of_position.len());
         let (noise_gradient, rest) = rest.split_at_mut(noise.len());
         let (scale_gradient, readout_gradient) = rest.split_at_mut(scales_of_weights.len());
-        self.set_noise(noise);
-        let is_integrated = matches!(self.density, Density::Integrated);
         let weights = self
             .scaled
             .weights(&self.model, of_position, scales_of_weights);
         let inner = &*weights;
-        self.evaluate_features(inner, true, is_integrated);
         let model = &*self.model;
         let (scales, by_log_scale) = (&self.scales, &mut self.by_log_scale);
         let features = &mut self.features;
         let value = match (&mut self.density, &mut self.readout) {
             (Density::Integrated, Some(readout)) => {
-                let value = readout.log_ratio(features.features(model))?;
+                let h = features.features(model);
+                let value = match moments {
+                    Some(moments) => readout.log_ratio_among(h, moments)?,
+                    None => readout.log_ratio(h)?,
+                };
                 // at λ = σ² the density does not depend on φ_out
                 readout_gradient.fill(R::ZERO);
                 readout.prepare_cotangent(by_log_scale);
@@ -425,17 +499,5 @@ impl<R: Real> Target for Posterior<R> {
         scaled.pull_back(model, of_position, inner_gradient, scale_gradient);
         scaled.put_back(weights);
         Ok(value)
-    }
-
-    fn arrives_by_gradients(&self) -> bool {
-        self.tangent.is_none()
-    }
-
-    fn corrections(&self) -> u64 {
-        let map = match &self.density {
-            Density::Repriorised(density) => density.jitter_count(),
-            _ => 0,
-        };
-        map + self.readout.as_ref().map_or(0, Readout::jitter_count)
     }
 }

@@ -11,6 +11,9 @@
 //! YᵀY − SᵀS cancels). Products run in the network's precision, factorisations in double precision.
 //!
 //! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a `NoiseGroup`.
+//! In feature space all that rows have to say before the readout is solved for are sums over them, h̃ᵀh̃ and ΨᵀY (`Moments`), and what comes
+//! after is again one term for each row and some that are shared: rows of one posterior may be in several places ([`Shard`](super::Shard)).
+//!
 //! Cost of ℓ with G groups: n²p + G·n³/3 or np² + G·p³/3 operations; the gradient adds 2n²p + G·2n³/3 or
 //! 2np² + G·2p³/3.
 
@@ -38,6 +41,8 @@ pub struct Readout<R> {
     pub(super) gram: Vec<R>,
     /// Columns of features that `gram` has so far.
     columns_taken: usize,
+    /// What all rows of the posterior are, of which these may be some.
+    whole: Whole,
     pub(super) groups: Vec<NoiseGroup>,
     /// A = K_s⁻¹Y (n × C).
     pub(super) weighted_targets: Vec<f64>,
@@ -57,6 +62,25 @@ pub struct Readout<R> {
     pub(super) clamp_count: u64,
 }
 
+/// The rows of a posterior, where a readout has those of a shard.
+#[derive(Debug, Clone, Copy)]
+struct Whole {
+    rows: usize,
+    /// Whether terms that all rows share count here: of one shard alone.
+    counts_shared: bool,
+}
+
+/// Sums over all rows of a posterior, for the readout of a shard.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moments<'a> {
+    /// As [`Readout::write_moments`] has them.
+    pub sums: &'a [f64],
+    /// How many rows.
+    pub rows: usize,
+    /// Whether terms that all rows share count in this shard.
+    pub counts_shared: bool,
+}
+
 /// Neighbouring outputs that share a σ.
 pub(super) struct NoiseGroup {
     pub outputs: Range<usize>,
@@ -65,6 +89,20 @@ pub(super) struct NoiseGroup {
 }
 
 impl NoiseGroup {
+    /// Factorises α²·gram + σ²I, and says how often its diagonal had to be raised.
+    fn factorise(
+        &mut self,
+        factor: f64,
+        gram: impl Fn(usize, usize) -> f64,
+    ) -> Result<u64, NotPositiveDefinite> {
+        let (scale, noise_variance) = (factor * factor, self.noise * self.noise);
+        let tries = self.cholesky.factorise(|row, column| {
+            let ridge = if row == column { noise_variance } else { 0.0 };
+            scale * gram(row, column) + ridge
+        })?;
+        Ok(u64::from(tries))
+    }
+
     /// The group's columns of a column-major matrix of so many rows.
     pub fn columns(&self, rows: usize) -> Range<usize> {
         self.outputs.start * rows..self.outputs.end * rows
@@ -97,6 +135,10 @@ impl<R: Real> Readout<R> {
             targets_f64: model.targets.clone(),
             gram: vec![R::ZERO; size * size],
             columns_taken: 0,
+            whole: Whole {
+                rows,
+                counts_shared: true,
+            },
             groups: groups(&model.noise, outputs)
                 .into_iter()
                 .map(group)
@@ -172,61 +214,111 @@ impl<R: Real> Readout<R> {
     /// # Errors
     /// Recoverable, if the kernel matrix cannot be factorised (features not finite).
     pub fn log_ratio(&mut self, features: Matrix<'_, R>) -> Result<f64, EvaluationError> {
-        let (n, p, c) = (self.rows, self.p, self.outputs);
+        let (n, p) = (self.rows, self.p);
         debug_assert_eq!(self.columns_taken, p);
         let mut total = 0.0;
         if self.space == Space::Feature {
-            gram_of_columns(matrix_mut(&mut self.gram, p, p), features);
-            // μ = M⁻¹ΨᵀY
-            let small = matrix_mut(&mut self.small[..p * c], p, c);
-            let targets = matrix(&self.targets, n, c);
-            multiply(small, false, self.factor, features.transpose(), targets);
+            self.sum_rows(features);
             for (mean, &b) in self.mean.iter_mut().zip(self.small.iter()) {
                 *mean = b.to_f64();
             }
             for index in 0..self.groups.len() {
-                self.factorise(index, p)?;
-                let group = &self.groups[index];
-                let (mean, count) = (&mut self.mean[group.columns(p)], group.outputs.len());
-                group.cholesky.solve_lower(mean, count);
-                group.cholesky.solve_upper(mean, count);
+                let gram = &self.gram;
+                let found = |row: usize, column: usize| gram[column * p + row].to_f64();
+                self.jitter_count += self.groups[index].factorise(self.factor, found)?;
             }
-            self.residual_of_mean(features);
-            for group in &self.groups {
-                let variance = group.noise * group.noise;
-                let residual = norm_squared(&self.weighted_targets[group.columns(n)]) * variance;
-                let quadratic = residual + norm_squared(&self.mean[group.columns(p)]);
-                let rest = (n as f64 - p as f64) * variance.ln();
-                let log_determinant = group.cholesky.log_determinant() + rest;
-                total -= 0.5 * (quadratic + group.outputs.len() as f64 * log_determinant);
-            }
-        } else {
-            self.weighted_targets.copy_from_slice(&self.targets_f64);
-            for index in 0..self.groups.len() {
-                self.factorise(index, n)?;
-                let group = &self.groups[index];
-                let count = group.outputs.len();
-                let weighted = &mut self.weighted_targets[group.columns(n)];
-                group.cholesky.solve_lower(weighted, count);
-                let quadratic = norm_squared(weighted);
-                group.cholesky.solve_upper(weighted, count);
-                total -= 0.5 * (quadratic + count as f64 * group.cholesky.log_determinant());
-            }
+            return Ok(self.log_ratio_of_mean(features));
+        }
+        self.weighted_targets.copy_from_slice(&self.targets_f64);
+        for group in &mut self.groups {
+            let gram = &self.gram;
+            let found = |row: usize, column: usize| gram[column * n + row].to_f64();
+            self.jitter_count += group.factorise(self.factor, found)?;
+            let count = group.outputs.len();
+            let weighted = &mut self.weighted_targets[group.columns(n)];
+            group.cholesky.solve_lower(weighted, count);
+            let quadratic = norm_squared(weighted);
+            group.cholesky.solve_upper(weighted, count);
+            total -= 0.5 * (quadratic + count as f64 * group.cholesky.log_determinant());
         }
         Ok(total)
     }
 
-    /// Factorises α²·gram + σ²I for one group.
-    fn factorise(&mut self, index: usize, size: usize) -> Result<(), NotPositiveDefinite> {
-        let group = &mut self.groups[index];
-        let (scale, noise_variance) = (self.factor * self.factor, group.noise * group.noise);
-        let gram = &self.gram;
-        let tries = group.cholesky.factorise(|row, column| {
-            let ridge = if row == column { noise_variance } else { 0.0 };
-            scale * gram[column * size + row].to_f64() + ridge
-        })?;
-        self.jitter_count += u64::from(tries);
-        Ok(())
+    /// h̃ᵀh̃ and ΨᵀY into `gram` and `small`.
+    fn sum_rows(&mut self, features: Matrix<'_, R>) {
+        let (n, p, c) = (self.rows, self.p, self.outputs);
+        gram_of_columns(matrix_mut(&mut self.gram, p, p), features);
+        let small = matrix_mut(&mut self.small[..p * c], p, c);
+        let targets = matrix(&self.targets, n, c);
+        multiply(small, false, self.factor, features.transpose(), targets);
+    }
+
+    /// Numbers that [`write_moments`](Self::write_moments) writes.
+    pub(super) fn moment_count(&self) -> usize {
+        self.p * (self.p + 1) / 2 + self.p * self.outputs
+    }
+
+    /// Sums over the rows of which these are the features, in feature space: the lower triangle of h̃ᵀh̃ column by column, then ΨᵀY.
+    pub(super) fn write_moments(&mut self, features: Matrix<'_, R>, out: &mut [f64]) {
+        self.sum_rows(features);
+        let p = self.p;
+        let lower = (0..p).flat_map(|column| column * p + column..(column + 1) * p);
+        let sums = lower
+            .map(|at| self.gram[at])
+            .chain(self.small.iter().copied());
+        out.iter_mut()
+            .zip(sums)
+            .for_each(|(out, sum)| *out = sum.to_f64());
+    }
+
+    /// The part of ℓ of these rows, whose features are given, among all that the moments are of.
+    ///
+    /// # Errors
+    /// As for [`log_ratio`](Self::log_ratio).
+    pub(super) fn log_ratio_among(
+        &mut self,
+        features: Matrix<'_, R>,
+        moments: Moments<'_>,
+    ) -> Result<f64, EvaluationError> {
+        let p = self.p;
+        self.whole = Whole {
+            rows: moments.rows,
+            counts_shared: moments.counts_shared,
+        };
+        let (lower, right) = moments.sums.split_at(p * (p + 1) / 2);
+        self.mean.copy_from_slice(right);
+        for group in &mut self.groups {
+            // the diagonal of a column comes after all columns before it
+            let found = |row: usize, column: usize| {
+                lower[column * p - column * column.saturating_sub(1) / 2 + row - column]
+            };
+            self.jitter_count += group.factorise(self.factor, found)?;
+        }
+        Ok(self.log_ratio_of_mean(features))
+    }
+
+    /// From ΨᵀY in the place of the mean and factorised groups to μ = M⁻¹ΨᵀY, A and ℓ.
+    fn log_ratio_of_mean(&mut self, features: Matrix<'_, R>) -> f64 {
+        let (n, p) = (self.rows, self.p);
+        for group in &self.groups {
+            let (mean, count) = (&mut self.mean[group.columns(p)], group.outputs.len());
+            group.cholesky.solve_lower(mean, count);
+            group.cholesky.solve_upper(mean, count);
+        }
+        self.residual_of_mean(features);
+        let mut total = 0.0;
+        for group in &self.groups {
+            let variance = group.noise * group.noise;
+            let residual = norm_squared(&self.weighted_targets[group.columns(n)]) * variance;
+            total -= 0.5 * residual;
+            if self.whole.counts_shared {
+                let rest = (self.whole.rows as f64 - p as f64) * variance.ln();
+                let log_determinant = group.cholesky.log_determinant() + rest;
+                let shared = norm_squared(&self.mean[group.columns(p)]);
+                total -= 0.5 * (shared + group.outputs.len() as f64 * log_determinant);
+            }
+        }
+        total
     }
 
     /// A = (Y − Ψμ)/σ².
@@ -265,10 +357,15 @@ impl<R: Real> Readout<R> {
             let (count, variance) = (group.outputs.len() as f64, group.noise * group.noise);
             let weighted = &self.weighted_targets[group.columns(n)];
             let trace = match self.space {
-                Space::Feature => n as f64 - p as f64 + variance * trace,
+                Space::Feature => self.whole.rows as f64 - p as f64 + variance * trace,
                 _ => variance * trace,
             };
-            by_log_noise[group.outputs.start] = variance * norm_squared(weighted) - count * trace;
+            let shared = if self.whole.counts_shared {
+                count * trace
+            } else {
+                0.0
+            };
+            by_log_noise[group.outputs.start] = variance * norm_squared(weighted) - shared;
             if self.space != Space::Feature {
                 let a = matrix(weighted, n, group.outputs.len());
                 multiply(matrix_mut(factor, n, n), false, 1.0, a, a.transpose());

@@ -3,8 +3,8 @@
 //! With the inputs h (n × d) extended by the constant column c = σ_b√d/σ_w to h̃ (n × (d + 1)), a layer is the single product
 //! z = (σ_w/√d)·h̃·W̃, where the last row of W̃ is the bias: 2·n·(d + 1)·units operations forward, twice that for the vjp.
 //!
-//! Many rows of narrow layers go through the network [block by block](block_rows), so that what one layer writes is still in the cache for
-//! the next one. Where activations and derivatives of all rows are [too many](KEPT_BYTES), the features alone are kept, and the way back
+//! Many rows of narrow layers go through the network [block by block](blocks), so that what one layer writes is still in the cache for
+//! the next one. Where activations and derivatives of all rows are [too many](blocks), the features alone are kept, and the way back
 //! evaluates each block again: a third more operations, in place of bytes that come from memory, whose bandwidth all chains share.
 //!
 //! Otherwise all rows are one block, and the first layer, whose product is that of the [`NetworkInputs`], is made [`UNITS`] units at a
@@ -13,45 +13,22 @@
 //! Memory: one n × width buffer per layer, a second one per layer once gradients are asked for; of a block's rows where the way back
 //! evaluates them again.
 
+mod blocks;
+mod buffers;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use super::{FeatureCotangent, FeaturePlan, NetworkInputs, Part, Parts};
-use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut, multiply, panel_rows};
+use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut, multiply};
 use crate::network::{Activation, Composition, HiddenLayer};
+use blocks::{block_rows, kept_rows};
+pub(super) use blocks::{bytes, evaluates_again};
+use buffers::HiddenLayerBuffers;
 
 /// Units of the first layer at a time: as many as the packed product takes at once.
 const UNITS: usize = 126;
-
-/// Bytes of a block's values in all layers: with their derivatives and a cotangent they stay in the second cache.
-const BLOCK_BYTES: usize = 1 << 18;
-/// Rows of a block at least: fewer are not worth the products' overhead.
-const LEAST_ROWS: usize = 256;
-
-/// Bytes of activations and derivatives at most that are kept for the way back, where there are several blocks: chains on all cores share
-/// the last cache. With four layers of 32, evaluating again took 1.3 times as long at 1,202 rows, 1.13 at 7,372, and no longer at 16,512
-/// (17 MB), where it takes a fourth of the memory.
-const KEPT_BYTES: usize = 1 << 23;
-
-/// Rows of which the inner layers' values and all derivatives have a place, if there are blocks of so many: all rows, or those of a block.
-fn kept_rows<R: Real>(hidden: &[HiddenLayer], rows: usize, block: usize) -> usize {
-    let units: usize = hidden.iter().map(|layer| layer.units).sum();
-    let all = rows.div_ceil(block.max(1)) * block;
-    match block >= rows || 2 * all * units * R::BYTES <= KEPT_BYTES {
-        true => all,
-        false => block,
-    }
-}
-
-/// Rows that go through the network together, of so many.
-fn block_rows<R: Real>(hidden: &[HiddenLayer], rows: usize) -> usize {
-    let units: usize = hidden.iter().map(|layer| layer.units).sum();
-    let fitting = BLOCK_BYTES / (R::BYTES * units.max(1));
-    let fitting = fitting / panel_rows::<R>() * panel_rows::<R>();
-    match fitting >= LEAST_ROWS && fitting < rows {
-        true => fitting,
-        false => rows,
-    }
-}
 
 /// Buffers and shapes for evaluating the hidden layers on n inputs.
 pub(super) struct HiddenLayers<R> {
@@ -66,57 +43,6 @@ pub(super) struct HiddenLayers<R> {
     next_cotangent: Vec<R>,
     /// n × d_L: the cotangent of the features, where it is asked for once and there are several blocks; empty until needed.
     whole_cotangent: Vec<R>,
-}
-
-struct HiddenLayerBuffers<R> {
-    shape: HiddenLayer,
-    activation: Activation,
-    /// Activations, then the constant column of the layer above: of the last layer n × (units + 1), of others block after block.
-    output: Vec<R>,
-    /// From a column of `output` to the next.
-    stride: usize,
-    /// Derivatives of the activation, kept rows × units, block after block; empty until gradients are asked for.
-    derivative: Vec<R>,
-}
-
-impl<R: Real> HiddenLayerBuffers<R> {
-    fn units(&self) -> usize {
-        self.shape.units
-    }
-
-    /// Rows of its matrix of parameters, which are as many columns of the layer below.
-    fn rows(&self) -> usize {
-        self.shape.rows()
-    }
-
-    /// σ_w/√d.
-    fn factor(&self) -> f64 {
-        self.shape.scale.factor(self.shape.fan_in)
-    }
-
-    fn parameters(&self) -> usize {
-        self.rows() * self.units()
-    }
-
-    /// Of a layer that is not the last: the first `columns` columns of the block at a place, with the constant one if the layer above has a
-    /// bias.
-    fn inputs(&self, place: usize, rows: usize, columns: usize) -> Matrix<'_, R> {
-        let block = &self.output[place * (self.units() + 1)..];
-        Matrix::from_column_major_slice_with_stride(block, rows, columns, self.stride)
-    }
-
-    /// Applies the activation to some columns of a block of `output`, which are there as pre-activations.
-    fn activate(&mut self, values: Range<usize>, derivative: Range<usize>, keeps: bool) {
-        let active = &mut self.output[values];
-        match keeps {
-            true => {
-                let derivative = &mut self.derivative[derivative];
-                derivative.copy_from_slice(active);
-                self.activation.apply_with_derivative(derivative, active);
-            }
-            false => self.activation.apply(active),
-        }
-    }
 }
 
 impl<R: Real> HiddenLayers<R> {
@@ -419,32 +345,6 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
     }
 }
 
-/// Whether the way back evaluates the layers again.
-pub(super) fn evaluates_again<R: Real>(hidden: &[HiddenLayer], rows: usize) -> bool {
-    kept_rows::<R>(hidden, rows, block_rows::<R>(hidden, rows)) < rows
-}
-
-/// Bytes that the buffers take, with or without those for gradients.
-pub(super) fn bytes<R: Real>(hidden: &[HiddenLayer], rows: usize, with_gradients: bool) -> usize {
-    let units: usize = hidden.iter().map(|layer| layer.units).sum();
-    let Some((last, inner)) = hidden.split_last() else {
-        return 0;
-    };
-    let (last, inner_layers) = (last.units, inner.len());
-    let block = block_rows::<R>(hidden, rows);
-    let kept = kept_rows::<R>(hidden, rows, block);
-    let cotangents = if inner_layers > 0 { 2 } else { 1 };
-    let widest = hidden.iter().map(|layer| layer.units).max().unwrap_or(last);
-    let values = kept * (units - last + inner_layers) + rows * (last + 1);
-    // the features' cotangent may be asked for once, of all rows
-    let whole = if block < rows { rows * last } else { 0 };
-    let gradients = match with_gradients {
-        true => kept * units + block * cotangents * widest + whole,
-        false => 0,
-    };
-    (values + gradients) * R::BYTES
-}
-
 /// values ← values∘factors.
 pub(crate) fn scale_by<R: Real>(values: &mut [R], factors: &[R]) {
     crate::compute::simd(
@@ -455,146 +355,4 @@ pub(crate) fn scale_by<R: Real>(values: &mut [R], factors: &[R]) {
             }
         },
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ops::Range;
-
-    use super::super::Features;
-    use super::*;
-    use crate::compute::{MatrixMut, Purpose, Stream, dot};
-
-    /// First pre-activations that do not depend on any input: the parameters of the first layer themselves.
-    struct Identity<'a>(Matrix<'a, f64>);
-
-    impl NetworkInputs<f64> for Identity<'_> {
-        fn matrix(&self) -> Matrix<'_, f64> {
-            self.0
-        }
-
-        fn forward(&self, mut out: MatrixMut<'_, f64>, weights: Matrix<'_, f64>, part: &Part) {
-            out.copy_from(weights.subrows(part.rows.start, part.rows.len()));
-        }
-
-        fn vjp_weights(
-            &self,
-            gradient: MatrixMut<'_, f64>,
-            cotangent: Matrix<'_, f64>,
-            rows: Range<usize>,
-        ) {
-            let mut own = gradient.subrows_mut(rows.start, rows.len());
-            own.copy_from(cotangent);
-        }
-    }
-
-    /// ⟨cotangent, features(weights)⟩ and its gradient against central differences.
-    #[test]
-    fn vjp_agrees_with_central_differences() {
-        for activation in [
-            Activation::Gelu,
-            Activation::Tanh,
-            Activation::Sin,
-            Activation::Erf,
-        ] {
-            let network = Composition::fully_connected(7, &[5, 4, 6], 1, activation);
-            let rows = 7;
-            let mut stream = Stream::new(1, 0, Purpose::Initial, 0);
-            let mut noise = |n: usize| {
-                let mut values = vec![0.0_f64; n];
-                stream.fill_normal(&mut values);
-                values
-            };
-            let (first, above, cotangent) =
-                (noise(rows * 5), noise(6 * 4 + 5 * 6), noise(rows * 6));
-            let weights = [first, above].concat();
-            let square = vec![0.0; rows * rows];
-            let inputs = Identity(matrix(&square, rows, rows));
-            let mut layers = Features::<f64>::new(&network, rows);
-            let mut value = |weights: &[f64]| {
-                layers.evaluate(&inputs, weights, false, |_| {});
-                let features = layers.features(inputs.matrix());
-                let features: Vec<f64> = (0..6)
-                    .flat_map(|j| features.col(j).iter().copied().collect::<Vec<_>>())
-                    .collect();
-                dot(&features, &cotangent)
-            };
-            let mut numeric = Vec::new();
-            for at in 0..weights.len() {
-                let mut moved = weights.clone();
-                moved[at] += 1e-5;
-                let up = value(&moved);
-                moved[at] -= 2e-5;
-                numeric.push((up - value(&moved)) / 2e-5);
-            }
-            let mut visited = 0;
-            let visit = |block: Matrix<'_, f64>| visited += block.ncols();
-            layers.evaluate(&inputs, &weights, true, visit);
-            assert_eq!(visited, 7);
-            let mut gradient = vec![f64::NAN; weights.len()];
-            let view = matrix(&cotangent, rows, 6);
-            layers.backward(&inputs, &weights, &mut gradient, |mut into, _| {
-                into.copy_from(view);
-            });
-            for (a, b) in gradient.iter().zip(&numeric) {
-                assert!(
-                    (a - b).abs() < 1e-8 * (1.0 + b.abs()),
-                    "{activation}: {a} {b}"
-                );
-            }
-        }
-    }
-
-    /// Features and vjp in blocks of rows are those of all rows at once, however the cotangent is asked for.
-    #[test]
-    fn blocks_of_rows_change_nothing() {
-        let rows = 70;
-        let network = Composition::fully_connected(rows, &[5, 4, 6], 1, Activation::Gelu);
-        let hidden = network.as_fully_connected().unwrap();
-        let mut stream = Stream::new(1, 0, Purpose::Initial, 0);
-        let mut noise = |n: usize| {
-            let mut values = vec![0.0_f64; n];
-            stream.fill_normal(&mut values);
-            values
-        };
-        let (weights, cotangent) = (noise(rows * 5 + 6 * 4 + 5 * 6), noise(rows * 6));
-        let square = vec![0.0; rows * rows];
-        let inputs = Identity(matrix(&square, rows, rows));
-        let run = |[block, kept]: [usize; 2], parts: Parts| {
-            let mut layers = HiddenLayers::in_blocks(&network, &hidden, rows, [block, kept]);
-            layers.evaluate(&inputs, &weights, true, &mut |_| {});
-            let mut gradient = vec![f64::NAN; weights.len()];
-            let view = matrix(&cotangent, rows, 6);
-            let mut asked = 0;
-            let mut write =
-                |mut out: MatrixMut<'_, f64>, features: Matrix<'_, f64>, part: &Part| {
-                    assert_eq!(features.nrows(), rows);
-                    out.copy_from(view.subrows(part.rows.start, part.rows.len()));
-                    asked += 1;
-                };
-            layers.backward(&inputs, &weights, &mut gradient, parts, &mut write);
-            let kept = layers.layers[2].output.clone();
-            let mut visited = 0;
-            let mut count = |block: Matrix<'_, f64>| visited += block.ncols();
-            layers.evaluate(&inputs, &weights, false, &mut count);
-            assert_eq!(visited, 7);
-            assert_eq!(kept, layers.layers[2].output);
-            (kept, gradient, asked)
-        };
-        let (features, gradient, asked) = run([rows, rows], Parts::Whole);
-        assert_eq!(asked, 1);
-        let all = [(Parts::Whole, 1), (Parts::Units, 1), (Parts::Rows, 3)];
-        let of_both = [96, 32].map(|kept| all.map(|(parts, times)| (kept, parts, times)));
-        for (kept, parts, times) in of_both.into_iter().flatten() {
-            let (own, own_gradient, asked) = run([32, kept], parts);
-            assert_eq!(asked, times);
-            let pairs = own.iter().zip(&features);
-            for (a, b) in pairs.chain(own_gradient.iter().zip(&gradient)) {
-                assert!(
-                    (a - b).abs() < 1e-12 * (1.0 + b.abs()),
-                    "{parts:?}: {a} {b}"
-                );
-            }
-        }
-    }
 }

@@ -1,0 +1,228 @@
+"""A posterior whose rows are on many machines: sums over them as tasks of Dask."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import queue
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from distributed import CancelledError, Client, Future
+from distributed.scheduler import KilledWorker
+
+from reprior import _lib
+from reprior._settings import to_flags
+
+#: Settings that shards have: those of the model, its coordinates and their precision.
+_SETTINGS = (
+    "activation",
+    "bias_variance",
+    "coordinates",
+    "degrees_of_freedom",
+    "layers",
+    "likelihood",
+    "network",
+    "noise",
+    "noise_median",
+    "noise_spread",
+    "precision",
+    "readout_bias_variance",
+    "readout_weight_variance",
+    "scale_spread",
+    "scales",
+    "weight_variance",
+)
+#: How often an evaluation is tried again whose rows a lost worker had.
+_TRIES = 3
+
+
+class Rows:
+    """The rows of a shard, on their way to a worker."""
+
+    def __init__(self, inputs: Any, targets: Any, classes: Sequence[Any] | None) -> None:
+        self.inputs = np.ascontiguousarray(inputs, dtype=np.float64)
+        if self.inputs.ndim != 2:
+            raise ValueError(f"X has {self.inputs.ndim} dimension(s): it must have two, rows and columns")
+        found = np.asarray(targets)
+        found = found.reshape(-1, 1) if found.ndim == 1 else found
+        if found.ndim != 2 or len(found) != len(self.inputs):
+            raise ValueError(f"y has the shape {np.shape(targets)} and X {len(self.inputs)} rows: give targets for each row")
+        if classes is not None:
+            labels = {label: at for at, label in enumerate(classes)}
+            unknown = next((label for label in found.ravel().tolist() if label not in labels), None)
+            if unknown is not None:
+                raise ValueError(f"y has the class {unknown!r}, which is none of {list(classes)}")
+            found = np.array([[labels[label]] for label in found.ravel().tolist()])
+        self.targets = np.ascontiguousarray(found, dtype=np.float64)
+        self.classes = None if classes is None else [str(label) for label in classes]
+
+
+def load(source: Callable[[], tuple[Any, Any]], classes: Sequence[Any] | None) -> Rows:
+    """The rows that a function gives, on a worker."""
+    return Rows(*source(), classes)
+
+
+# Work spaces of a worker, by density, shard and lane: what the first round has evaluated is there for the second.
+_shards: dict[tuple[str, int, int], _lib.Shard] = {}
+_lock = threading.Lock()
+
+
+def _whole(values: np.ndarray) -> np.ndarray:
+    """As Rust takes an array: what came over a network may begin at any byte."""
+    return np.require(values, np.float64, ["C", "A"])
+
+
+def _shard(name: str, number: int, lane: int, flags: list[str], rows: Rows) -> _lib.Shard:
+    key = (name, number, lane)
+    with _lock:
+        found = _shards.get(key)
+    if found is None:
+        found = _lib.Shard(flags, _whole(rows.inputs), _whole(rows.targets), rows.classes, number)
+        with _lock:
+            _shards[key] = found
+    return found
+
+
+def sizes(name: str, number: int, flags: list[str], rows: Rows) -> tuple[int, int, int]:
+    """Coordinates, moments and rows of a shard."""
+    shard = _shard(name, number, 0, flags, rows)
+    return shard.dim, shard.moment_count, shard.rows
+
+
+def moments(name: str, number: int, lane: int, flags: list[str], rows: Rows, z: np.ndarray) -> np.ndarray:
+    """The first round of a shard."""
+    return _shard(name, number, lane, flags, rows).moments(_whole(z))
+
+
+def part(name: str, number: int, lane: int, flags: list[str], rows: Rows, z: np.ndarray, total: np.ndarray, count: int) -> np.ndarray:
+    """The second round of a shard."""
+    return _shard(name, number, lane, flags, rows).value_and_gradient(_whole(z), _whole(total), count)
+
+
+def forget(name: str) -> None:
+    """Lets go of a density's work spaces."""
+    with _lock:
+        for key in [key for key in _shards if key[0] == name]:
+            del _shards[key]
+
+
+class ShardedDensity:
+    """The logarithm of a posterior against its prior, a standard normal, and its gradient, of rows that are on many workers: a function for
+    :func:`reprior.sample_density`.
+
+    ``dim`` is the number of coordinates, ``rows`` that of all rows. :meth:`close` lets go of what the workers hold; as a context manager it does so at the end.
+    """
+
+    def __init__(self, client: Client, sources: list[Any], classes: Sequence[Any] | None, flags: list[str]) -> None:
+        self._client, self._sources, self._classes, self._flags = client, sources, classes, flags
+        self._name = f"reprior-shards-{uuid.uuid4().hex[:12]}"
+        self._held: list[Future | None] = [None] * len(sources)
+        self._hold = threading.Lock()
+        self._lanes: queue.LifoQueue[int] = queue.LifoQueue()
+        self._new_lane = itertools.count()
+        self._place()
+        found = self._client.gather([self._submit(sizes, number, self._flags, rows) for number, rows in enumerate(self._held)])
+        dimensions, counts = {own[0] for own in found}, {own[1] for own in found}
+        if len(dimensions) > 1 or len(counts) > 1:
+            raise ValueError(f"shards have {sorted(dimensions)} coordinates: they must be rows of one table, with the same columns and outputs")
+        self.dim, self._moments = dimensions.pop(), counts.pop()
+        self.rows = sum(own[2] for own in found)
+
+    def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
+        """The logarithm at a position of ``dim`` coordinates, and its gradient; NaN where it cannot be evaluated."""
+        z = np.ascontiguousarray(z, dtype=np.float64)
+        with self._lane() as lane:
+            for left in reversed(range(_TRIES)):
+                try:
+                    total = self._evaluated(z, lane)
+                    return float(total[0]), _whole(total)[1:]
+                except (CancelledError, KilledWorker):
+                    if left == 0:
+                        raise
+                    self._place()
+        raise AssertionError("an evaluation ends or fails")
+
+    def close(self) -> None:
+        """Lets go of the rows."""
+        self._held = []
+        if self._client.status == "running":
+            self._client.run(forget, self._name)
+
+    def __enter__(self) -> ShardedDensity:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _place(self) -> None:
+        """Brings rows to workers that are not there, or no longer."""
+        with self._hold:
+            for number, source in enumerate(self._sources):
+                held = self._held[number]
+                if held is not None and held.status in ("pending", "finished"):
+                    continue
+                if callable(source):
+                    self._held[number] = self._client.submit(load, source, self._classes, pure=False)
+                else:
+                    workers = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+                    own = [workers[number % len(workers)]] if workers else None
+                    self._held[number] = self._client.scatter(source, workers=own, hash=False)
+
+    def _submit(self, function: Callable[..., Any], *values: Any) -> Future:
+        return self._client.submit(function, self._name, *values, pure=False)
+
+    def _evaluated(self, z: np.ndarray, lane: int) -> np.ndarray:
+        held = list(enumerate(self._held))
+        total: Any = np.empty(0)
+        if self._moments:
+            total = self._sum([self._submit(moments, number, lane, self._flags, rows, z) for number, rows in held])
+        parts = [self._submit(part, number, lane, self._flags, rows, z, total, self.rows) for number, rows in held]
+        return self._sum(parts).result()
+
+    def _sum(self, parts: list[Future]) -> Future:
+        """In pairs, in an order that hangs on their number alone."""
+        while len(parts) > 1:
+            pairs = [parts[at : at + 2] for at in range(0, len(parts), 2)]
+            parts = [self._client.submit(operator.add, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
+        return parts[0]
+
+    @contextmanager
+    def _lane(self) -> Iterator[int]:
+        """A work space on every worker for as long as an evaluation lasts: chains evaluate at a time."""
+        try:
+            lane = self._lanes.get_nowait()
+        except queue.Empty:
+            lane = next(self._new_lane)
+        try:
+            yield lane
+        finally:
+            self._lanes.put(lane)
+
+
+def sharded(client: Client, X: Any, y: Any, count: int | None, classes: Sequence[Any] | None, settings: dict[str, Any]) -> ShardedDensity:
+    """The density of arrays that are split, or of the parts that there are."""
+    for name in settings:
+        if name not in _SETTINGS:
+            raise TypeError(f"shards() has no setting `{name}`: it takes {', '.join(_SETTINGS)}")
+    flags = to_flags(settings, "shards()")
+    if y is None:
+        if not isinstance(X, (list, tuple)) or not X:
+            raise TypeError("without y, X must be a list of pairs (X, y), or of functions that give one")
+        if count is not None:
+            raise TypeError("count is of arrays that are split: leave it out where there is a list of shards")
+        sources = [one if callable(one) else Rows(*one, classes) for one in X]
+    else:
+        whole = Rows(X, y, classes)
+        if count is None:
+            count = max(1, sum(client.nthreads().values()))
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 1 <= count <= len(whole.inputs):
+            raise ValueError(f"count is {count!r}: it must be a whole number from 1 to the {len(whole.inputs)} rows")
+        bounds = [len(whole.inputs) * at // count for at in range(count + 1)]
+        labels = np.asarray(y)
+        sources = [Rows(whole.inputs[a:b], labels[a:b], classes) for a, b in itertools.pairwise(bounds)]
+    return ShardedDensity(client, sources, classes, flags)

@@ -104,6 +104,8 @@ fn cases() -> Vec<Case> {
         Case::new(&[5], 0.3, Marginal),
         Case::new(&[4, 6], learned(true), Marginal),
         Case::new(&[], learned(false), Marginal),
+        // no coordinates at all
+        Case::new(&[], 0.3, Marginal),
         Case::new(&[5], learned(true), Repriorised),
         Case::new(&[4, 3], learned(false), Standard),
     ];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import operator
 import queue
@@ -60,6 +61,12 @@ class Rows:
             found = np.array([[labels[label]] for label in found.ravel().tolist()])
         self.targets = np.ascontiguousarray(found, dtype=np.float64)
         self.classes = None if classes is None else [str(label) for label in classes]
+
+    def part(self, first: int, last: int) -> Rows:
+        """The rows from `first` to before `last`."""
+        own = copy.copy(self)
+        own.inputs, own.targets = self.inputs[first:last], self.targets[first:last]
+        return own
 
 
 def load(source: Callable[[], tuple[Any, Any]], classes: Sequence[Any] | None) -> Rows:
@@ -223,6 +230,5 @@ def sharded(client: Client, X: Any, y: Any, count: int | None, classes: Sequence
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 1 <= count <= len(whole.inputs):
             raise ValueError(f"count is {count!r}: it must be a whole number from 1 to the {len(whole.inputs)} rows")
         bounds = [len(whole.inputs) * at // count for at in range(count + 1)]
-        labels = np.asarray(y)
-        sources = [Rows(whole.inputs[a:b], labels[a:b], classes) for a, b in itertools.pairwise(bounds)]
+        sources = [whole.part(a, b) for a, b in itertools.pairwise(bounds)]
     return ShardedDensity(client, sources, classes, flags)

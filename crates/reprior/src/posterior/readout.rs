@@ -64,10 +64,10 @@ pub struct Readout<R> {
 
 /// The rows of a posterior, where a readout has those of a shard.
 #[derive(Debug, Clone, Copy)]
-struct Whole {
-    rows: usize,
+pub(super) struct Whole {
+    pub rows: usize,
     /// Whether terms that all rows share count here: of one shard alone.
-    counts_shared: bool,
+    pub counts_shared: bool,
 }
 
 /// Sums over all rows of a posterior, for the readout of a shard.
@@ -75,10 +75,8 @@ struct Whole {
 pub(super) struct Moments<'a> {
     /// As [`Readout::write_moments`] has them.
     pub sums: &'a [f64],
-    /// How many rows.
-    pub rows: usize,
-    /// Whether terms that all rows share count in this shard.
-    pub counts_shared: bool,
+    /// What these rows are.
+    pub whole: Whole,
 }
 
 /// Neighbouring outputs that share a σ.
@@ -281,10 +279,7 @@ impl<R: Real> Readout<R> {
         moments: Moments<'_>,
     ) -> Result<f64, EvaluationError> {
         let p = self.p;
-        self.whole = Whole {
-            rows: moments.rows,
-            counts_shared: moments.counts_shared,
-        };
+        self.whole = moments.whole;
         let (lower, right) = moments.sums.split_at(p * (p + 1) / 2);
         self.mean.copy_from_slice(right);
         for group in &mut self.groups {

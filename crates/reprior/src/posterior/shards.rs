@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::readout::Moments;
+use super::readout::{Moments, Whole};
 use super::{
     Coordinates, EvaluationError, Posterior, PosteriorError, PosteriorSettings, Space, Target,
 };
@@ -65,8 +65,9 @@ pub struct Shard<R> {
     posterior: Posterior<R>,
     /// Whether terms that all rows share count here.
     is_first: bool,
-    /// Where the features were evaluated last, with derivatives or without.
+    /// Where the features are evaluated, if they are, with derivatives or without.
     position: Vec<R>,
+    has_features: bool,
     has_derivatives: bool,
     gradient: Vec<R>,
 }
@@ -95,6 +96,7 @@ impl<R: Real> Shard<R> {
             posterior,
             is_first: shard == 0,
             position: Vec::new(),
+            has_features: false,
             has_derivatives: false,
             gradient: vec![R::ZERO; dimension],
         })
@@ -146,6 +148,8 @@ impl<R: Real> Shard<R> {
         self.evaluate(z, true);
         let moments = self.among(total);
         let gradient = Some(&mut self.gradient[..]);
+        // the way back may take the features' place
+        self.has_features = false;
         out[0] = self.posterior.log_ratio_among(z, moments, gradient)?;
         for (out, own) in out[1..].iter_mut().zip(&self.gradient) {
             *out = own.to_f64();
@@ -156,20 +160,23 @@ impl<R: Real> Shard<R> {
     fn among<'a>(&self, total: Total<'a>) -> Moments<'a> {
         Moments {
             sums: total.moments,
-            rows: total.rows,
-            counts_shared: self.is_first,
+            whole: Whole {
+                rows: total.rows,
+                counts_shared: self.is_first,
+            },
         }
     }
 
     /// Evaluates the features, unless they are those of the round before.
     fn evaluate(&mut self, z: &[R], with_derivatives: bool) {
-        if self.position == z && (self.has_derivatives || !with_derivatives) {
+        let is_here = self.has_features && self.position == z;
+        if is_here && (self.has_derivatives || !with_derivatives) {
             return;
         }
         self.posterior.evaluate_at(z, with_derivatives);
         self.position.clear();
         self.position.extend_from_slice(z);
-        self.has_derivatives = with_derivatives;
+        (self.has_features, self.has_derivatives) = (true, with_derivatives);
     }
 }
 

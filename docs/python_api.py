@@ -20,7 +20,7 @@ What each is for is told on [the page before](python.md). Rows come first in eve
 NAMES = {
     "reprior": ("BNNRegressor", "BNNClassifier", "sample", "open", "merge", "Run", "Progress", "Summary", "Verdict", "LeaveOneOut", "Prediction", "ClassPrediction", "sample_density", "Density", "RunError"),
     "reprior.torch": ("Laplace", "sample"),
-    "reprior.distributed": ("sample", "sweep", "cross_validate", "shards", "Sweep", "Point", "CrossValidation", "ChainsFailed"),
+    "reprior.distributed": ("sample", "sweep", "cross_validate", "shards", "ShardedDensity", "Sweep", "Point", "CrossValidation", "ChainsFailed"),
 }
 
 

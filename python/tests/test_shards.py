@@ -15,6 +15,9 @@ from reprior.distributed import shards
 ROWS, COLUMNS, WIDTH, NOISE = 50, 3, 4, 0.3
 GIVEN = {"network": f"fcn:{WIDTH}", "activation": "tanh", "likelihood": "gaussian", "noise": NOISE, "precision": "f64"}
 
+#: Chains for which every evaluation is a round trip.
+SHORT = {"relative": True, "method": "hmc-infinite", "arrival": 0, "max_steps": 4, "warmup": 15, "draws": 10, "progress": False}
+
 
 def table():
     random = np.random.default_rng(0)
@@ -108,14 +111,79 @@ def test_shards_may_be_functions_that_are_called_on_workers(client):
 
 def test_chains_sample_it(client):
     X, y = table()
-    lengths = {"relative": True, "method": "hmc-infinite", "chains": 2, "warmup": 20, "draws": 20, "seed": 3, "progress": False}
+    lengths = {**SHORT, "chains": 2, "seed": 3}
     found = []
     for count in (1, 2):
         with shards(X, y, count=count, client=client, **GIVEN) as density:
             found.append(reprior.sample_density(density, density.dim, **lengths))
-    assert found[0].draws.shape == (2, 20, (COLUMNS + 1) * WIDTH)
+    assert found[0].draws.shape == (2, 10, (COLUMNS + 1) * WIDTH)
     # rounding grows along trajectories, and is small for the first draws
     np.testing.assert_allclose(found[0].draws[:, :2], found[1].draws[:, :2], rtol=1e-3, atol=1e-3)
+
+
+def test_predictions_are_those_of_numpy(client):
+    X, y = table()
+    new = np.random.default_rng(5).normal(size=(6, COLUMNS))
+    positions = np.random.default_rng(6).normal(size=(2, 3, (COLUMNS + 1) * WIDTH))
+    with shards(X, y, count=3, client=client, **GIVEN) as density:
+        found, functions = density.predict(positions, new), density.predict(positions, new, noise=False)
+        some = density.predict(positions, new, draws=2)
+        ends = density.predict(positions.reshape(6, -1)[[0, 5]], new)
+    means, variances = [], []
+    for z in positions.reshape(6, -1):
+        first = z.reshape(WIDTH, COLUMNS + 1).T
+        own, other = (np.tanh(np.sqrt(2 / COLUMNS) * rows @ first[:-1] + first[-1]) * np.sqrt(1 / WIDTH) for rows in (X, new))
+        kernel = NOISE**2 * np.eye(len(X)) + own @ own.T + 0.01
+        cross = other @ own.T + 0.01
+        means.append(cross @ np.linalg.solve(kernel, y))
+        variances.append((other**2).sum(axis=1) + 0.01 - (cross * np.linalg.solve(kernel, cross.T).T).sum(axis=1))
+    np.testing.assert_allclose(found.mean, np.mean(means, axis=0), rtol=1e-8)
+    spread = np.mean(variances, axis=0) + np.var(means, axis=0)
+    np.testing.assert_allclose(functions.sd, np.sqrt(spread), rtol=1e-7)
+    np.testing.assert_allclose(found.sd, np.sqrt(spread + NOISE**2), rtol=1e-8)
+    assert (found.q05 < found.q50).all()
+    assert (found.q50 < found.q95).all()
+    np.testing.assert_array_equal(some.mean, ends.mean)
+
+
+def test_predictions_hang_on_rounding_alone(client):
+    X, y = table()
+    labels = np.array(["low", "high"])[(y > 0).astype(int)]
+    cases = [
+        (y, None, {"noise": "learn", "network": "fcn:4,5", "scales": "learn"}),
+        (y, None, {"noise": "learn", "coordinates": "repriorised"}),
+        (y, None, {"likelihood": "student-t", "noise": "learn"}),
+        (np.column_stack([y, -y]), None, {"noise": "learn-each"}),
+        (labels, ["low", "high"], {"likelihood": "categorical", "noise": None}),
+    ]
+    for targets, classes, settings in cases:
+        found = []
+        for count in (1, 3):
+            with shards(X, targets, count=count, classes=classes, client=client, **{**GIVEN, **settings}) as density:
+                positions = np.random.default_rng(1).normal(size=(4, density.dim))
+                own = density.predict(positions, X[:5])
+                found.append(own.probabilities if classes else np.stack([own.mean, own.sd, own.q05]))
+        assert np.isfinite(found[0]).all()
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-8, atol=1e-9)
+        if classes:
+            np.testing.assert_allclose(found[0].sum(axis=1), 1)
+
+
+def test_chains_predict(client):
+    """What is learned from the rows is found again at the same inputs."""
+    random = np.random.default_rng(2)
+    X = random.normal(size=(200, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * random.normal(size=200)
+    with shards(X[:150], y[:150], client=client, network="fcn:16", activation="tanh", likelihood="gaussian", noise="learn") as density:
+        found = reprior.sample_density(density, density.dim, **SHORT, chains=1)
+        predicted = density.predict(found, X[150:])
+        assert np.sqrt(np.mean((predicted.mean - y[150:]) ** 2)) < 0.3
+        with pytest.raises(ValueError, match="rows of 2 columns"):
+            density.predict(found, X[150:, :1])
+        with pytest.raises(ValueError, match="coordinates of this density"):
+            density.predict(found.draws[..., 1:], X[150:])
+        with pytest.raises(ValueError, match="draws is 0"):
+            density.predict(found, X[150:], draws=0)
 
 
 def test_a_lost_worker_costs_an_evaluation(caplog):

@@ -3,7 +3,7 @@
 //! Everything is decided by [`reprior_run`]; what is convenient in Python is written in Python (`python/reprior`). Whatever computes lets go
 //! of Python's lock. Files: `table` (columns in), `run` (a run that is made or open), `work` (the thread that makes it), `predictor`,
 //! `density` (a log-density of one's own), `density_folder` (its run folder), `shard` (rows of a posterior
-//! whose other rows are elsewhere), `failure` (exceptions),
+//! whose other rows are elsewhere, and predictions), `failure` (exceptions),
 //! `interruptible` (work that Ctrl-C ends).
 
 mod density;
@@ -39,6 +39,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<predictor::Predictor>()?;
     module.add_class::<density::DensityRun>()?;
     module.add_class::<shard::Shard>()?;
+    module.add_class::<shard::ShardPredictor>()?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(density::diagnose, module)?)?;
     module.add_function(wrap_pyfunction!(setting_names, module)?)

@@ -6,9 +6,13 @@ use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods}
 use pyo3::prelude::*;
 use reprior::model::dataset::Targets;
 use reprior::posterior::{Shard as OfPrecision, Total};
-use reprior_run::{Failure, Precision, Settings, ShardRows, Stored, shard};
+use reprior_run::{
+    Failure, Precision, PredictedRows, Settings, ShardPositions, ShardRows, Stored,
+    predict_by_shards, shard,
+};
 
 use crate::failure::raise;
+use crate::interruptible::interruptible;
 
 /// In one of the two precisions.
 enum Inner {
@@ -33,6 +37,20 @@ pub struct Shard {
     dimension: usize,
     moment_count: usize,
     rows: usize,
+}
+
+/// Targets of rows (× outputs), or labels where classes have names.
+fn coded(values: Vec<f64>, outputs: usize, classes: Option<Vec<String>>) -> Targets {
+    match classes {
+        None => Targets::Real {
+            names: (0..outputs).map(|at| format!("y{at}")).collect(),
+            values,
+        },
+        Some(names) => Targets::Classes {
+            labels: values.iter().map(|&label| label as u32).collect(),
+            names,
+        },
+    }
 }
 
 fn position<R: Stored>(z: &[f64]) -> Vec<R> {
@@ -92,18 +110,8 @@ impl Shard {
         let settings: Settings = reprior_cli::settings(&flags).map_err(raise)?;
         let [rows, columns] = [inputs.shape()[0], inputs.shape()[1]];
         check("targets", targets.shape()[0], rows)?;
-        let outputs = targets.shape()[1];
         let values: Vec<f64> = targets.as_array().iter().copied().collect();
-        let targets = match classes {
-            None => Targets::Real {
-                names: (0..outputs).map(|at| format!("y{at}")).collect(),
-                values,
-            },
-            Some(names) => Targets::Classes {
-                labels: values.iter().map(|&label| label as u32).collect(),
-                names,
-            },
-        };
+        let targets = coded(values, targets.shape()[1], classes);
         let inputs = inputs.as_array().iter().copied().collect();
         let rows = ShardRows {
             inputs,
@@ -175,5 +183,131 @@ impl Shard {
             with!(&mut *self.lock(), shard => value_and_gradient(shard, &z, total))
         });
         Ok(PyArray1::from_vec(py, found))
+    }
+}
+
+type Array<'py> = Bound<'py, PyArray1<f64>>;
+
+/// What positions of a posterior whose rows are in shards predict at new inputs.
+#[pyclass(frozen, module = "reprior._lib")]
+pub struct ShardPredictor {
+    settings: Settings,
+    inputs: Vec<f64>,
+    /// A row of no meaning, which says what rows are.
+    one: ShardRows,
+    with_noise: bool,
+    found: Mutex<Option<PredictedRows>>,
+}
+
+impl ShardPredictor {
+    /// What is read off the predictions of every row and output.
+    fn each(
+        &self,
+        mut each: impl FnMut(&PredictedRows, usize, usize) -> Result<(), Failure>,
+    ) -> PyResult<()> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(rows) = &*found else { return Ok(()) };
+        let cells = (0..rows.len())
+            .flat_map(|row| (0..self.one.targets.outputs()).map(move |output| (row, output)));
+        for (row, output) in cells {
+            each(rows, row, output).map_err(raise)?;
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl ShardPredictor {
+    /// For inputs (n* × columns) of a posterior of so many outputs, or of classes.
+    #[new]
+    #[pyo3(signature = (flags, inputs, outputs, classes, with_noise))]
+    fn new(
+        flags: Vec<String>,
+        inputs: PyReadonlyArray2<'_, f64>,
+        outputs: usize,
+        classes: Option<Vec<String>>,
+        with_noise: bool,
+    ) -> PyResult<Self> {
+        let columns = inputs.shape()[1];
+        Ok(Self {
+            settings: reprior_cli::settings(&flags).map_err(raise)?,
+            inputs: inputs.as_array().iter().copied().collect(),
+            one: ShardRows {
+                inputs: vec![0.0; columns],
+                columns,
+                targets: coded(vec![0.0; outputs], outputs, classes),
+            },
+            with_noise,
+            found: Mutex::new(None),
+        })
+    }
+
+    /// Adds positions (× coordinates) with the moments of each of them over all shards (× moments), of `rows` rows in all; `first` is the number of the
+    /// first of them.
+    fn add(
+        &self,
+        py: Python<'_>,
+        positions: PyReadonlyArray2<'_, f64>,
+        moments: PyReadonlyArray2<'_, f64>,
+        rows: usize,
+        first: u64,
+    ) -> PyResult<()> {
+        let count = positions.shape()[0];
+        check("moments", moments.shape()[0], count)?;
+        let [positions, moments] =
+            [positions, moments].map(|all| all.as_array().iter().copied().collect::<Vec<f64>>());
+        let (settings, one, inputs) =
+            (self.settings.clone(), self.one.clone(), self.inputs.clone());
+        let with_noise = self.with_noise;
+        let more = interruptible(py, move |_| {
+            let at = ShardPositions {
+                count,
+                positions: &positions,
+                moments: &moments,
+                rows,
+                first,
+            };
+            match settings.sampler.precision {
+                Precision::F64 => predict_by_shards::<f64>(&settings, one, &inputs, at, with_noise),
+                Precision::Auto | Precision::F32 => {
+                    predict_by_shards::<f32>(&settings, one, &inputs, at, with_noise)
+                }
+            }
+        })?;
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *found {
+            Some(found) => found.append(more),
+            none => *none = Some(more),
+        }
+        Ok(())
+    }
+
+    /// Means and standard deviations, rows x outputs.
+    fn moments<'py>(&self, py: Python<'py>) -> PyResult<(Array<'py>, Array<'py>)> {
+        let (mut means, mut sds) = (Vec::new(), Vec::new());
+        self.each(|rows, row, output| {
+            let [mean, sd] = rows.moments(row, output)?;
+            means.push(mean);
+            sds.push(sd);
+            Ok(())
+        })?;
+        Ok((PyArray1::from_vec(py, means), PyArray1::from_vec(py, sds)))
+    }
+
+    /// Quantiles at these probabilities, rows x outputs x probabilities.
+    fn quantiles<'py>(&self, py: Python<'py>, probabilities: Vec<f64>) -> PyResult<Array<'py>> {
+        let mut all = Vec::new();
+        self.each(|rows, row, output| {
+            all.extend(rows.quantiles(row, output, &probabilities)?);
+            Ok(())
+        })?;
+        Ok(PyArray1::from_vec(py, all))
+    }
+
+    /// Class probabilities, rows x classes.
+    fn probabilities<'py>(&self, py: Python<'py>) -> Array<'py> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = found.as_ref().map(PredictedRows::probabilities);
+        PyArray1::from_vec(py, all.unwrap_or_default())
     }
 }

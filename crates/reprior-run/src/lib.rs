@@ -51,7 +51,7 @@ pub use run::{
     resume_in, sample, sample_in_memory, sample_or_resume, summarise,
 };
 pub use settings::*;
-pub use shard::{ShardRows, shard};
+pub use shard::{ShardPositions, ShardRows, predict_by_shards, shard};
 pub use stored::Stored;
 pub use summary::{
     Check, EvidenceSummary, ExchangeSummary, LaplaceFitSummary, LeftOutSummary, Level,

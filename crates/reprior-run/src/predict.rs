@@ -91,6 +91,25 @@ pub struct PredictedOutput {
 }
 
 impl PredictedRows {
+    /// Of draws whose variances are without noise, with the squared noise scales of each of them, or of their functions.
+    pub(crate) fn of(mut block: PredictiveDraws, noise: Option<&[f64]>) -> Self {
+        if let Some(noise) = noise {
+            block.add_noise(noise);
+            return Self(block);
+        }
+        // where rows have noise of their own the variance is that alone
+        if block.kind.has_row_noise() {
+            block.variance.fill(0.0);
+        }
+        Self(block.without_noise())
+    }
+
+    /// More draws for the same rows.
+    pub fn append(&mut self, mut more: Self) {
+        self.0.mean.append(&mut more.0.mean);
+        self.0.variance.append(&mut more.0.variance);
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         self.0.rows
@@ -244,11 +263,9 @@ impl Predictor {
             let found = predictor.predict(part)?;
             let mut block = found.block;
             clamped += found.clamped;
-            // where rows have noise of their own the variance is that alone
-            let function = match problem.kind().has_row_noise() {
-                true => vec![0.0; block.variance.len()],
-                false => block.variance.clone(),
-            };
+            let functions = request
+                .without_noise
+                .then(|| PredictedRows::of(block.clone(), None));
             block.add_noise(&found.noise);
             if let Some(detector) = &mut detector {
                 // the draws for the test rows are what it compares with
@@ -261,11 +278,7 @@ impl Predictor {
                 gatherer.add(&block, truth, index * together)?;
                 by_target.add(&block, truth, index * together)?;
             }
-            if request.without_noise {
-                block.variance = function;
-                block = block.without_noise();
-            }
-            each(&PredictedRows(block))?;
+            each(&functions.unwrap_or(PredictedRows(block)))?;
         }
         let told = detector.map(|detector| {
             let (detection, test_rows) = detector.finish(&self.run)?;

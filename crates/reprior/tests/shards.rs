@@ -9,11 +9,13 @@ use reprior::model::likelihood::{Categorical, Gaussian, Likelihood, StudentT};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior, ScalePrior};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{
-    Coordinates, Posterior, PosteriorSettings, Shard, ShardError, Shards, Space, Target, Total,
+    Coordinates, Posterior, PosteriorSettings, Recorder, Shard, ShardError, Shards, Space, Target,
+    Total,
 };
 
 const ROWS: usize = 23;
 const INPUTS: usize = 3;
+const TEST_ROWS: usize = 4;
 
 fn normals(count: usize, index: u64) -> Vec<f64> {
     let mut values = vec![0.0; count];
@@ -65,8 +67,8 @@ impl Case {
         let targets = columns.flat_map(|column| column[rows.clone()].to_vec());
         let (activation, off) = (Activation::Gelu, InputReduction::Off);
         let network = Composition::fully_connected(INPUTS, &self.hidden, self.outputs, activation);
-        let noise = self.noise.clone();
-        let model = Model::new(network, noise, inputs, targets.collect(), &[], off).unwrap();
+        let (noise, test) = (self.noise.clone(), normals(TEST_ROWS * INPUTS, 9));
+        let model = Model::new(network, noise, inputs, targets.collect(), &test, off).unwrap();
         let model = model.with_likelihood(Arc::clone(&self.likelihood));
         Arc::new(match self.learns_scales {
             true => model
@@ -215,6 +217,62 @@ fn the_second_round_needs_nothing_of_the_first() {
         for (a, b) in sums[1..].iter().zip(&expected) {
             assert!((a - b).abs() < 1e-12 * (1.0 + b.abs()));
         }
+    }
+}
+
+/// By a shard with one row, which needs nothing of the others but the sum of their moments.
+#[test]
+fn predictions_are_those_of_the_rows_in_one_piece() {
+    let stream = || Stream::new(5, 0, Purpose::Prediction, 0);
+    for case in cases() {
+        let mut whole = case.whole();
+        let z = normals(whole.dim(), 3);
+        let mut recorder = Recorder::new(Arc::clone(whole.model()));
+        let expected = recorder.record(&mut whole, &z, &mut stream()).unwrap();
+        let make = |(shard, model)| Shard::<f64>::new(model, case.coordinates, shard).unwrap();
+        let mut shards: Vec<_> = case.parts(3).into_iter().enumerate().map(make).collect();
+        let mut moments = vec![vec![0.0; shards[0].moment_count()]; shards.len()];
+        for (shard, moments) in shards.iter_mut().zip(&mut moments) {
+            shard.moments(&z, false, moments);
+        }
+        reprior::posterior::add(&mut moments);
+        let total = Total {
+            moments: &moments[0],
+            rows: ROWS,
+        };
+        let one_row = case.model(0..1);
+        let mut recorder = Recorder::new(Arc::clone(&one_row));
+        let mut shard = make((0, one_row));
+        // what it was asked before is forgotten
+        shard.moments(&z, true, &mut vec![0.0; shard.moment_count()]);
+        let found = shard.record(&mut recorder, &z, total, &mut stream());
+        let found = found.unwrap();
+        let near = |own: &[f64], other: &[f64]| {
+            assert_eq!(own.len(), other.len());
+            let mut pairs = own.iter().zip(other);
+            pairs.all(|(a, b)| (a - b).abs() < 1e-9 * (1.0 + b.abs()))
+        };
+        assert_eq!(found.outputs.len(), TEST_ROWS * case.outputs);
+        assert!(near(&found.outputs, &expected.outputs));
+        assert_eq!(found.noise, expected.noise);
+        if case.coordinates == Coordinates::Standard {
+            assert_eq!(found.mean, found.outputs);
+            assert!(found.variance.iter().all(|&variance| variance == 0.0));
+        } else {
+            assert!(near(&found.mean, &expected.mean));
+            assert!(near(&found.variance, &expected.variance));
+            // of the rows of one shard alone they are others
+            let alone = Total {
+                moments: &moments[1],
+                rows: ROWS,
+            };
+            let found = shard.record(&mut recorder, &z, alone, &mut stream());
+            assert!(!near(&found.unwrap().mean, &expected.mean));
+        }
+        // the shard goes on as if nothing had been
+        let value = shard.value(&z, total).unwrap();
+        let fresh = make((0, case.model(0..1))).value(&z, total).unwrap();
+        assert!((value - fresh).abs() < 1e-12 * (1.0 + fresh.abs()));
     }
 }
 

@@ -35,12 +35,21 @@ if TYPE_CHECKING:
 
     from reprior.distributed._shards import ShardedDensity
 
-__all__ = ["ChainsFailed", "CrossValidation", "Point", "Sweep", "cross_validate", "sample", "shards", "sweep"]
+__all__ = ["ChainsFailed", "CrossValidation", "Point", "ShardedDensity", "Sweep", "cross_validate", "sample", "shards", "sweep"]
 
 #: Draws of each chain unless told otherwise: chains on many machines share no clock.
 _DRAWS = 250
 #: Seconds that chains are waited for which were asked to stop.
 _STOP_WITHIN = 30.0
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ShardedDensity":
+        # needs Dask, which the names above do not
+        from reprior.distributed._shards import ShardedDensity
+
+        return ShardedDensity
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class ChainsFailed(RunError):
@@ -223,6 +232,7 @@ def shards(
 
         with shards(X, y, network="fcn:64", likelihood="gaussian", noise="learn", client=client) as density:
             found = reprior.sample_density(density, density.dim, relative=True, method="hmc-infinite")
+            predicted = density.predict(found, X_new)
 
     Raises ValueError and TypeError for what is refused.
     """

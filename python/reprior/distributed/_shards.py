@@ -17,6 +17,8 @@ from distributed import CancelledError, Client, Future
 from distributed.scheduler import KilledWorker
 
 from reprior import _lib
+from reprior._density import Density
+from reprior._prediction import ClassPrediction, Prediction
 from reprior._settings import to_flags
 
 #: Settings that shards have: those of the model, its coordinates and their precision.
@@ -40,6 +42,8 @@ _SETTINGS = (
 )
 #: How often an evaluation is tried again whose rows a lost worker had.
 _TRIES = 3
+#: Bytes of moments that a worker sends at a time for predictions.
+_MOMENTS_BYTES = 32e6
 
 
 class Rows:
@@ -95,15 +99,21 @@ def _shard(name: str, number: int, lane: int, flags: list[str], rows: Rows) -> _
     return found
 
 
-def sizes(name: str, number: int, flags: list[str], rows: Rows) -> tuple[int, int, int]:
-    """Coordinates, moments and rows of a shard."""
+def sizes(name: str, number: int, flags: list[str], rows: Rows) -> tuple[tuple[int, int, int, int], int]:
+    """Coordinates, moments, columns and targets of a shard, which are those of all of them; its rows."""
     shard = _shard(name, number, 0, flags, rows)
-    return shard.dim, shard.moment_count, shard.rows
+    return (shard.dim, shard.moment_count, rows.inputs.shape[1], rows.targets.shape[1]), shard.rows
 
 
 def moments(name: str, number: int, lane: int, flags: list[str], rows: Rows, z: np.ndarray) -> np.ndarray:
     """The first round of a shard."""
     return _shard(name, number, lane, flags, rows).moments(_whole(z))
+
+
+def moments_of_all(name: str, number: int, lane: int, flags: list[str], rows: Rows, positions: np.ndarray) -> np.ndarray:
+    """The first round at several positions."""
+    shard = _shard(name, number, lane, flags, rows)
+    return np.stack([shard.moments(z) for z in _whole(positions)])
 
 
 def part(name: str, number: int, lane: int, flags: list[str], rows: Rows, z: np.ndarray, total: np.ndarray, count: int) -> np.ndarray:
@@ -134,25 +144,57 @@ class ShardedDensity:
         self._new_lane = itertools.count()
         self._place()
         found = self._client.gather([self._submit(sizes, number, self._flags, rows) for number, rows in enumerate(self._held)])
-        dimensions, counts = {own[0] for own in found}, {own[1] for own in found}
-        if len(dimensions) > 1 or len(counts) > 1:
-            raise ValueError(f"shards have {sorted(dimensions)} coordinates: they must be rows of one table, with the same columns and outputs")
-        self.dim, self._moments = dimensions.pop(), counts.pop()
-        self.rows = sum(own[2] for own in found)
+        shapes = {shape for shape, _ in found}
+        if len(shapes) > 1:
+            dimensions = sorted(shape[0] for shape in shapes)
+            raise ValueError(f"shards have {dimensions} coordinates: they must be rows of one table, with the same columns and outputs")
+        self.dim, self._moments, self._columns, self._outputs = shapes.pop()
+        self.rows = sum(rows for _, rows in found)
 
     def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
         """The logarithm at a position of ``dim`` coordinates, and its gradient; NaN where it cannot be evaluated."""
         z = np.ascontiguousarray(z, dtype=np.float64)
-        with self._lane() as lane:
-            for left in reversed(range(_TRIES)):
-                try:
-                    total = self._evaluated(z, lane)
-                    return float(total[0]), _whole(total)[1:]
-                except (CancelledError, KilledWorker):
-                    if left == 0:
-                        raise
-                    self._place()
-        raise AssertionError("an evaluation ends or fails")
+        total = self._tried(lambda lane: self._evaluated(z, lane))
+        return float(total[0]), _whole(total)[1:]
+
+    def predict(self, found: Density | np.ndarray, X: Any, *, draws: int = 1000, noise: bool = True) -> Prediction | ClassPrediction:
+        """Predictions for new rows, an array with the columns of the shards, by draws of this density: of :func:`reprior.sample_density`, or an array of positions
+        whose last axis has ``dim`` coordinates.
+
+        Of more draws than ``draws`` so many are used, evenly apart. Where the readout is integrated out each of them takes one round of sums over all rows, and its
+        prediction is in closed form. ``noise=False`` leaves the observation noise out: the uncertainty of the function itself.
+
+        Raises ValueError for rows with other columns, positions of other coordinates, and for ``noise=False`` of classes.
+        """
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self._columns:
+            raise ValueError(f"X has the shape {X.shape}: it must have rows of {self._columns} columns, as the shards have")
+        positions = np.asarray(found.draws if isinstance(found, Density) else found, dtype=np.float64)
+        if positions.ndim == 0 or positions.shape[-1] != self.dim:
+            raise ValueError(f"positions have the shape {positions.shape}: the last number must be the {self.dim} coordinates of this density")
+        positions = positions.reshape(-1, self.dim) if self.dim else np.empty((1, 0))
+        if not len(positions):
+            raise ValueError("there are no positions: give one at least")
+        if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:
+            raise ValueError(f"draws is {draws!r}: it must be a whole number, 1 at least")
+        if len(positions) > draws:
+            positions = positions[np.linspace(0, len(positions) - 1, draws).round().astype(int)]
+        names = None if self._classes is None else [str(label) for label in self._classes]
+        if names is not None and not noise:
+            raise ValueError("noise=False has no meaning for class probabilities: leave it out")
+        predictor = _lib.ShardPredictor(self._flags, X, self._outputs, names, noise)
+        step = max(1, int(_MOMENTS_BYTES / (8 * max(1, self._moments))))
+        for first in range(0, len(positions), step):
+            own = np.ascontiguousarray(positions[first : first + step])
+            predictor.add(own, self._all_moments(own), self.rows, first)
+        if names is not None:
+            return ClassPrediction(predictor.probabilities().reshape(-1, len(names)), names)
+        parts = [*predictor.moments(), *predictor.quantiles([0.05, 0.5, 0.95]).reshape(-1, 3).T]
+        shape = (-1,) if self._outputs == 1 else (-1, self._outputs)
+        return Prediction(
+            *(np.ascontiguousarray(part).reshape(shape) for part in parts),
+            names=["y"] if self._outputs == 1 else [f"y{at}" for at in range(self._outputs)],
+        )
 
     def close(self) -> None:
         """Lets go of the rows."""
@@ -179,6 +221,29 @@ class ShardedDensity:
                     workers = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
                     own = [workers[number % len(workers)]] if workers else None
                     self._held[number] = self._client.scatter(source, workers=own, hash=False)
+
+    def _tried(self, evaluate: Callable[[int], np.ndarray]) -> np.ndarray:
+        """What is evaluated in a lane, anew where the rows of lost workers are elsewhere now."""
+        with self._lane() as lane:
+            for left in reversed(range(_TRIES)):
+                try:
+                    return evaluate(lane)
+                except (CancelledError, KilledWorker):
+                    if left == 0:
+                        raise
+                    self._place()
+        raise AssertionError("an evaluation ends or fails")
+
+    def _all_moments(self, positions: np.ndarray) -> np.ndarray:
+        """Of each position those of all rows."""
+        if not self._moments:
+            return np.empty((len(positions), 0))
+
+        def summed(lane: int) -> np.ndarray:
+            held = enumerate(self._held)
+            return self._sum([self._submit(moments_of_all, number, lane, self._flags, rows, positions) for number, rows in held]).result()
+
+        return _whole(self._tried(summed))
 
     def _submit(self, function: Callable[..., Any], *values: Any) -> Future:
         return self._client.submit(function, self._name, *values, pure=False)

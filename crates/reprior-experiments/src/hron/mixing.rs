@@ -114,7 +114,8 @@ impl Experiment for Mixing {
         let steps = cell.long("steps");
         let schedule = Schedule {
             chains: bench.size.pick(2, 2, 2, 1),
-            warmup: bench.size.pick(500, steps / 4, steps / 10, 20_000),
+            // of fewer, step sizes are now and then not what they were tuned for
+            warmup: bench.size.pick(1500, steps / 4, steps / 10, 20_000),
             draws: steps / THIN,
             thin: THIN,
             seed: 5,

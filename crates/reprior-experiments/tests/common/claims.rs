@@ -9,12 +9,39 @@ fn of<'a>(findings: &'a [Finding], words: &[&str]) -> Vec<&'a Finding> {
     findings.iter().filter(has).collect()
 }
 
-/// Asserts the verdicts of all claims that contain all of the words, of which there is one at least.
+/// Asserts the verdicts of all claims that contain all of the words, of which there is one at least. Chains and training hang on the last
+/// digits of a machine: a claim may be open at quick size where its numbers, had they been measured ten times as precisely and
+/// without doubt, would give the verdict.
 pub fn expect(outcome: &Outcome, words: &[&str], verdict: Verdict) {
     let found = of(&outcome.findings, words);
     assert!(!found.is_empty(), "no claim has {words:?}");
+    let sharp = altered(outcome, words, |row| {
+        row.values
+            .retain(|(name, _)| !name.starts_with("doubt of "));
+        let names: Vec<String> = row.values.iter().map(|(name, _)| name.clone()).collect();
+        for name in names.iter().filter(|name| name.starts_with("± ")) {
+            let error = row.number(name);
+            put(row, name, 0.1 * error);
+        }
+    });
+    for (finding, sharp) in found.into_iter().zip(sharp) {
+        let is_open = finding.verdict == Verdict::CannotBeTold && verdict != finding.verdict;
+        let own = if is_open { &sharp } else { finding };
+        assert_eq!(own.verdict, verdict, "{finding:#?}\n{}", outcome.text());
+    }
+}
+
+/// Asserts that verdicts are the expected one or open: of claims whose numbers are close to where they turn.
+pub fn expect_or_open(outcome: &Outcome, words: &[&str], verdict: Verdict) {
+    let found = of(&outcome.findings, words);
+    assert!(!found.is_empty(), "no claim has {words:?}");
     for finding in found {
-        assert_eq!(finding.verdict, verdict, "{finding:#?}\n{}", outcome.text());
+        let is_open = finding.verdict == Verdict::CannotBeTold;
+        assert!(
+            is_open || finding.verdict == verdict,
+            "{finding:#?}\n{}",
+            outcome.text()
+        );
     }
 }
 
@@ -29,15 +56,27 @@ pub fn expect_reasons(outcome: &Outcome) {
 /// Asserts that claims that contain all of the words do not hold of altered rows, and that there are such claims. A claim that stands at
 /// other rows already must hold of these before: what a twin shows is worth nothing otherwise.
 pub fn broken(outcome: &Outcome, words: &[&str], alter: impl Fn(&mut Row)) {
+    for finding in altered(outcome, words, alter) {
+        assert_ne!(finding.verdict, Verdict::Holds, "{finding:#?}");
+    }
+}
+
+/// Asserts that claims that contain all of the words hold of altered rows, which are clearly as the claims say.
+pub fn mended(outcome: &Outcome, words: &[&str], alter: impl Fn(&mut Row)) {
+    for finding in altered(outcome, words, alter) {
+        assert_eq!(finding.verdict, Verdict::Holds, "{finding:#?}");
+    }
+}
+
+/// What is found of altered rows.
+fn altered(outcome: &Outcome, words: &[&str], alter: impl Fn(&mut Row)) -> Vec<Finding> {
     let mut tables = outcome.tables.clone();
     let rows = tables.iter_mut().flat_map(|table| &mut table.rows);
     rows.for_each(alter);
     let findings = find(outcome.about.name).unwrap().findings(&tables);
-    let found = of(&findings, words);
+    let found: Vec<Finding> = of(&findings, words).into_iter().cloned().collect();
     assert!(!found.is_empty(), "no claim has {words:?}");
-    for finding in found {
-        assert_ne!(finding.verdict, Verdict::Holds, "{finding:#?}");
-    }
+    found
 }
 
 /// Writes over a value; nothing if there is none.
@@ -45,6 +84,14 @@ pub fn put(row: &mut Row, name: &str, value: impl Into<Value>) {
     if let Some((_, old)) = row.values.iter_mut().find(|(other, _)| other == name) {
         *old = value.into();
     }
+}
+
+/// Writes over an estimate, with an error of a hundredth and without doubt.
+pub fn put_estimate(row: &mut Row, name: &str, value: f64) {
+    put(row, name, value);
+    put(row, &format!("± {name}"), 0.01 * value);
+    let doubt = format!("doubt of {name}");
+    row.values.retain(|(other, _)| *other != doubt);
 }
 
 /// Exchanges two words of a column.

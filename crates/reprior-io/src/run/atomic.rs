@@ -5,7 +5,7 @@
 //! `write` returns the new one survives a loss of power. A process killed in between leaves a
 //! `.NAME.PROCESS-COUNT.tmp` behind, which harms nobody and which [`remove_leftovers`] deletes.
 //!
-//! Small files that nothing refers to yet are written without (`write_new`), and made durable together (`settle`).
+//! Small files that nothing relies on yet are written without (`write_unsettled`), and made durable together (`settle`).
 //!
 //! Cost: the bytes are written once; two syncs, each the latency of the disk (about 0.1-10 ms).
 
@@ -31,12 +31,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     write_with(path, |file| file.write_all(bytes))
 }
 
-/// As [`write()`] for a file that is not there yet, which survives a loss of power only after [`settle`] on its folder or one above: until
-/// then the disk may have it, in part or not at all. For many small files that nothing refers to before.
+/// As [`write()`] for a file that survives a loss of power only after [`settle`] on its folder or one above: until then the disk may have it,
+/// in part or not at all. For many small files that nothing relies on before.
 ///
 /// # Errors
 /// As [`write()`].
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+pub(crate) fn write_unsettled(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     if !CAN_SETTLE {
         return write(path, bytes);
     }
@@ -44,10 +44,10 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
         .map_err(RunError::io("write", path))
 }
 
-/// Whether [`settle`] makes durable what [`write_new`] wrote, at one go; elsewhere that is durable at once.
+/// Whether [`settle`] makes durable what [`write_unsettled`] wrote, at one go; elsewhere that is durable at once.
 const CAN_SETTLE: bool = cfg!(target_os = "linux");
 
-/// What was [written new](write_new) below a folder survives a loss of power.
+/// What was [written unsettled](write_unsettled) below a folder survives a loss of power.
 pub(crate) fn settle(folder: &Path) -> io::Result<()> {
     match CAN_SETTLE {
         true => sync_below(folder),
@@ -61,12 +61,28 @@ pub(crate) fn settle(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// As [`write()`].
 pub fn write_changed(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    match has(path, bytes) {
+        true => Ok(()),
+        false => write(path, bytes),
+    }
+}
+
+/// As [`write_unsettled`] where `path` has other bytes.
+///
+/// # Errors
+/// As [`write()`].
+pub(crate) fn write_changed_unsettled(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    match has(path, bytes) {
+        true => Ok(()),
+        false => write_unsettled(path, bytes),
+    }
+}
+
+/// Whether `path` is a file of these bytes.
+fn has(path: &Path, bytes: &[u8]) -> bool {
     let is_same_length = fs::symlink_metadata(path)
         .is_ok_and(|present| present.is_file() && present.len() == bytes.len() as u64);
-    if is_same_length && fs::read(path).is_ok_and(|present| present == bytes) {
-        return Ok(());
-    }
-    write(path, bytes)
+    is_same_length && fs::read(path).is_ok_and(|present| present == bytes)
 }
 
 /// As [`write()`], with what `contents` writes: a large file need not be in memory as a whole.
@@ -145,6 +161,17 @@ pub fn create_folder(path: &Path) -> Result<(), RunError> {
     fs::create_dir_all(path)
         .and_then(|()| sync_folder(path))
         .map_err(RunError::io("create", path))
+}
+
+/// The same, durable after [`settle`].
+///
+/// # Errors
+/// As [`create_folder`].
+pub(crate) fn create_folder_unsettled(path: &Path) -> Result<(), RunError> {
+    match CAN_SETTLE {
+        true => fs::create_dir_all(path).map_err(RunError::io("create", path)),
+        false => create_folder(path),
+    }
 }
 
 /// Everything below a folder is on the disk when this returns: at one go where the system can, file by file elsewhere.

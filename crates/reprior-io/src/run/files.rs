@@ -124,16 +124,25 @@ impl Files {
         }
     }
 
-    /// As [`write`](Self::write) for a file that is not there yet and that nothing refers to: it is safe from a loss of power after
-    /// [`settle`](Self::settle).
-    pub(crate) fn write_new(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
+    /// As [`write`](Self::write) for a file that nothing relies on yet: it is safe from a loss of power after [`settle`](Self::settle).
+    pub(crate) fn write_unsettled(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
         match &self.0 {
-            FilesPlace::Folder(folder) => atomic::write_new(&folder.join(name), bytes),
+            FilesPlace::Folder(folder) => atomic::write_unsettled(&folder.join(name), bytes),
             FilesPlace::Memory(_) => self.write(name, bytes),
         }
     }
 
-    /// All that was [written new](Self::write_new) is safe from a loss of power when this returns.
+    /// The same where the file has other bytes.
+    pub(crate) fn write_changed_unsettled(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
+        match &self.0 {
+            FilesPlace::Folder(folder) => {
+                atomic::write_changed_unsettled(&folder.join(name), bytes)
+            }
+            FilesPlace::Memory(_) => self.write(name, bytes),
+        }
+    }
+
+    /// All that was [written unsettled](Self::write_unsettled) is safe from a loss of power when this returns.
     pub(crate) fn settle(&self) -> Result<(), RunError> {
         match &self.0 {
             FilesPlace::Folder(folder) => {
@@ -220,6 +229,14 @@ impl Files {
     pub(crate) fn create_folder(&self, name: &str) -> Result<(), RunError> {
         match &self.0 {
             FilesPlace::Folder(folder) => atomic::create_folder(&folder.join(name)),
+            FilesPlace::Memory(_) => Ok(()),
+        }
+    }
+
+    /// The same, safe from a loss of power after [`settle`](Self::settle).
+    pub(crate) fn create_folder_unsettled(&self, name: &str) -> Result<(), RunError> {
+        match &self.0 {
+            FilesPlace::Folder(folder) => atomic::create_folder_unsettled(&folder.join(name)),
             FilesPlace::Memory(_) => Ok(()),
         }
     }

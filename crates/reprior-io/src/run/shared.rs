@@ -6,8 +6,10 @@ use super::{Files, RunError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two changes of the metadata while chains go on: each is a synced file for every variable.
+/// At least between two changes of the metadata while chains go on: each is a file for every variable.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
+/// The next one comes after so many times what one took: on a slow disk, or one that many share, no more than a twentieth of the time goes into them.
+const SHOWN_AFTER: u32 = 20;
 
 /// What all writers of a run share. Its size does not depend on the number of draws.
 #[derive(Debug)]
@@ -17,26 +19,26 @@ pub(crate) struct Shared {
     progress: Mutex<DrawProgress>,
 }
 
-/// Per group: the draws that each chain has written, and the draws that the metadata show, since when.
+/// Per group: the draws that each chain has written, the draws that the metadata show, and when they may show more.
 #[derive(Debug)]
 struct DrawProgress {
     written: Vec<Vec<u64>>,
     visible: Vec<u64>,
-    shown: Vec<Option<Instant>>,
+    next: Vec<Option<Instant>>,
 }
 
 impl Shared {
     pub(crate) fn new(files: Files, layout: StoreLayout, visible: Vec<u64>) -> Self {
         let chains = layout.chains as usize;
         let written = visible.iter().map(|&draws| vec![draws; chains]).collect();
-        let shown = vec![None; visible.len()];
+        let next = vec![None; visible.len()];
         Self {
             files,
             layout,
             progress: Mutex::new(DrawProgress {
                 written,
                 visible,
-                shown,
+                next,
             }),
         }
     }
@@ -44,7 +46,11 @@ impl Shared {
     /// A kill in the middle of a change leaves arrays that differ from the root: the root is right.
     pub(crate) fn write_all_lengths(&self) -> Result<(), RunError> {
         let progress = self.progress();
-        (0..self.layout.groups.len()).try_for_each(|group| self.write_lengths(group, &progress))
+        let groups = 0..self.layout.groups.len();
+        groups
+            .into_iter()
+            .try_for_each(|group| self.write_lengths(group, &progress))?;
+        self.files.settle()
     }
 
     fn progress(&self) -> MutexGuard<'_, DrawProgress> {
@@ -57,8 +63,8 @@ impl Shared {
     pub(crate) fn set_written(&self, group: usize, chain: u64, draws: u64) -> Result<(), RunError> {
         let mut progress = self.progress();
         progress.written[group][chain as usize] = draws;
-        let was_just_shown = progress.shown[group].is_some_and(|at| at.elapsed() < SHOWN_EVERY);
-        if was_just_shown && progress.of_all(group) > progress.visible[group] {
+        let is_too_soon = progress.next[group].is_some_and(|next| Instant::now() < next);
+        if is_too_soon && progress.of_all(group) > progress.visible[group] {
             return Ok(());
         }
         self.show_of(group, &mut progress)
@@ -74,29 +80,34 @@ impl Shared {
         if all == before {
             return Ok(());
         }
+        let begun = Instant::now();
         progress.visible[group] = all;
-        // chunks first, then what says that they are there
+        // chunks first, then what says that they are there; the root says it of all arrays
         let settled = self.files.settle();
         let lengths = settled.and_then(|()| self.write_lengths(group, progress));
-        let shown = lengths.and_then(|()| {
+        let settled = lengths.and_then(|()| self.files.settle());
+        let shown = settled.and_then(|()| {
             let root = metadata::root_document(&self.layout, &progress.visible);
             self.files.write(ROOT, &to_bytes(root))
         });
         match shown {
-            Ok(()) => progress.shown[group] = Some(Instant::now()),
+            Ok(()) => {
+                let wait = SHOWN_EVERY.max(SHOWN_AFTER * begun.elapsed());
+                progress.next[group] = Some(Instant::now() + wait);
+            }
             Err(_) => progress.visible[group] = before,
         }
         shown
     }
 
-    /// Brings the arrays' own metadata of `group` in line with the draws to show.
+    /// Brings the arrays' own metadata of `group` in line with the draws to show, unsettled.
     fn write_lengths(&self, group: usize, progress: &DrawProgress) -> Result<(), RunError> {
         let layout = &self.layout.groups[group];
         for array in layout.variables.iter().chain(&layout.coordinates) {
             if array.draw_axis().is_some() {
                 let document = metadata::array_document(array, progress.visible[group]);
                 self.files
-                    .write_changed(&array.document(&layout.name), &to_bytes(document))?;
+                    .write_changed_unsettled(&array.document(&layout.name), &to_bytes(document))?;
             }
         }
         Ok(())

@@ -38,25 +38,27 @@ impl DrawStore {
         }
         files.remove(DRAWS)?;
         files.create_folder(DRAWS)?;
+        // nothing relies on what follows before the root is there
         for group in &schema.groups {
             let (_, layout) = layout.group(&group.name)?;
             let folder = format!("{DRAWS}/{}", group.name);
-            files.create_folder(&folder)?;
+            files.create_folder_unsettled(&folder)?;
             for array in layout.variables.iter().chain(&layout.coordinates) {
-                files.create_folder(&array.folder(&group.name))?;
+                files.create_folder_unsettled(&array.folder(&group.name))?;
                 let document = metadata::array_document(array, 0);
-                files.write(&array.document(&group.name), &to_bytes(document))?;
+                files.write_unsettled(&array.document(&group.name), &to_bytes(document))?;
             }
             for array in &layout.coordinates {
                 let labels = match schema.coordinates.get(&array.name) {
                     Some(labels) => labels.to_bytes(),
                     None => numbers(group, array).to_bytes(),
                 };
-                files.write(&array.chunk(&group.name, 0, 0), &labels)?;
+                files.write_unsettled(&array.chunk(&group.name, 0, 0), &labels)?;
             }
             let document = metadata::group_document(&layout.attributes);
-            files.write(&(folder + "/zarr.json"), &to_bytes(document))?;
+            files.write_unsettled(&(folder + "/zarr.json"), &to_bytes(document))?;
         }
+        files.settle()?;
         let visible = vec![0; layout.groups.len()];
         let root = metadata::root_document(&layout, &visible);
         files.write(ROOT, &to_bytes(root))?;

@@ -217,7 +217,7 @@ impl GroupWriter {
                 let index = (self.draws - 1) / chunk.capacity;
                 let name = array.chunk(&layout.name, chain, index);
                 match chunk.written <= index * chunk.capacity {
-                    true => shared.files.write_new(&name, &chunk.bytes)?,
+                    true => shared.files.write_unsettled(&name, &chunk.bytes)?,
                     // a checkpoint may need what the file has already
                     false => shared.files.write(&name, &chunk.bytes)?,
                 }

@@ -10,6 +10,7 @@ mod infinite;
 mod laplace;
 mod minibatch;
 mod plan;
+mod predictions;
 
 pub(crate) use chains::annealed::DEFAULT_LENGTHS as ANNEALED_LENGTHS;
 pub(crate) use chains::bench;
@@ -21,9 +22,9 @@ pub use drive::{More, Options, Watcher};
 pub(crate) use laplace::{read_fits, write_fits};
 pub use plan::Plan;
 pub(crate) use plan::keeps_states;
+pub(crate) use predictions::{Of, Predictions};
 
 use crate::failure::Failure;
-use crate::predictive::PredictiveDraws;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::settings::{MethodName, Settings};
@@ -131,16 +132,6 @@ pub(crate) trait Predict {
     fn rows_together(&self) -> usize {
         1000
     }
-}
-
-/// What draws predict for some rows.
-pub(crate) struct Predictions {
-    /// Means, and variances without noise, in the target's own units.
-    pub block: PredictiveDraws,
-    /// Squared noise scales of every draw.
-    pub noise: Vec<f64>,
-    /// Variances that rounding made negative, set to 0.
-    pub clamped: u64,
 }
 
 /// The family of a method.

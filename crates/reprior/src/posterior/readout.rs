@@ -225,7 +225,8 @@ impl<R: Real> Readout<R> {
                 let found = |row: usize, column: usize| gram[column * p + row].to_f64();
                 self.jitter_count += self.groups[index].factorise(self.factor, found)?;
             }
-            return Ok(self.log_ratio_of_mean(features));
+            self.solve_mean();
+            return Ok(self.log_ratio_given_mean(features));
         }
         self.weighted_targets.copy_from_slice(&self.targets_f64);
         for group in &mut self.groups {
@@ -278,6 +279,15 @@ impl<R: Real> Readout<R> {
         features: Matrix<'_, R>,
         moments: Moments<'_>,
     ) -> Result<f64, EvaluationError> {
+        self.solve_among(moments)?;
+        Ok(self.log_ratio_given_mean(features))
+    }
+
+    /// Factorisations and μ = M⁻¹ΨᵀY of all rows that the moments are of.
+    ///
+    /// # Errors
+    /// As for [`log_ratio`](Self::log_ratio).
+    pub(super) fn solve_among(&mut self, moments: Moments<'_>) -> Result<(), EvaluationError> {
         let p = self.p;
         self.whole = moments.whole;
         let (lower, right) = moments.sums.split_at(p * (p + 1) / 2);
@@ -289,17 +299,23 @@ impl<R: Real> Readout<R> {
             };
             self.jitter_count += group.factorise(self.factor, found)?;
         }
-        Ok(self.log_ratio_of_mean(features))
+        self.solve_mean();
+        Ok(())
     }
 
-    /// From ΨᵀY in the place of the mean and factorised groups to μ = M⁻¹ΨᵀY, A and ℓ.
-    fn log_ratio_of_mean(&mut self, features: Matrix<'_, R>) -> f64 {
-        let (n, p) = (self.rows, self.p);
+    /// From ΨᵀY in the place of the mean and factorised groups to μ = M⁻¹ΨᵀY.
+    fn solve_mean(&mut self) {
         for group in &self.groups {
-            let (mean, count) = (&mut self.mean[group.columns(p)], group.outputs.len());
+            let columns = group.columns(self.p);
+            let (mean, count) = (&mut self.mean[columns], group.outputs.len());
             group.cholesky.solve_lower(mean, count);
             group.cholesky.solve_upper(mean, count);
         }
+    }
+
+    /// A and ℓ, given μ.
+    fn log_ratio_given_mean(&mut self, features: Matrix<'_, R>) -> f64 {
+        let (n, p) = (self.rows, self.p);
         self.residual_of_mean(features);
         let mut total = 0.0;
         for group in &self.groups {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::features::FeatureMap;
 use super::leave_one_out::LogLikelihoodRows;
 use super::projection::Projection;
+use super::readout::Moments;
 use super::{Coordinates, EvaluationError, Posterior};
 use crate::compute::{Real, Stream, matrix, matrix_mut, multiply};
 use crate::model::Model;
@@ -109,6 +110,30 @@ impl<R: Real> Recorder<R> {
         z: &[R],
         stream: &mut Stream,
     ) -> Result<&DrawRecord<R>, EvaluationError> {
+        self.record_of(posterior, z, None, stream)
+    }
+
+    /// The same, given moments of more rows than those of `posterior`.
+    ///
+    /// # Errors
+    /// As for [`record`](Self::record).
+    pub(super) fn record_among(
+        &mut self,
+        posterior: &mut Posterior<R>,
+        z: &[R],
+        moments: Moments<'_>,
+        stream: &mut Stream,
+    ) -> Result<&DrawRecord<R>, EvaluationError> {
+        self.record_of(posterior, z, Some(moments), stream)
+    }
+
+    fn record_of(
+        &mut self,
+        posterior: &mut Posterior<R>,
+        z: &[R],
+        moments: Option<Moments<'_>>,
+        stream: &mut Stream,
+    ) -> Result<&DrawRecord<R>, EvaluationError> {
         let weights = posterior.tangent_weights(z)?.map(<[R]>::to_vec);
         let z = weights.as_deref().unwrap_or(z);
         let model = &*self.model;
@@ -123,18 +148,27 @@ impl<R: Real> Recorder<R> {
         let weights_below = posterior.scaled.weights(model, inner, scales);
         let inner = &*weights_below;
         self.record.noise.copy_from_slice(&posterior.scales);
+        // of rows that are elsewhere there are moments where ℓ is made of them
+        let solves_readout = match moments {
+            None => posterior.readout.is_some(),
+            Some(_) => posterior.is_integrated(),
+        };
         // with the readout at hand, outputs at test inputs need nothing of the training rows
-        let is_apart = posterior.readout.is_none()
+        let is_apart = !solves_readout
             && posterior.coordinates() == Coordinates::Standard
             && self.log_likelihood.count() == 0;
         if !is_apart {
-            posterior.evaluate_features(inner, false, true);
+            posterior.evaluate_features(inner, false, solves_readout);
         }
         let features = posterior.features.features(model);
         let (inner_weights, readout_weights) = self.record.weights.split_at_mut(inner.len());
         inner_weights.copy_from_slice(inner);
-        if let Some(readout) = &mut posterior.readout {
-            readout.log_ratio(features)?;
+        match (&mut posterior.readout, moments) {
+            (Some(readout), None) => {
+                readout.log_ratio(features)?;
+            }
+            (Some(readout), Some(moments)) if solves_readout => readout.solve_among(moments)?,
+            _ => {}
         }
         match (posterior.coordinates(), &mut posterior.readout) {
             (Coordinates::Marginal, Some(readout)) => {
@@ -157,7 +191,9 @@ impl<R: Real> Recorder<R> {
             *output = f.to_f64();
         }
         let (mean, variance) = (&mut self.record.mean, &mut self.record.variance);
-        if let Some(readout) = &mut posterior.readout {
+        if let Some(readout) = &mut posterior.readout
+            && solves_readout
+        {
             let features = posterior.features.features(model);
             let clamped = readout.clamp_count();
             readout.predict(test, features, mean, variance);

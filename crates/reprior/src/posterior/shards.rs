@@ -12,9 +12,10 @@ use thiserror::Error;
 
 use super::readout::{Moments, Whole};
 use super::{
-    Coordinates, EvaluationError, Posterior, PosteriorError, PosteriorSettings, Space, Target,
+    Coordinates, DrawRecord, EvaluationError, Posterior, PosteriorError, PosteriorSettings,
+    Recorder, Space, Target,
 };
-use crate::compute::{Real, Team};
+use crate::compute::{Real, Stream, Team};
 use crate::model::Model;
 
 /// Shards that cannot be.
@@ -155,6 +156,23 @@ impl<R: Real> Shard<R> {
             *out = own.to_f64();
         }
         Ok(())
+    }
+
+    /// What a run keeps of position `z`, by the `recorder` of this shard's model: predictions at its test inputs, given all rows.
+    ///
+    /// # Errors
+    /// As for [`Target::log_ratio`].
+    pub fn record<'a>(
+        &mut self,
+        recorder: &'a mut Recorder<R>,
+        z: &[R],
+        total: Total<'_>,
+        stream: &mut Stream,
+    ) -> Result<&'a DrawRecord<R>, EvaluationError> {
+        let moments = self.among(total);
+        // features of these rows are evaluated where they are needed
+        self.has_features = false;
+        recorder.record_among(&mut self.posterior, z, moments, stream)
     }
 
     fn among<'a>(&self, total: Total<'a>) -> Moments<'a> {

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};
-use reprior::model::likelihood::Likelihood;
-use reprior::model::standardisation::Affine;
-use reprior::posterior::{Coordinates, DrawRecord, Posterior, PosteriorSettings, Recorder};
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Recorder};
 use reprior_io::run::{Number, Selection};
 
 use crate::failure::Failure;
-use crate::method::{Predict, Predictions};
-use crate::predictive::{PredictionKind, PredictiveDraws};
+use crate::method::{Of, Predict, Predictions};
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::{POSITION, POSITIONS};
@@ -23,15 +20,6 @@ pub struct ChainPredictor<'a> {
     run: &'a Recorded,
     /// Every how many kept positions of a chain are used.
     every: u64,
-}
-
-/// What is made of a position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
-    /// Mean and variance given the inner weights, where the readout is integrated out.
-    Position,
-    /// One function: the readout is drawn.
-    Function,
 }
 
 impl<'a> ChainPredictor<'a> {
@@ -92,20 +80,8 @@ fn predict<R: Stored + Number>(
     let mut recorder = Recorder::new(Arc::clone(&model));
     let maps = problem.output_maps();
     let rows = inputs.len() / problem.description.columns;
-    let mut predictions = Predictions {
-        block: PredictiveDraws {
-            kind: problem.kind(),
-            rows,
-            outputs: problem.description.output_names.len(),
-            mean: Vec::new(),
-            variance: Vec::new(),
-        },
-        noise: Vec::new(),
-        clamped: 0,
-    };
-    let likelihood = settings.model.likelihood();
-    // otherwise rows have variances of their own
-    let has_scale = likelihood.has_scale() && !likelihood.has_row_noise();
+    let outputs = problem.description.output_names.len();
+    let mut predictions = Predictions::none(problem.kind(), rows, outputs);
     let mut failure = None;
     let predicting = run.predicting_positions(every)?;
     let numbers = settings.chain_numbers();
@@ -116,13 +92,7 @@ fn predict<R: Stored + Number>(
         let number = numbers.get(chain as usize).map_or(chain, |&own| own as u64);
         let mut stream = Stream::new(settings.run.seed, number, Purpose::Prediction, draw);
         match recorder.record(&mut posterior, z, &mut stream) {
-            Ok(record) => push(
-                &mut predictions,
-                (record, what),
-                &*model.likelihood,
-                &maps,
-                has_scale,
-            ),
+            Ok(record) => predictions.push(record, what, &*model.likelihood, &maps),
             Err(error) => {
                 failure.get_or_insert(error);
             }
@@ -145,46 +115,4 @@ fn predict<R: Stored + Number>(
         ));
     }
     Ok(predictions)
-}
-
-/// Appends what one position predicts.
-fn push<R>(
-    predictions: &mut Predictions,
-    (record, what): (&DrawRecord<R>, Of),
-    likelihood: &dyn Likelihood,
-    maps: &[Affine],
-    has_scale: bool,
-) {
-    let block = &mut predictions.block;
-    let (kind, rows) = (block.kind, block.rows);
-    let spread = kind.spread(maps.len());
-    let (mean, factor) = match what {
-        Of::Position => (&record.mean, 1.0),
-        Of::Function => (&record.outputs, 0.0),
-    };
-    let outputs = mean.len() / rows.max(1);
-    let (mut own, mut noise) = (Vec::new(), Vec::new());
-    for row in 0..rows {
-        let of_row = (0..outputs).map(|output| mean[output * rows + row]);
-        own.clear();
-        own.extend(of_row.clone());
-        kind.push_mean(likelihood, maps, of_row, &mut block.mean);
-        noise.clear();
-        if PredictionKind::push_row_noise(likelihood, maps, [&own, &record.noise], &mut noise) {
-            block
-                .variance
-                .extend(noise.iter().map(|sigma| factor * sigma * sigma));
-            continue;
-        }
-        for (output, map) in maps.iter().enumerate().take(spread) {
-            let variance = record.variance[output * rows + row];
-            block.variance.push(factor * map.scale.powi(2) * variance);
-        }
-    }
-    for (scale, map) in record.noise.iter().zip(maps).take(spread) {
-        let variance = (map.scale * scale).powi(2);
-        predictions
-            .noise
-            .push(if has_scale { variance } else { 0.0 });
-    }
 }

@@ -3,7 +3,7 @@
 usage: clusters.py [--chains 16] [--draws 7500] [--turns 3] [--parts 8] [--megabytes 256] [--binary target/release/reprior]
 
 Chains of one program on all cores, then of `reprior.distributed` on LocalClusters of 2 and of 4 processes that run already, in turns; medians; and a chain in memory beside the same in a folder. The folders
-that are merged hold whole weights, and `cp -r` copies the same. Needs the package with `distributed`.
+that are merged hold whole weights, and `cp -r` copies the same; `--parts 0` merges none. Needs the package with `distributed`.
 """
 
 import argparse
@@ -114,7 +114,8 @@ def main():
     parser.add_argument("--binary", default="target/release/reprior")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        merging(options.parts, options.megabytes, options.turns, options.binary, Path(place))
+        if options.parts:
+            merging(options.parts, options.megabytes, options.turns, options.binary, Path(place))
         disk(options.turns, Path(place))
         overhead(options.chains, options.draws, options.turns, Path(place))
 

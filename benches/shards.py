@@ -4,13 +4,13 @@ usage: shards.py [--rows 10000 100000 1000000] [--widths 32 128] [--columns 8] [
 
 Each evaluation is the logarithm and its gradient with the readout integrated out. In one process it takes one core; workers are processes of a LocalCluster with one thread each, so that
 beyond the cores of the machine they share them. Medians, in turns. A model of machines with a core for this work each on a network of `--gigabits` follows from what was measured: the
-time of the rows is divided by the number of workers, every round takes what it takes here without rows, and sums and positions cross the network once for every level of the tree of sums.
+time of the rows is divided by the number of workers, both rounds take what they take here without rows, in a line through the numbers of workers measured, and moments, positions and gradients of all workers pass
+the caller's link one after another.
 Needs the package with `distributed`.
 """
 
 import argparse
 import logging
-import math
 import statistics
 import time
 
@@ -70,13 +70,16 @@ def model(options, found, rows, width, workers):
     """Seconds of an evaluation on so many machines."""
     most = max(options.rows)
     own, least = found[most, width], found[FEW, width]
-    per_row = (statistics.median(own["alone"]) - statistics.median(least["alone"])) / (most - FEW)
-    # what scheduling takes for a task, of the four a worker has in both rounds
-    tasks = max(least[count] / (4 * count) for count in options.workers)
-    levels = math.ceil(math.log2(workers)) if workers > 1 else 0
-    numbers = 2 * own["moments"] + 2 * own["dim"]
-    network = levels * 8 * numbers / (options.gigabits * 1e9 / 8)
-    return rows * per_row / workers + (4 * workers * tasks if workers > 1 else 0) + statistics.median(least["alone"]) + network
+    alone = statistics.median(least["alone"])
+    per_row = (statistics.median(own["alone"]) - alone) / (most - FEW)
+    if workers == 1:
+        return rows * per_row + alone
+    # what both rounds take without rows: a line through what was measured
+    few, many = min(options.workers), max(options.workers)
+    slope = max(0.0, (least[many] - least[few]) / max(1, many - few))
+    rounds = least[few] + slope * (workers - few)
+    network = 8 * workers * 2 * (own["moments"] + own["dim"]) / (options.gigabits * 1e9 / 8)
+    return rows * per_row / workers + rounds + network
 
 
 def main():

@@ -456,7 +456,12 @@ def merge(
 
     Raises ValueError for runs of other settings or data, runs that are not complete, chains that are missing or there twice.
     """
-    return _ended(_lib.Run.merge(list(runs), out, overwrite, allow_gaps, allow_overlaps))
+    return _ended(_lib.Run.merge(list(runs), out, overwrite, allow_gaps, allow_overlaps, shares_files=False))
+
+
+def merge_parts(parts: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Run:
+    """The run of all chains that there are, of runs that are removed afterwards: their draws need not be copied."""
+    return _ended(_lib.Run.merge(list(parts), out, overwrite=False, allow_gaps=True, allow_overlaps=False, shares_files=True))
 
 
 def open(path: str | os.PathLike[str]) -> Run | Density:  # noqa: A001 - the name of what it does

@@ -50,6 +50,7 @@ pub fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
         overwrite: arguments.overwrite,
         allow_gaps: arguments.allow_gaps,
         allow_overlaps: arguments.allow_overlaps,
+        shares_files: false,
     };
     let summary = reprior_run::merge(&arguments.runs, &arguments.out, options)?;
     print_after_run(&arguments.out, &summary, arguments.json)

@@ -121,11 +121,13 @@ impl Run {
         overwrite: bool,
         allow_gaps: bool,
         allow_overlaps: bool,
+        shares_files: bool,
     ) -> PyResult<Self> {
         let options = MergeOptions {
             overwrite,
             allow_gaps,
             allow_overlaps,
+            shares_files,
         };
         py.detach(|| merge(&runs, &out, options)).map_err(raise)?;
         Self::open(py, out)

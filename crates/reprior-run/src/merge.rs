@@ -26,6 +26,8 @@ pub struct MergeOptions {
     pub allow_gaps: bool,
     /// Take chains that several runs have from the first of them.
     pub allow_overlaps: bool,
+    /// Draws may be second names of the runs' own files, where the disk can: for runs that are removed afterwards.
+    pub shares_files: bool,
 }
 
 /// A run that is merged; it is locked meanwhile.
@@ -91,7 +93,8 @@ pub fn merge(runs: &[PathBuf], out: &Path, options: MergeOptions) -> Result<Summ
         .iter()
         .map(|part| part.folder.files().clone())
         .collect();
-    reprior_io::run::merge(&folder, &plan.schema, &files, &chains).map_err(Failure::run)?;
+    reprior_io::run::merge(&folder, &plan.schema, &files, &chains, options.shares_files)
+        .map_err(Failure::run)?;
     if !plan.keeps_states(&problem.settings) {
         for chain in 0..plan.schema.chains {
             checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;

@@ -26,7 +26,7 @@ import numpy as np
 from reprior import _images, _table
 from reprior._lib import RunError
 from reprior._progress import Progress, Shown
-from reprior._run import Run, _of_files, merge, table_with_targets
+from reprior._run import Run, _of_files, merge_parts, table_with_targets
 from reprior.distributed._chains import make_all
 from reprior.distributed._store import STOP, Store, is_address
 
@@ -413,7 +413,7 @@ class _Destination:
         if self.out is not None and not is_address(self.out):
             place = self.name(job)
             Path(place).parent.mkdir(parents=True, exist_ok=True)
-            return merge([store.path(part) for part in parts], place, allow_gaps=True)
+            return merge_parts([store.path(part) for part in parts], place)
         with tempfile.TemporaryDirectory(prefix="reprior-") as temporary:
             folders = []
             for part in parts:
@@ -424,7 +424,7 @@ class _Destination:
                 else:
                     folders.append(store.path(part))
             whole = Path(temporary) / "merged"
-            run = merge(folders, whole, allow_gaps=True)
+            run = merge_parts(folders, whole)
             if self.out is not None:
                 Store(self.name(job)).send(whole)
             return _of_files(run._inner.to_files(""))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import operator
 import queue
 import threading
 import uuid
@@ -240,8 +239,7 @@ class ShardedDensity:
             return np.empty((len(positions), 0))
 
         def summed(lane: int) -> np.ndarray:
-            held = enumerate(self._held)
-            return self._sum([self._submit(moments_of_all, number, lane, self._flags, rows, positions) for number, rows in held]).result()
+            return self._sum(moments_of_all, lane, positions)
 
         return _whole(self._tried(summed))
 
@@ -249,18 +247,16 @@ class ShardedDensity:
         return self._client.submit(function, self._name, *values, pure=False)
 
     def _evaluated(self, z: np.ndarray, lane: int) -> np.ndarray:
-        held = list(enumerate(self._held))
-        total: Any = np.empty(0)
-        if self._moments:
-            total = self._sum([self._submit(moments, number, lane, self._flags, rows, z) for number, rows in held])
-        parts = [self._submit(part, number, lane, self._flags, rows, z, total, self.rows) for number, rows in held]
-        return self._sum(parts).result()
+        total = self._sum(moments, lane, z) if self._moments else np.empty(0)
+        return self._sum(part, lane, z, total, self.rows)
 
-    def _sum(self, parts: list[Future]) -> Future:
-        """In pairs, in an order that hangs on their number alone."""
+    def _sum(self, function: Callable[..., np.ndarray], lane: int, *values: Any) -> np.ndarray:
+        """A round: what all shards give, added in pairs, in an order that hangs on their number alone."""
+        asked = [self._submit(function, number, lane, self._flags, rows, *values) for number, rows in enumerate(self._held)]
+        parts = self._client.gather(asked)
         while len(parts) > 1:
             pairs = [parts[at : at + 2] for at in range(0, len(parts), 2)]
-            parts = [self._client.submit(operator.add, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
+            parts = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
         return parts[0]
 
     @contextmanager

@@ -182,6 +182,17 @@ impl Files {
         }
     }
 
+    /// Gives the file `source` of `from` a second name here, where the disk can, and copies it otherwise: for what is never changed in place,
+    /// as nothing in a run is. It is safe from a crash after [`sync`](Self::sync).
+    pub(crate) fn share_file(&self, name: &str, from: &Self, source: &str) -> Result<(), RunError> {
+        if let (FilesPlace::Folder(to), FilesPlace::Folder(folder)) = (&self.0, &from.0)
+            && fs::hard_link(folder.join(source), to.join(name)).is_ok()
+        {
+            return Ok(());
+        }
+        self.copy_file(name, from, source)
+    }
+
     /// Copies the file `source` of `from`, of which nothing need fit into memory on disk. It is safe from a crash after
     /// [`sync`](Self::sync).
     pub(crate) fn copy_file(&self, name: &str, from: &Self, source: &str) -> Result<(), RunError> {

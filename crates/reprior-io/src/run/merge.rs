@@ -25,7 +25,8 @@ pub struct ChainOf {
 const BY_CHAIN: &str = "_chain";
 
 /// Makes the draws of a run out of those of `runs`: its chains, in order, are `chains`, and `schema` is the new run's. Their checkpoints and
-/// Laplace approximations come along.
+/// Laplace approximations come along. With `shares_files` chunks are second names of the runs' files where the disk can, and take neither time nor room; otherwise
+/// they are copied.
 ///
 /// # Errors
 /// [`RunError::Request`] for runs that are laid out otherwise, that differ in what they have in common, or whose chains have not begun;
@@ -35,6 +36,7 @@ pub fn merge(
     schema: &Schema,
     runs: &[Files],
     chains: &[ChainOf],
+    shares_files: bool,
 ) -> Result<(), RunError> {
     let files = folder.files();
     if chains.len() as u64 != schema.chains {
@@ -53,6 +55,7 @@ pub fn merge(
         files,
         runs,
         chains,
+        shares_files,
     };
     for group in &layout.groups {
         for array in &group.variables {
@@ -107,6 +110,7 @@ struct Merging<'a> {
     files: &'a Files,
     runs: &'a [Files],
     chains: &'a [ChainOf],
+    shares_files: bool,
 }
 
 impl Merging<'_> {
@@ -127,8 +131,11 @@ impl Merging<'_> {
             for chunk in 0..draws.div_ceil(array.chunk_shape[1]) {
                 let source = array.chunk(group, chain.chain, chunk);
                 let target = array.chunk(group, number, chunk);
-                self.files
-                    .copy_file(&target, &self.runs[chain.run], &source)?;
+                let run = &self.runs[chain.run];
+                match self.shares_files {
+                    true => self.files.share_file(&target, run, &source)?,
+                    false => self.files.copy_file(&target, run, &source)?,
+                }
             }
         }
         Ok(())

@@ -22,6 +22,13 @@ class Prediction:
     q95: np.ndarray
     names: list[str]
 
+    @classmethod
+    def of(cls, moments: tuple[np.ndarray, np.ndarray], quantiles: np.ndarray, names: list[str]) -> Prediction:
+        """From means and standard deviations of all cells, and the three quantiles of each."""
+        shape = (-1,) if len(names) == 1 else (-1, len(names))
+        parts = [*moments, *quantiles.reshape(-1, 3).T]
+        return cls(*(np.ascontiguousarray(part).reshape(shape) for part in parts), names=names)
+
     def to_frame(self) -> pandas.DataFrame:
         """A column for each number, named as ``reprior predict`` names them. Needs pandas."""
         import pandas

@@ -147,12 +147,8 @@ class Run:
                 raise ValueError("noise=False has no meaning for class probabilities: leave it out")
             logarithms = predictor.log_probabilities(data)
             return ClassPrediction(np.exp(logarithms).reshape(-1, len(names)), names)
-        mean, sd = predictor.moments(data, not noise)
-        quantiles = predictor.quantiles(data, [0.05, 0.5, 0.95], not noise)
-        shape = (-1,) if len(names) == 1 else (-1, len(names))
-        q = quantiles.reshape(-1, 3)
-        parts = [mean, sd, *q.T]
-        return Prediction(*(np.ascontiguousarray(part).reshape(shape) for part in parts), names=names)
+        moments = predictor.moments(data, not noise)
+        return Prediction.of(moments, predictor.quantiles(data, [0.05, 0.5, 0.95], not noise), names)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
         """One HTML page that loads nothing: written to ``path``, whose name is returned; without one the page itself."""

@@ -129,20 +129,13 @@ impl Predictor {
         data: PyData<'py>,
         without_noise: bool,
     ) -> PyResult<(Array<'py>, Array<'py>)> {
-        let outputs = self.outputs();
         type Moments = (Vec<f64>, Vec<f64>);
-        let (means, sds) =
-            self.collect(py, data, without_noise, move |all: &mut Moments, rows| {
-                let (means, sds) = all;
-                for row in 0..rows.len() {
-                    for output in 0..outputs {
-                        let [mean, sd] = rows.moments(row, output)?;
-                        means.push(mean);
-                        sds.push(sd);
-                    }
-                }
-                Ok(())
-            })?;
+        let (means, sds) = self.collect(py, data, without_noise, |all: &mut Moments, rows| {
+            let (means, sds) = rows.all_moments()?;
+            all.0.extend(means);
+            all.1.extend(sds);
+            Ok(())
+        })?;
         Ok((PyArray1::from_vec(py, means), PyArray1::from_vec(py, sds)))
     }
 
@@ -154,13 +147,8 @@ impl Predictor {
         probabilities: Vec<f64>,
         without_noise: bool,
     ) -> PyResult<Array<'py>> {
-        let outputs = self.outputs();
         let all = self.collect(py, data, without_noise, move |all: &mut Vec<f64>, rows| {
-            for row in 0..rows.len() {
-                for output in 0..outputs {
-                    all.extend(rows.quantiles(row, output, &probabilities)?);
-                }
-            }
+            all.extend(rows.all_quantiles(&probabilities)?);
             Ok(())
         })?;
         Ok(PyArray1::from_vec(py, all))

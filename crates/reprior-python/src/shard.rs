@@ -200,19 +200,14 @@ pub struct ShardPredictor {
 }
 
 impl ShardPredictor {
-    /// What is read off the predictions of every row and output.
-    fn each(
+    /// What is read off the predictions; nothing of none.
+    fn read<T: Default>(
         &self,
-        mut each: impl FnMut(&PredictedRows, usize, usize) -> Result<(), Failure>,
-    ) -> PyResult<()> {
+        read: impl FnOnce(&PredictedRows) -> Result<T, Failure>,
+    ) -> PyResult<T> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(rows) = &*found else { return Ok(()) };
-        let cells = (0..rows.len())
-            .flat_map(|row| (0..self.one.targets.outputs()).map(move |output| (row, output)));
-        for (row, output) in cells {
-            each(rows, row, output).map_err(raise)?;
-        }
-        Ok(())
+        let read = found.as_ref().map(read).transpose();
+        read.map(Option::unwrap_or_default).map_err(raise)
     }
 }
 
@@ -284,30 +279,19 @@ impl ShardPredictor {
 
     /// Means and standard deviations, rows x outputs.
     fn moments<'py>(&self, py: Python<'py>) -> PyResult<(Array<'py>, Array<'py>)> {
-        let (mut means, mut sds) = (Vec::new(), Vec::new());
-        self.each(|rows, row, output| {
-            let [mean, sd] = rows.moments(row, output)?;
-            means.push(mean);
-            sds.push(sd);
-            Ok(())
-        })?;
+        let (means, sds) = self.read(PredictedRows::all_moments)?;
         Ok((PyArray1::from_vec(py, means), PyArray1::from_vec(py, sds)))
     }
 
     /// Quantiles at these probabilities, rows x outputs x probabilities.
     fn quantiles<'py>(&self, py: Python<'py>, probabilities: Vec<f64>) -> PyResult<Array<'py>> {
-        let mut all = Vec::new();
-        self.each(|rows, row, output| {
-            all.extend(rows.quantiles(row, output, &probabilities)?);
-            Ok(())
-        })?;
+        let all = self.read(|rows| rows.all_quantiles(&probabilities))?;
         Ok(PyArray1::from_vec(py, all))
     }
 
     /// Class probabilities, rows x classes.
-    fn probabilities<'py>(&self, py: Python<'py>) -> Array<'py> {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = found.as_ref().map(PredictedRows::probabilities);
-        PyArray1::from_vec(py, all.unwrap_or_default())
+    fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Array<'py>> {
+        let all = self.read(|rows| Ok(rows.probabilities()))?;
+        Ok(PyArray1::from_vec(py, all))
     }
 }

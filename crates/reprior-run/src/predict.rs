@@ -145,6 +145,33 @@ impl PredictedRows {
         Ok([mixture.mean(), mixture.variance().sqrt()])
     }
 
+    /// Of real targets: means and standard deviations of all rows, rows x outputs, in the targets' own units.
+    ///
+    /// # Errors
+    /// Predictions that are not numbers.
+    pub fn all_moments(&self) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+        let all = self.cells().map(|(row, output)| self.moments(row, output));
+        let all = all.collect::<Result<Vec<_>, _>>()?;
+        Ok(all.into_iter().map(|[mean, sd]| (mean, sd)).unzip())
+    }
+
+    /// Of real targets: quantiles of all rows, rows x outputs x probabilities, in the targets' own units.
+    ///
+    /// # Errors
+    /// Predictions that are not numbers.
+    pub fn all_quantiles(&self, probabilities: &[f64]) -> Result<Vec<f64>, Failure> {
+        let all = self
+            .cells()
+            .map(|(row, output)| self.quantiles(row, output, probabilities));
+        Ok(all.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// Every output of every row.
+    fn cells(&self) -> impl Iterator<Item = (usize, usize)> {
+        let outputs = self.0.outputs;
+        (0..self.0.rows).flat_map(move |row| (0..outputs).map(move |output| (row, output)))
+    }
+
     /// Of real targets: quantiles of one output of one row, at probabilities between 0 and 1, in the target's own units.
     ///
     /// # Errors

@@ -123,6 +123,16 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// Of all shards, and their sum in the first one's place.
+fn moments(shards: &mut [Shard<f64>], z: &[f64]) -> Vec<Vec<f64>> {
+    let mut all = vec![vec![0.0; shards[0].moment_count()]; shards.len()];
+    for (shard, moments) in shards.iter_mut().zip(&mut all) {
+        shard.moments(z, false, moments);
+    }
+    reprior::posterior::add(&mut all);
+    all
+}
+
 #[test]
 fn shards_are_the_rows_in_one_piece() {
     for (number, case) in cases().into_iter().enumerate() {
@@ -192,11 +202,7 @@ fn the_second_round_needs_nothing_of_the_first() {
         let value = whole.log_ratio_and_gradient(&z, &mut expected).unwrap();
         let make = |(shard, model)| Shard::<f64>::new(model, case.coordinates, shard).unwrap();
         let mut shards: Vec<_> = case.parts(2).into_iter().enumerate().map(make).collect();
-        let mut moments = vec![vec![0.0; shards[0].moment_count()]; 2];
-        for (shard, moments) in shards.iter_mut().zip(&mut moments) {
-            shard.moments(&z, false, moments);
-        }
-        reprior::posterior::add(&mut moments);
+        let moments = moments(&mut shards, &z);
         let total = Total {
             moments: &moments[0],
             rows: ROWS,
@@ -231,11 +237,7 @@ fn predictions_are_those_of_the_rows_in_one_piece() {
         let expected = recorder.record(&mut whole, &z, &mut stream()).unwrap();
         let make = |(shard, model)| Shard::<f64>::new(model, case.coordinates, shard).unwrap();
         let mut shards: Vec<_> = case.parts(3).into_iter().enumerate().map(make).collect();
-        let mut moments = vec![vec![0.0; shards[0].moment_count()]; shards.len()];
-        for (shard, moments) in shards.iter_mut().zip(&mut moments) {
-            shard.moments(&z, false, moments);
-        }
-        reprior::posterior::add(&mut moments);
+        let moments = moments(&mut shards, &z);
         let total = Total {
             moments: &moments[0],
             rows: ROWS,

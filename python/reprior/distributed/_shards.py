@@ -188,12 +188,8 @@ class ShardedDensity:
             predictor.add(own, self._all_moments(own), self.rows, first)
         if names is not None:
             return ClassPrediction(predictor.probabilities().reshape(-1, len(names)), names)
-        parts = [*predictor.moments(), *predictor.quantiles([0.05, 0.5, 0.95]).reshape(-1, 3).T]
-        shape = (-1,) if self._outputs == 1 else (-1, self._outputs)
-        return Prediction(
-            *(np.ascontiguousarray(part).reshape(shape) for part in parts),
-            names=["y"] if self._outputs == 1 else [f"y{at}" for at in range(self._outputs)],
-        )
+        names = ["y"] if self._outputs == 1 else [f"y{at}" for at in range(self._outputs)]
+        return Prediction.of(predictor.moments(), predictor.quantiles([0.05, 0.5, 0.95]), names)
 
     def close(self) -> None:
         """Lets go of the rows."""

@@ -46,10 +46,8 @@ impl Shared {
     /// A kill in the middle of a change leaves arrays that differ from the root: the root is right.
     pub(crate) fn write_all_lengths(&self) -> Result<(), RunError> {
         let progress = self.progress();
-        let groups = 0..self.layout.groups.len();
-        groups
-            .into_iter()
-            .try_for_each(|group| self.write_lengths(group, &progress))?;
+        let mut groups = 0..self.layout.groups.len();
+        groups.try_for_each(|group| self.write_lengths(group, &progress))?;
         self.files.settle()
     }
 

@@ -33,6 +33,7 @@ class Run:
         or_resume: bool,
         checkpoint_seconds: float | None,
         threads: int | None,
+        is_part: bool,
     ) -> Run: ...
     @staticmethod
     def merge(runs: list[_Path], out: _Path, overwrite: bool, allow_gaps: bool, allow_overlaps: bool, shares_files: bool) -> Run: ...

@@ -359,10 +359,11 @@ def _started(
     threads: int | None = None,
     wait: bool = True,
     progress: bool | Callable[[Progress], None] | None = None,
+    is_part: bool = False,
 ) -> Run:
     _check_or_resume(out, overwrite, or_resume)
     flags = to_flags(settings, "sample()")
-    run = Run(_lib.Run.start(flags, data, out, overwrite, or_resume, checkpoint_seconds, _checked_threads(threads)))
+    run = Run(_lib.Run.start(flags, data, out, overwrite, or_resume, checkpoint_seconds, _checked_threads(threads), is_part))
     if wait:
         _wait_showing(run, progress)
     else:

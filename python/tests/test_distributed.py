@@ -2,6 +2,7 @@
 
 import contextlib
 import heapq
+import json
 import os
 import random
 import signal
@@ -15,15 +16,17 @@ import pytest
 import reprior
 import reprior.distributed
 from reprior.distributed import _dask
-from reprior.distributed._chains import ATTEMPTS, Ended, make_all
+from reprior.distributed._chains import ATTEMPTS, WAITS, Ended, make_all
 
 
 #: Numbers of what is kept are of each chain.
 FAST = {"network": "fcn:8", "warmup": 20, "draws": 30, "noise": 0.3, "seed": 5}
 #: How many workers are killed; REPRIOR_KILLS says how many by hand.
 KILLS = int(os.environ.get("REPRIOR_KILLS", "3"))
+#: Seconds between two kills: with many, time to start again and to get further.
+BETWEEN = (0.2, 0.8) if KILLS <= 3 else (1.0, 4.0)
 #: Seconds of work in each chain, so that there is time to kill.
-LONG = {**FAST, "draws": 2_000 if KILLS <= 3 else 10_000, "thin": 1, "keep": 5, "keep_predictions": 5, "keep_log_likelihood": 0}
+LONG = {**FAST, "draws": 2_000 if KILLS <= 3 else 100_000, "thin": 1, "keep": 5, "keep_predictions": 5, "keep_log_likelihood": 0}
 
 
 def table(rows=40):
@@ -71,6 +74,8 @@ def test_the_run_is_that_of_one_program(client, tmp_path):
     run = reprior.distributed.sample(X, y, chains=3, client=client, out=tmp_path / "run", progress=seen.append, **FAST, **kept)
     reprior.sample(X, y, chains=3, out=tmp_path / "whole", progress=False, **FAST, **kept)
     assert_same(tmp_path / "run", tmp_path / "whole")
+    # chains alone are not summarised, and their run is
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["metrics"] == json.loads((tmp_path / "whole" / "summary.json").read_text())["metrics"]
     assert run.summary().chains == 3 and run.predict(X).mean.shape == (40,)
     assert seen and all(now.chains == 3 for now in seen)
     # the chains' own runs are gone
@@ -101,7 +106,7 @@ def test_killed_workers_cost_no_bytes(cluster, client, tmp_path):
     made.start()
     chance, killed = random.Random(1), 0
     while made.is_alive() and killed < KILLS:
-        made.join(chance.uniform(0.2, 0.8))
+        made.join(chance.uniform(*BETWEEN))
         # not asked of the workers: one that was just killed never answers; and one that is killed while it starts is not started again
         known = client.scheduler_info(n_workers=-1)["workers"]
         processes = sorted(nanny.pid for nanny in cluster.workers.values() if nanny.pid and nanny.process.status.name == "running" and nanny.worker_address in known)
@@ -328,8 +333,8 @@ def test_only_chains_without_progress_fail():
 
         def wait(self):
             chain = self.ready.pop(0)
-            made, error, is_final = self.ends[chain].pop(0)
-            return Ended(chain, error=error, made=made, is_final=is_final)
+            made, error, is_final, *has_begun = self.ends[chain].pop(0)
+            return Ended(chain, error=error, made=made, is_final=is_final, has_begun=not has_begun)
 
     lost = RuntimeError("lost")
     ends = {
@@ -337,6 +342,9 @@ def test_only_chains_without_progress_fail():
         "far": [(made, lost, False) for made in range(1, 9)] + [(9, None, False)],
         "stuck": [(3, lost, False), (3, lost, False), (2, lost, False), (3, lost, False)],
         "refused": [(0, ValueError("no"), True)],
+        "behind others": [(0, lost, False, "waits")] * (WAITS - 1) + [(5, lost, False)] * 2 + [(5, None, False)],
+        "never begun": [(0, lost, False, "waits")] * (WAITS + 1),
     }
     failed = make_all(Scripted(ends), list(ends))
-    assert set(failed) == {"stuck", "refused"} and ends["stuck"] == [(3, lost, False)] and ends["far"] == []
+    assert set(failed) == {"stuck", "refused", "never begun"} and len(ends["never begun"]) == 1 and ends["behind others"] == []
+    assert ends["stuck"] == [(3, lost, False)] and ends["far"] == []

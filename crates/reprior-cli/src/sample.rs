@@ -69,6 +69,7 @@ fn drive(
         stop: &STOP,
         watcher: &RunDisplay::new(driving.quiet),
         more,
+        is_part: false,
     };
     let summary = make(&options)?;
     print_after_run(run, &summary, driving.json)

@@ -336,7 +336,7 @@ impl DensityRun {
         let stopped = Arc::clone(&work);
         let (out, overwrite, or_resume) = (place.out.clone(), place.overwrite, place.or_resume);
         let started = py.detach(|| {
-            work.start(threads, every, None, move |work, options| {
+            work.start(threads, every, None, false, move |work, options| {
                 let folder = out
                     .map(|out| DensityFolder::open(&out, &plan, overwrite, or_resume))
                     .transpose()?;

@@ -12,7 +12,7 @@ use reprior::chain::ProgressDetails;
 use reprior_io::run::{Files, RunFolder, atomic};
 use reprior_report::{RunPage, page};
 use reprior_run::{
-    DataDescription, Failure, MergeOptions, More, NewRun, Recorded, RhatSoFar, Summary,
+    DataDescription, Failure, MergeOptions, More, NewRun, Options, Recorded, RhatSoFar, Summary,
     earlier_run, merge, prepare, prepare_given, resume_in, summarise,
 };
 
@@ -29,7 +29,10 @@ pub struct Run {
 }
 
 /// Keeps the summary of a run that has come to its end, for who asks for it.
-fn keep_summary(work: &Work, summary: &Summary) -> Result<(), Failure> {
+fn keep_summary(work: &Work, options: &Options<'_>, summary: &Summary) -> Result<(), Failure> {
+    if options.is_part {
+        return Ok(());
+    }
     let text = serde_json::to_string(summary).map_err(Failure::run)?;
     work.change(|state| state.summary = Some(text));
     Ok(())
@@ -68,7 +71,7 @@ impl Run {
 impl Run {
     /// Starts to make a run of flags, and of data in memory unless the flags name data.
     #[staticmethod]
-    #[pyo3(signature = (flags, data, out, overwrite, or_resume, checkpoint_seconds, threads))]
+    #[pyo3(signature = (flags, data, out, overwrite, or_resume, checkpoint_seconds, threads, is_part))]
     #[allow(clippy::too_many_arguments, reason = "what `sample` takes")]
     fn start(
         py: Python<'_>,
@@ -79,13 +82,14 @@ impl Run {
         or_resume: bool,
         checkpoint_seconds: Option<f64>,
         threads: Option<usize>,
+        is_part: bool,
     ) -> PyResult<Self> {
         let settings = reprior_cli::settings(&flags).map_err(raise)?;
         let data = data.map(|data| given(py, data)).transpose()?;
         let every = checkpoint_every(checkpoint_seconds).map_err(raise)?;
         let work = Arc::new(Work::default());
         let started = py.detach(|| {
-            work.start(threads, every, None, move |work, options| {
+            work.start(threads, every, None, is_part, move |work, options| {
                 let problem = match &data {
                     Some(given) => prepare_given(settings, given)?,
                     None => prepare(settings)?,
@@ -96,7 +100,7 @@ impl Run {
                 };
                 if let Some(folder) = earlier {
                     work.change(|state| state.files = Some(folder.files().clone()));
-                    return keep_summary(work, &resume_in(&folder, options)?);
+                    return keep_summary(work, options, &resume_in(&folder, options)?);
                 }
                 let place = out.as_deref().map(|out| (out, overwrite));
                 let new = NewRun::new(problem, place)?;
@@ -105,7 +109,7 @@ impl Run {
                 if folder.files().folder().is_none() {
                     work.change(|state| state.folder = Some(folder));
                 }
-                keep_summary(work, &made?)
+                keep_summary(work, options, &made?)
             })
         });
         started.map_err(raise)?;
@@ -258,13 +262,19 @@ impl Run {
         let work = Arc::new(Work::default());
         work.change(|state| state.files = Some(folder.files().clone()));
         let started = py.detach(|| {
-            work.start(threads, CHECKPOINT_EVERY, more, move |work, options| {
-                let made = resume_in(&folder, options);
-                if folder.files().folder().is_none() {
-                    work.change(|state| state.folder = Some(folder));
-                }
-                keep_summary(work, &made?)
-            })
+            work.start(
+                threads,
+                CHECKPOINT_EVERY,
+                more,
+                false,
+                move |work, options| {
+                    let made = resume_in(&folder, options);
+                    if folder.files().folder().is_none() {
+                        work.change(|state| state.folder = Some(folder));
+                    }
+                    keep_summary(work, options, &made?)
+                },
+            )
         });
         started.map_err(raise)?;
         Ok(Self { work })

@@ -77,7 +77,7 @@ impl Work {
         is_so(&state)
     }
 
-    /// Makes a run on a thread of its own, with checkpoints so often: `make` gets its place, and gives it back with how it ended.
+    /// Makes a run, or a part of one, on a thread of its own, with checkpoints so often: `make` gets its place, and gives it back with how it ended.
     ///
     /// # Errors
     /// A system that starts no thread.
@@ -86,6 +86,7 @@ impl Work {
         threads: Option<usize>,
         checkpoint_every: Duration,
         more: Option<More>,
+        is_part: bool,
         make: impl FnOnce(&Self, &Options<'_>) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let work = Arc::clone(self);
@@ -96,6 +97,7 @@ impl Work {
                 stop: &work.stop,
                 watcher: &*work,
                 more,
+                is_part,
             };
             // a panic is a fault of ours, and must not leave who waits for the end waiting
             let made = catch_unwind(AssertUnwindSafe(|| make(&work, &options)));

@@ -13,7 +13,7 @@ use crate::failure::{Failure, name_of};
 use crate::method::{read_fits, write_fits};
 use crate::problem::{DATA, DataDescription, Problem, kept_as};
 use crate::record::Destination;
-use crate::run::{is_within, refuse_run_in, write_summary};
+use crate::run::{SUMMARY, is_within, refuse_run_in, write_summary};
 use crate::settings::{CONFIG, Nature, Settings};
 use crate::summary::{LaplaceFitSummary, Summary};
 
@@ -124,7 +124,7 @@ impl Part {
             ))
         };
         let description = DataDescription::read(files)?.ok_or_else(unfinished)?;
-        if !files.contains("summary.json") {
+        if !files.contains(SUMMARY) {
             return Err(unfinished());
         }
         let schedule = settings.schedule();

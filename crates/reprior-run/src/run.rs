@@ -15,6 +15,11 @@ use crate::record::Destination;
 use crate::settings::{Auto, CONFIG, Settings, StartName};
 use crate::summary::Summary;
 
+/// What a run's summary is kept as.
+pub(crate) const SUMMARY: &str = "summary.json";
+/// What is there in its place of a run that will be merged.
+const PART_IS_COMPLETE: &str = "{\"status\": \"complete\"}\n";
+
 /// Checks settings, loads the data and writes every default out.
 ///
 /// # Errors
@@ -330,6 +335,13 @@ fn drive(
             checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;
         }
     }
+    if options.is_part {
+        folder
+            .write_text(SUMMARY, PART_IS_COMPLETE)
+            .map_err(Failure::run)?;
+        let draws = problem.settings.schedule().draws;
+        return Ok(Summary::new(&problem.settings, draws));
+    }
     write_summary(folder)
 }
 
@@ -340,9 +352,7 @@ fn drive(
 pub(crate) fn write_summary(folder: &RunFolder) -> Result<Summary, Failure> {
     let summary = summarise(folder.files())?;
     let text = serde_json::to_string_pretty(&summary).map_err(Failure::run)?;
-    folder
-        .write_text("summary.json", &text)
-        .map_err(Failure::run)?;
+    folder.write_text(SUMMARY, &text).map_err(Failure::run)?;
     Ok(summary)
 }
 

@@ -31,6 +31,7 @@ fn options<'a>(threads: usize, stop: &'a AtomicBool, watcher: &'a dyn Watcher) -
         stop,
         watcher,
         more: None,
+        is_part: false,
     }
 }
 

@@ -22,6 +22,7 @@ fn the_configuration_of_earlier_runs_is_that_of_a_run_made_from_it() {
         stop: &stop,
         watcher: &Silent,
         more: None,
+        is_part: false,
     };
     let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/configs");
     let mut count = 0;

@@ -64,6 +64,7 @@ fn with_options<T>(make: impl FnOnce(&Options<'_>) -> T) -> T {
         stop: &stop,
         watcher: &Silent,
         more: None,
+        is_part: false,
     })
 }
 

@@ -11,8 +11,8 @@ use clap::{Args, FromArgMatches};
 use reprior::chain::Progress;
 use reprior_io::data::load_inputs;
 use reprior_run::{
-    Failure, Flags, Options, PredictionRequest, Predictor, Settings, Watcher, resume_in, sample,
-    sample_in_memory, summarise,
+    Failure, Flags, MergeOptions, Options, PredictionRequest, Predictor, Settings, Watcher, merge,
+    resume_in, sample, sample_in_memory, summarise,
 };
 
 /// Says nothing.
@@ -34,6 +34,7 @@ fn options<'a>(stop: &'a AtomicBool, watcher: &'a dyn Watcher) -> Options<'a> {
         stop,
         watcher,
         more: None,
+        is_part: false,
     }
 }
 
@@ -48,7 +49,7 @@ fn settings(flags: &str) -> Settings {
 }
 
 const METHODS: [&str; 6] = [
-    "--network fcn:8 --chains 2 --warmup 20 --draws 10",
+    "--network fcn:8 --warmup 20 --draws 10 --chains 2",
     "--network fcn:8 --method sgld --epochs 20 --batch 10 --draws 5 --chains 2",
     "--network fcn:8 --method laplace --epochs 20 --batch 10 --draws 5",
     "--network fcn:8 --method nngp",
@@ -100,6 +101,43 @@ fn a_run_in_memory_has_the_bytes_of_one_in_a_folder() {
             "{flags}"
         );
         assert_eq!(means, predict(Predictor::of(&path).unwrap()), "{flags}");
+    }
+}
+
+#[test]
+fn parts_that_are_not_summarised_are_merged_to_the_run_that_is() {
+    let place = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let whole = options(&stop, &Silent);
+    let part = Options {
+        is_part: true,
+        ..options(&stop, &Silent)
+    };
+    // chains, minibatches, and fits that are kept beside their draws
+    for flags in &METHODS[..3] {
+        let flags = flags.trim_end_matches(" --chains 2");
+        let data = format!("--data friedman --train 30 --test 12 {flags} --chains");
+        let parts: Vec<_> = (0..2)
+            .map(|first| {
+                let folder = place.path().join(format!("part-{first}"));
+                let settings = settings(&format!("{data} 1 --first-chain {first}"));
+                let said = sample(settings, &folder, true, &part).unwrap();
+                assert_eq!(said.status, "complete");
+                let text = std::fs::read_to_string(folder.join("summary.json")).unwrap();
+                assert_eq!(text.trim(), r#"{"status": "complete"}"#);
+                folder
+            })
+            .collect();
+        let (one, merged) = (place.path().join("one"), place.path().join("merged"));
+        let expected = sample(settings(&format!("{data} 2")), &one, true, &whole).unwrap();
+        let merging = MergeOptions {
+            overwrite: true,
+            ..MergeOptions::default()
+        };
+        let found = merge(&parts, &merged, merging).unwrap();
+        assert_eq!(found.metrics, expected.metrics, "{flags}");
+        assert_eq!(found.verdict, expected.verdict, "{flags}");
+        assert_eq!(summarise(&merged).unwrap().metrics, expected.metrics);
     }
 }
 

@@ -30,6 +30,7 @@ fn run(flags: &str) -> (RunFolder, Summary) {
         stop: &stop,
         watcher: &Silent,
         more: None,
+        is_part: false,
     };
     sample_in_memory(settings, &options).unwrap()
 }

@@ -33,6 +33,7 @@ fn made(flags: &str, out: &Path) -> Result<(), Failure> {
         stop: &stop,
         watcher: &Silent,
         more: None,
+        is_part: false,
     };
     let network = match flags.contains("--network") {
         true => "",
@@ -97,6 +98,7 @@ fn chains_begin_where_those_of_the_run_ended() {
             stop: &stop,
             watcher: &Silent,
             more: None,
+            is_part: false,
         };
         resume(&second, &options).unwrap();
         for run in [&second, &third] {

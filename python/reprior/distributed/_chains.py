@@ -2,6 +2,7 @@
 
 Nothing here knows of an engine. A pool makes chains and says how they ended; the loop submits them, and again those whose worker was lost. A chain
 has failed when it ended badly three times in a row without having got any further: workers that are taken away again and again cost time, not chains.
+One that waited behind another on a worker that was lost has had no try, and is allowed many such ends.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Generic, Protocol, TypeVar
 
 #: Ends without progress after which a chain has failed.
 ATTEMPTS = 3
+#: Ends before a first step after which a chain has failed all the same.
+WAITS = 30
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -20,13 +23,14 @@ Key = TypeVar("Key", bound=Hashable)
 class Ended(Generic[Key]):
     """How a chain ended: well, or with an error; ``made`` are the transitions that are safe by now.
 
-    ``is_final`` says of an error that trying again is no use.
+    ``is_final`` says of an error that trying again is no use, ``has_begun`` is false where the worker was lost before it came to the chain.
     """
 
     chain: Key
     error: BaseException | None = None
     made: int = 0
     is_final: bool = False
+    has_begun: bool = True
 
 
 class Pool(Protocol[Key]):
@@ -45,11 +49,15 @@ class _Attempts:
 
     made: int = 0
     errors: list[BaseException] = field(default_factory=list)
+    waits: int = 0
 
     def have_failed(self, ended: Ended) -> bool:
         if ended.made > self.made:
-            self.made, self.errors = ended.made, []
+            self.made, self.errors, self.waits = ended.made, [], 0
         assert ended.error is not None
+        if not ended.has_begun:
+            self.waits += 1
+            return self.waits >= WAITS
         self.errors.append(ended.error)
         return ended.is_final or len(self.errors) >= ATTEMPTS
 

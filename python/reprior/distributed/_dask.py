@@ -62,6 +62,7 @@ def _data(store: str, name: str) -> Any:
 
 def make_chain(place: Place, job: Job, chain: int) -> int:
     """Makes a chain, or goes on with it, on a worker; the transitions that it has."""
+    _tell(place.topic, {"job": job.name, "chain": chain})
     store = Store(place.store)
     workplace = Workplace(store, part(job, chain))
     data = None if job.data is None else _data(place.store, job.data)
@@ -99,6 +100,8 @@ def _begun(place: Place, workplace: Workplace, data: Any, settings: dict[str, An
                 checkpoint_seconds=place.checkpoint_seconds,
                 threads=place.threads,
                 wait=False,
+                # the merged run is summarised
+                is_part=True,
             )
         except ValueError as error:
             if _BY_ANOTHER not in str(error) or time.monotonic() > until:
@@ -108,8 +111,6 @@ def _begun(place: Place, workplace: Workplace, data: Any, settings: dict[str, An
 
 def _say(topic: str, job: str, chain: int, run: Run) -> None:
     """Tells who asked how the chain gets on."""
-    from distributed import get_worker
-
     now = run.progress
     said = {
         "job": job,
@@ -120,6 +121,12 @@ def _say(topic: str, job: str, chain: int, run: Run) -> None:
         "acceptance_rate": now.acceptance_rate,
         "diverging": now.diverging,
     }
+    _tell(topic, said)
+
+
+def _tell(topic: str, said: dict[str, Any]) -> None:
+    from distributed import get_worker
+
     get_worker().log_event(topic, said)
 
 
@@ -131,21 +138,29 @@ class DaskPool:
         self.place = Place(store, f"reprior-{uuid.uuid4().hex}", threads, checkpoint_seconds)
         self.futures: dict[Any, Any] = {}
         self.said: dict[tuple[str, int], dict[str, Any]] = {}
+        #: Chains that a worker has come to since they were last submitted.
+        self.begun: set[tuple[str, int]] = set()
         self._ended: queue.Queue[tuple[tuple[int, int], Any]] = queue.Queue()
         self._counted = time.monotonic()
         client.subscribe_topic(self.place.topic, self._heard)
 
     def _heard(self, event: tuple[Any, dict[str, Any]]) -> None:
         said = event[1]
-        self.said[said["job"], said["chain"]] = said
+        named = said["job"], said["chain"]
+        self.begun.add(named)
+        if "made" in said:
+            self.said[named] = said
 
     def submit(self, chain: tuple[int, int]) -> None:
         job = self.jobs[chain[0]]
+        self.begun.discard((job.name, chain[1]))
         future = self.client.submit(make_chain, self.place, job, chain[1], key=f"reprior-{part(job, chain[1])}-{uuid.uuid4().hex}", pure=False)
         self.futures[chain] = future
         future.add_done_callback(lambda ended: self._ended.put((chain, ended)))
 
     def wait(self) -> Ended[tuple[int, int]] | None:
+        from distributed import KilledWorker
+
         self.look(self.said)
         try:
             chain, future = self._ended.get(timeout=_LOOK_EVERY)
@@ -154,13 +169,16 @@ class DaskPool:
             return None
         if self.futures.get(chain) is not future:
             return None
-        made = self.said.get((self.jobs[chain[0]].name, chain[1]), {}).get("made", 0)
+        named = self.jobs[chain[0]].name, chain[1]
+        made = self.said.get(named, {}).get("made", 0)
         if future.status == "finished":
             self.futures.pop(chain)
             return Ended(chain, made=made)
         error = future.exception() if future.status == "error" else RunError("the task was cancelled")
+        # Dask takes all chains of a worker that is lost for its victims, those too that waited for their turn there
+        has_begun = named in self.begun or not isinstance(error, KilledWorker)
         # what is refused once is refused again
-        return Ended(chain, error=error, made=made, is_final=isinstance(error, (ValueError, TypeError, Stopped)))
+        return Ended(chain, error=error, made=made, is_final=isinstance(error, (ValueError, TypeError, Stopped)), has_begun=has_begun)
 
     def _count(self) -> None:
         """Says so where chains wait and no worker is left, as after workers died while they started."""

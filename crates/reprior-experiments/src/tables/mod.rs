@@ -51,6 +51,7 @@ fn with_options<T>(bench: &Bench<'_>, run: impl FnOnce(&Options<'_>) -> T) -> T 
         stop: bench.stop,
         watcher: &Relay(bench),
         more: None,
+        is_part: false,
     })
 }
 

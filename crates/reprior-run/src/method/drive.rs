@@ -47,6 +47,8 @@ pub struct Options<'a> {
     pub watcher: &'a dyn Watcher,
     /// What a run that is gone on with is given on top of what its settings say.
     pub more: Option<More>,
+    /// The run will be merged into one that is summarised: of it alone nothing is worked out, and its `summary.json` says that it is complete.
+    pub is_part: bool,
 }
 
 /// More time for a run.

@@ -22,6 +22,7 @@ use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::predictive::PredictiveDraws;
 use crate::record::{LOG_LIKELIHOOD, TARGET, scored_rows};
+use crate::run::SUMMARY;
 
 /// R-hat of the log-likelihood of some training row above which chains are stacked.
 const RHAT_STACKED: f64 = 1.05;
@@ -71,7 +72,7 @@ impl Recorded {
 
     /// Those that the summary of a finished run has, so that nothing is worked out twice.
     fn written_weights(&self) -> Option<Option<Vec<f64>>> {
-        let text = self.files.read_text("summary.json").ok()??;
+        let text = self.files.read_text(SUMMARY).ok()??;
         let summary: Value = serde_json::from_str(&text).ok()?;
         if summary.get("draws")?.as_u64()? != self.draws {
             return None;

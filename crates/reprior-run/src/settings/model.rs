@@ -207,6 +207,12 @@ impl ModelSettings {
     /// A wrong request that names the value and what is allowed.
     pub fn check(&self) -> Result<(), Failure> {
         let has_scale = self.likelihood().has_scale();
+        if self.scales == Some(ScalesSetting::Evidence) && !has_scale {
+            return Err(Failure::request(format!(
+                "--scales evidence is what makes real targets most likely, and the {} likelihood is not of them: leave it out, or sample the scales along by --scales learn",
+                self.likelihood()
+            )));
+        }
         if self.noise.is_some() && !has_scale {
             return Err(Failure::request(format!(
                 "the {} likelihood has no noise scale: leave --noise out, or choose another --likelihood (gaussian regresses on class codes)",

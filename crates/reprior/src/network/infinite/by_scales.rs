@@ -42,6 +42,17 @@ pub struct KernelPass {
     kernels: Vec<Vec<f64>>,
 }
 
+/// Rows below which a layer takes less time than the start of a thread.
+const FEWEST_SHARED: usize = 128;
+
+/// Threads that are worth their start for the kernel of so many rows.
+fn worth(threads: usize, rows: usize) -> usize {
+    match rows < FEWEST_SHARED {
+        true => 1,
+        false => threads,
+    }
+}
+
 impl KernelPass {
     /// The last kernel, n × n, of which the lower half counts.
     pub fn kernel(&self) -> &[f64] {
@@ -67,6 +78,7 @@ impl KernelByScales {
         threads: usize,
     ) -> KernelPass {
         let n = inputs.nrows();
+        let threads = worth(threads, n);
         assert_eq!(inputs.ncols(), self.inputs, "inputs");
         assert_eq!(scales.inputs.len(), self.inputs, "scales of inputs");
         assert_eq!(scales.layers.len(), self.activations.len() + 1, "layers");
@@ -138,6 +150,7 @@ impl KernelByScales {
         threads: usize,
     ) -> PriorScales {
         let n = pass.kernels[0].len().isqrt();
+        let threads = worth(threads, n);
         let mut layers = pass.scales.layers.clone();
         // pairs are met once: the others count twice, and zeros above the diagonal
         for (j, column) in cotangent.chunks_mut(n.max(1)).enumerate() {

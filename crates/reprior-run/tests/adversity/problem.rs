@@ -131,8 +131,8 @@ impl Hostile {
             "--data {} --target y --train {train} --test {test} --no-shuffle --likelihood {likelihood}",
             table.display()
         ));
-        add_network(&mut chance, has_thousand, &mut add);
-        add_method(&mut chance, &mut add);
+        let is_large = add_network(&mut chance, has_thousand, &mut add);
+        add_method(&mut chance, is_large, &mut add);
         if chance.once_in(3) {
             add(chance.of(&[
                 "--noise 0.1",
@@ -180,8 +180,9 @@ impl Hostile {
     }
 }
 
-fn add_network(chance: &mut Chance, is_large: bool, add: &mut impl FnMut(&str)) {
-    let network = match chance.below(if is_large { 3 } else { 12 }) {
+/// Whether it has many weights or layers.
+fn add_network(chance: &mut Chance, has_thousand: bool, add: &mut impl FnMut(&str)) -> bool {
+    let network = match chance.below(if has_thousand { 3 } else { 12 }) {
         0 | 1 => "linear".to_owned(),
         2 | 3 => "fcn:1".to_owned(),
         4 => "fcn:64".to_owned(),
@@ -203,9 +204,10 @@ fn add_network(chance: &mut Chance, is_large: bool, add: &mut impl FnMut(&str)) 
             "--readout-bias-variance 1e12",
         ]));
     }
+    network.len() > "fcn:4,4,4".len() || network == "fcn:64"
 }
 
-fn add_method(chance: &mut Chance, add: &mut impl FnMut(&str)) {
+fn add_method(chance: &mut Chance, is_large: bool, add: &mut impl FnMut(&str)) {
     match chance.below(20) {
         0..=11 => {
             let method = chance.of(&CHAINS);
@@ -216,8 +218,8 @@ fn add_method(chance: &mut Chance, add: &mut impl FnMut(&str)) {
             ));
             if chance.once_in(2) {
                 let coordinates = chance.of(&["marginal", "repriorised", "standard", "tangent"]);
-                // a thousand gradients of all weights for each draw take half a minute
-                let is_slow = (method, coordinates) == ("nuts", "tangent");
+                // gradients of determinants in all weights take their time
+                let is_slow = coordinates == "tangent" && (is_large || method == "nuts");
                 add("--coordinates");
                 add(if is_slow { "standard" } else { coordinates });
             }

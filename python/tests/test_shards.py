@@ -222,6 +222,10 @@ def test_close_lets_go(client):
     X, y = table()
     with shards(X, y, count=2, client=client, **GIVEN) as density:
         density(np.zeros(density.dim))
+    with pytest.raises(RuntimeError, match="this density is closed"):
+        density(np.zeros(density.dim))
+    with pytest.raises(RuntimeError, match="this density is closed"):
+        density.predict(np.zeros((1, density.dim)), X)
     held = client.run(lambda: len(__import__("reprior.distributed._shards", fromlist=["_shards"])._shards))
     assert set(held.values()) == {0}
     until = time.monotonic() + 10

@@ -7,6 +7,7 @@ use reprior::metrics::detection::UncertaintyScore;
 use reprior_run::{Flags, Until};
 
 use crate::reproduce::ReproduceArguments;
+use crate::shell::{CompletionsArguments, ManArguments};
 
 /// Sample the posterior of Bayesian neural networks: draws, predictions with honest uncertainty, and diagnostics that
 /// say whether to believe them.
@@ -105,6 +106,16 @@ Examples:
 
 Writes tables (CSV, JSON) and figures (SVG) into a folder. An experiment that was stopped goes on with the same command.")]
     Reproduce(ReproduceArguments),
+    /// Print a script by which a shell completes commands and flags
+    #[command(after_help = "\
+Examples, each once; then begin a new shell:
+  reprior completions bash > ~/.local/share/bash-completion/completions/reprior
+  reprior completions zsh > \"${fpath[1]}/_reprior\"
+  reprior completions fish > ~/.config/fish/completions/reprior.fish")]
+    Completions(CompletionsArguments),
+    /// Write manual pages, one for each command
+    #[command(after_help = "Example:\n  reprior man --out ~/.local/share/man/man1")]
+    Man(ManArguments),
 }
 
 #[derive(Debug, Args)]

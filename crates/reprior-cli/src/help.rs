@@ -98,7 +98,8 @@ fn with_negative_numbers(argument: Arg) -> Arg {
     argument.allow_negative_numbers(takes_values)
 }
 
-fn command() -> clap::Command {
+/// The whole command line.
+pub fn command() -> clap::Command {
     let command =
         Arguments::command().mut_subcommands(|command| command.mut_args(with_negative_numbers));
     LONG.iter().fold(command, |command, name| {

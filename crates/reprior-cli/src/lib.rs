@@ -12,6 +12,7 @@ mod predict;
 mod progress;
 mod reproduce;
 mod sample;
+mod shell;
 mod stop;
 mod summary;
 mod table;
@@ -72,5 +73,10 @@ fn command(command: Command) -> Result<(), Failure> {
         Command::Plan(arguments) => plan::command(&arguments),
         Command::Bench(arguments) => bench::command(&arguments),
         Command::Reproduce(arguments) => reproduce::command(&arguments),
+        Command::Completions(arguments) => {
+            shell::completions(&arguments);
+            Ok(())
+        }
+        Command::Man(arguments) => shell::man(&arguments),
     }
 }

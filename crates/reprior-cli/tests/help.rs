@@ -153,3 +153,56 @@ fn predictions_have_exponents_where_there_would_be_many_zeros() {
     assert!(cells.iter().all(|cell| cell.len() <= 25), "{cells:?}");
     assert!(cells.iter().any(|cell| cell.contains("e-")), "{cells:?}");
 }
+
+#[test]
+fn shells_and_manual_pages_know_every_command_and_flag() {
+    let place = Place::new();
+    let long = place.succeed("sample --help").stdout;
+    let flags: Vec<&str> = long
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("--"))
+        .map(|line| line.split([' ', '=']).next().unwrap())
+        .collect();
+    assert!(flags.len() > 60, "{flags:?}");
+    let commands = [
+        "sample",
+        "resume",
+        "merge",
+        "export",
+        "summary",
+        "predict",
+        "report",
+        "plan",
+        "bench",
+        "reproduce",
+    ];
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.succeed(&format!("completions {shell}")).stdout;
+        for word in commands.iter().chain(&flags) {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+    let refused = place.run("completions tcsh").stderr;
+    assert!(refused.contains("possible values: bash"), "{refused}");
+
+    place.succeed("man --out pages/man1");
+    let page = |name: &str| std::fs::read_to_string(place.path("pages/man1").join(name)).unwrap();
+    let own = page("reprior-sample.1").replace('\\', "");
+    for flag in flags {
+        assert!(own.contains(&format!("--{flag}")), "{flag}");
+    }
+    let whole = page("reprior.1").replace('\\', "");
+    for command in commands {
+        assert!(
+            whole.contains(&format!("reprior-{command}(1)")),
+            "{command}"
+        );
+        assert!(page(&format!("reprior-{command}.1")).starts_with(".ie"));
+    }
+    std::fs::write(place.path("file"), "").unwrap();
+    let refused = place.run("man --out file").stderr;
+    assert!(
+        refused.contains("Give another folder by --out"),
+        "{refused}"
+    );
+}

@@ -128,13 +128,14 @@ impl Estimate {
         own
     }
 
-    /// The probability of a difference as low as this one if there were none.
+    /// The probability of a difference as low as this one if there were none; NaN where nothing was measured.
     pub(crate) fn tail(&self) -> f64 {
         if self.error == 0.0 {
             return match self.value {
                 value if value < 0.0 => 0.0,
                 value if value > 0.0 => 1.0,
-                _ => 0.5,
+                value if value == 0.0 => 0.5,
+                _ => f64::NAN,
             };
         }
         student_cdf(self.value / self.error, self.degrees)

@@ -39,6 +39,8 @@ pub struct Figure {
     pub is_scatter: bool,
     /// A column whose values are colours over x and y.
     pub colour: Option<&'static str>,
+    /// Whether the column of y has words: a lane for each, from top to bottom.
+    pub has_lanes: bool,
 }
 
 impl Figure {
@@ -67,6 +69,7 @@ impl Figure {
             logarithmic: [false; 2],
             is_scatter: false,
             colour: None,
+            has_lanes: false,
         }
     }
 
@@ -140,6 +143,13 @@ impl Figure {
         self
     }
 
+    /// A point for each row in the lane of its word in the column of y, beside that of a published value: no two lie on each other.
+    #[must_use]
+    pub const fn lanes(mut self) -> Self {
+        self.has_lanes = true;
+        self
+    }
+
     /// Writes the pictures into `folder`; returns their names.
     ///
     /// # Errors
@@ -198,8 +208,11 @@ impl Figure {
             .iter()
             .filter_map(|limit| self.limit(rows, limit));
         let mut marks: Vec<Mark> = limits.collect();
+        let mut lanes = Vec::new();
         if let Some(column) = self.colour {
             marks.push(self.heatmap(rows, column));
+        } else if self.has_lanes {
+            lanes = self.add_lanes(&mut marks, rows);
         } else {
             for (name, rows) in self.groups(rows) {
                 self.add_line(&mut marks, name, &rows);
@@ -217,7 +230,7 @@ impl Figure {
             title,
             guide: self.guide.to_owned(),
             x: axis(self.x, self.logarithmic[0]),
-            y: axis(self.y, self.logarithmic[1]),
+            y: axis(self.y, self.logarithmic[1]).of(lanes),
             marks,
         }
     }
@@ -320,6 +333,37 @@ impl Figure {
                 points: published,
             });
         }
+    }
+
+    /// Points in lanes; gives the lanes' names from the bottom up.
+    fn add_lanes(&self, marks: &mut Vec<Mark>, rows: &[&Row]) -> Vec<String> {
+        let mut lanes: Vec<String> = Vec::new();
+        for row in rows.iter().rev() {
+            let own = row.text(self.y.0);
+            if !lanes.iter().any(|lane| lane == own) {
+                lanes.push(own.to_owned());
+            }
+        }
+        // one above the other, should they be equal
+        let of = |column: &str, above: f64| -> Vec<(f64, f64)> {
+            let with_numbers = with_numbers(rows, [column; 2]).into_iter();
+            let place = |row: &Row| lanes.iter().position(|lane| lane == row.text(self.y.0));
+            let points = with_numbers.map(|row| (row.number(column), place(row)));
+            points
+                .filter_map(|(x, lane)| Some((x, lane? as f64 + above)))
+                .collect()
+        };
+        marks.push(Mark::Points {
+            name: "here".to_owned(),
+            points: of(self.x.0, 0.15),
+        });
+        if let Some([column, _]) = self.published {
+            marks.push(Mark::Points {
+                name: "published".to_owned(),
+                points: of(column, -0.15),
+            });
+        }
+        lanes
     }
 
     /// A dashed line through each number of a column once, from left to right.

@@ -15,6 +15,8 @@ pub struct Judged {
     pub before: Vec<Finding>,
     /// What the rules say now; nothing where a table that they need was not kept.
     pub now: Option<Vec<Finding>>,
+    /// The tables that are kept.
+    pub tables: Vec<Table>,
 }
 
 /// Judges the tables in `folder`'s folders, in the order of the papers.
@@ -36,6 +38,7 @@ pub fn judge(folder: &Path) -> Result<Vec<Judged>, Failure> {
             name,
             before: kept.findings,
             now: is_whole.then(|| experiment.findings(&tables)),
+            tables,
         });
     }
     if all.is_empty() {

@@ -219,6 +219,8 @@ class ShardedDensity:
 
     def _tried(self, evaluate: Callable[[int], np.ndarray]) -> np.ndarray:
         """What is evaluated in a lane, anew where the rows of lost workers are elsewhere now."""
+        if not self._held:
+            raise RuntimeError("this density is closed: its workers hold no rows any more. Make a new one by reprior.distributed.shards()")
         with self._lane() as lane:
             for left in reversed(range(_TRIES)):
                 try:

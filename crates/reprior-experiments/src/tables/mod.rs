@@ -227,16 +227,21 @@ impl Experiment for Tables {
             &Judgement::all(within),
             estimates(&coverage),
         ));
-        let honest = |row: &Row| row.number("R-hat") <= RHAT || row.text("believed") != "yes";
         let count = |is: &dyn Fn(&Row) -> bool| table.rows.iter().filter(|row| is(row)).count();
-        let believed = count(&|row| row.text("believed") == "yes");
+        let is_believed = |row: &&Row| row.text("believed") == "yes";
+        // where none is believed nothing was measured
+        let believed: Vec<&Row> = table.rows.iter().filter(is_believed).collect();
+        let agree = believed
+            .iter()
+            .map(|row| Judgement::fact(row.number("R-hat") <= RHAT));
         findings.push(Finding::new(
             format!(
                 "predictions are believed without a warning only where their R-hat is at most {RHAT}"
             ),
-            &Judgement::all(table.rows.iter().map(|row| Judgement::fact(honest(row)))),
+            &Judgement::all(agree),
             format!(
-                "{believed} of {} runs are believed without one, {} have such an R-hat",
+                "{} of {} runs are believed without one, {} have such an R-hat",
+                believed.len(),
                 table.rows.len(),
                 count(&|row| row.number("R-hat") <= RHAT)
             ),

@@ -74,6 +74,8 @@ def book(out, work):
     for path in source.rglob("*.md"):
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace("{{#include ../../", f"{{{{#include {ROOT}/"), encoding="utf-8")
+    with (source / "introduction.md").open("a", encoding="utf-8") as introduction:
+        introduction.write("\nThis book is part of a [site](../index.html), with reports, notebooks and the papers' results.\n")
     lines = ["", "# Gallery", ""]
     pages = {name: report(name) for name in REPORTS}
     (source / "gallery").mkdir()
@@ -85,7 +87,7 @@ def book(out, work):
         if not ran.exists():
             print(f"{path.name} is shown without outputs: target/notebooks does not have it")
         notebooks[path.stem] = notebook(ran if ran.exists() else path, source / "gallery")
-    (source / "gallery" / "index.md").write_text(gallery(REPORTS, pages, notebooks), encoding="utf-8")
+    gallery(REPORTS, pages, notebooks, source / "gallery")
     lines.append("- [Reports and notebooks](gallery/index.md)")
     lines += [f"  - [{title}](gallery/{name}.md)" for name, title in notebooks.items()]
     lines += ["", "# The papers", ""] + results(DOCS / "results", source / "results")

@@ -27,7 +27,7 @@ def tally(folder):
     verdicts = [finding["verdict"] for one in experiments(folder).values() for finding in one["findings"]]
     counts = [f"{verdicts.count(known)} {words}" for known, words in VERDICTS.items()]
     return (
-        f'Of {len(verdicts)} claims, of five papers and of its own, {counts[0]}, {counts[1]}, and {counts[2]}: '
+        f"Of {len(verdicts)} claims, the papers' and its own, {counts[0]}, {counts[1]}, and {counts[2]}: "
         '<a href="book/results/index.html">the ledger</a> has each with its numbers.'
     )
 
@@ -58,7 +58,7 @@ def experiment(folder, title, one):
         for finding in one["findings"]:
             because = f": {plain(finding['because'])}" if finding["because"] else ""
             lines.append(f"| {plain(finding['claim'])} | {plain(finding['published'] or '')} | {plain(finding['measured'])} | {finding['verdict'].replace('-', ' ')}{because} |")
-        lines += ["", "[What is read in it](../index.md#readings), and how [verdicts](../../reproduce.md#verdicts) are made.", ""]
+        lines += ["", "[Readings](../index.md#readings) say what to make of it, and [verdicts](../../reproduce.md#verdicts) how they are come to.", ""]
     for picture in sorted(folder.glob("*.svg")):
         drawing = picture.read_text(encoding="utf-8")
         label = re.search(r'aria-label="([^"]*)"', drawing)
@@ -105,14 +105,23 @@ def notebook(path, out):
     return title
 
 
-def gallery(captions, pages, notebooks):
-    """The chapter that leads to reports and notebooks."""
+def thumbnail(page):
+    """The first chart of a report as a picture of its own, in the report's light colours."""
+    drawing = re.search("<svg.*?</svg>", page, re.DOTALL)[0]
+    colours = re.search(r":root\{(.*?)\}", page)[1]
+    return drawing.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" style="{colours};background:#fff;font-family:system-ui,sans-serif" ', 1)
+
+
+def gallery(captions, pages, notebooks, out):
+    """The chapter that leads to reports and notebooks, with a picture of each report."""
     lines = ["# Reports and notebooks", "", "## Reports", ""]
     lines += ["Of the runs of the README, as `reprior report RUN` writes them: [how to read one](../report.md). Each begins with its verdict.", ""]
-    lines += ["| report | what | verdict |", "|---|---|---|"]
+    lines += ["| | report | what | verdict |", "|---|---|---|---|"]
     for name, caption in captions.items():
         said = re.findall(r'<div class="verdict \w+"><h2><span.*?</span></span>(.*?)</h2>', pages[name])
-        lines.append(f"| [{name}]({name}.html) | {plain(caption)} | {plain(html.unescape(said[0])) if len(said) == 1 else ''} |")
+        (out / f"{name}.svg").write_text(thumbnail(pages[name]), encoding="utf-8")
+        picture = f'<a href="{name}.html"><img src="{name}.svg" width="120" alt="the first chart of {name}"></a>'
+        lines.append(f"| {picture} | [{name}]({name}.html) | {plain(caption)} | {plain(html.unescape(said[0])) if len(said) == 1 else ''} |")
     lines += ["", "## Notebooks", ""]
     lines += [f"* [{plain(title)}]({name}.md)" for name, title in notebooks.items()]
-    return "\n".join(lines) + "\n"
+    (out / "index.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

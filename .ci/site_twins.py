@@ -31,8 +31,7 @@ OPENED = [
     ("a line that is too wide", 'style="overflow-x: auto">a = 1', ">" + "a = 1 + " * 300, "(desk): the page is"),
     ("a part that is missing", 'id="command"', 'id="commands"', "there is no #command"),
     ("a part below the first screen of a desk", '<div id="why">', LONG + '<div id="why">', "#why ends at"),
-    ("Python below the first screen of a phone", '<div id="python">', LONG + '<div id="python">', "#python begins at"),
-    ("the first words below the first screen of a phone", '<div id="what">', LONG + LONG + '<div id="what">', "(phone): #what ends at"),
+    ("a command below the first screen of a phone", '<div id="command">', LONG + '<div id="command">', "(phone): #command ends at"),
 ]
 
 

@@ -116,12 +116,14 @@ def gallery(captions, pages, notebooks, out):
     """The chapter that leads to reports and notebooks, with a picture of each report."""
     lines = ["# Reports and notebooks", "", "## Reports", ""]
     lines += ["Of the runs of the README, as `reprior report RUN` writes them: [how to read one](../report.md). Each begins with its verdict.", ""]
-    lines += ["| | report | what | verdict |", "|---|---|---|---|"]
+    lines.append('<div class="cards">')
     for name, caption in captions.items():
-        said = re.findall(r'<div class="verdict \w+"><h2><span.*?</span></span>(.*?)</h2>', pages[name])
         (out / f"{name}.svg").write_text(thumbnail(pages[name]), encoding="utf-8")
-        picture = f'<a href="{name}.html"><img src="{name}.svg" width="120" alt="the first chart of {name}"></a>'
-        lines.append(f"| {picture} | [{name}]({name}.html) | {plain(caption)} | {plain(html.unescape(said[0])) if len(said) == 1 else ''} |")
+        said = re.findall(r'<div class="verdict \w+"><h2><span.*?</span></span>(.*?)</h2>', pages[name])
+        verdict = f"<br><em>{said[0]}</em>" if len(said) == 1 else ""
+        picture = f'<img src="{name}.svg" alt="the first chart of the report">'
+        lines.append(f'<div><a href="{name}.html">{picture}</a><p><a href="{name}.html">{name}</a>: {html.escape(caption)}{verdict}</p></div>')
+    lines.append("</div>")
     lines += ["", "## Notebooks", ""]
     lines += [f"* [{plain(title)}]({name}.md)" for name, title in notebooks.items()]
     (out / "index.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """Checks the built site: `check_site.py SITE PICTURES`. Without Chromium (`check_site.py SITE`) only what can be read in its files.
 
-Links and anchors of all pages lead somewhere in the site, and pages load nothing from elsewhere; rustdoc checks its own pages, here they are only led to. In a
-headless browser, at the widths of a desk and of a phone, pages say nothing on the console, lack nothing that they ask for, and are no wider than the screen; what the first
+Links and anchors of all pages lead somewhere in the site, pages load nothing from elsewhere, and none names the machine's folder; rustdoc checks its own pages,
+here they are only led to. In a headless browser, at the widths of a desk and of a phone, pages say nothing on the console, lack nothing that they ask for, and are no wider than the screen; what the first
 page has to say is in the first screenful, on a phone all but the picture and the reasons to believe it. Before the site, broken twins of a small one
 (site_twins.py) have to fail.
 """
@@ -18,6 +18,8 @@ from site_twins import twins
 ESSENTIAL = {"desk": ("what", "whom", "python", "command", "picture", "why"), "phone": ("what", "whom", "python", "command")}
 #: Pages of rustdoc that are opened: the library's first, one of each kind.
 RUST = ("reprior/index.html", "reprior/struct.Regression.html", "reprior/posterior/trait.Target.html", "reprior_run/index.html")
+#: The working tree, which is nothing to readers of the site.
+HERE = str(pathlib.Path(__file__).resolve().parent.parent)
 #: Where the elements with an id begin and end, in pixels from the top.
 PLACES = "Object.fromEntries([...document.querySelectorAll('[id]')].map(one => [one.id, one.getBoundingClientRect()]).map(([id, box]) => [id, [box.top, box.bottom]]))"
 
@@ -33,6 +35,8 @@ def read(site):
     for path in own_pages(site):
         name = path.relative_to(site)
         problems += [f"{name}: {problem}" for problem in dead_links(path, site)]
+        if HERE in path.read_text(encoding="utf-8"):
+            problems.append(f"{name}: names the folder where it was made")
         problems += [f"{name}: loads {link}" for link in page_at(path).resources if "://" in link or link.startswith("//")]
     return problems
 
@@ -73,7 +77,7 @@ async def try_twins(browser):
     """Problems of the check itself: twins that pass, and a sound site that does not."""
     problems, count = [], 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, site, phrase in twins(pathlib.Path(folder), browser is not None):
+        for name, site, phrase in twins(pathlib.Path(folder), HERE, browser is not None):
             found = read(site)
             if browser is not None:
                 found += await look(browser, site, own_pages(site))

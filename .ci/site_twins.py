@@ -19,6 +19,7 @@ READ = [
     ("a picture that is missing", "picture.svg", "missing.svg", "leads nowhere"),
     ("a link from the root", "part/other.html#there", "/part/other.html", "leads out of the folder"),
     ("a link out of the site", "part/other.html#there", "../outside.html", "leads out of the folder"),
+    ("the folder where it was made", "a = 1", "HERE", "names the folder"),
     ("a script from elsewhere", "</body>", '<script src="https://example.org/x.js"></script></body>', "loads https://example.org/x.js"),
 ]
 #: and in a browser.
@@ -45,10 +46,10 @@ def made(folder, page):
     return folder
 
 
-def twins(folder, has_browser):
+def twins(folder, here, has_browser):
     """Name, folder, and what has to be said of it: nothing of the first."""
     folder = folder.resolve()
     yield "sound", made(folder / "sound", PAGE), None
     for number, (name, old, new, phrase) in enumerate(READ + (OPENED if has_browser else [])):
         assert old in PAGE, name
-        yield name, made(folder / f"broken-{number}", PAGE.replace(old, new, 1)), phrase
+        yield name, made(folder / f"broken-{number}", PAGE.replace(old, new.replace("HERE", here), 1)), phrase

@@ -1,4 +1,4 @@
-"""Puts the book, the interfaces, the papers' results, reports and notebooks into one static site: `python3 docs/website.py [FOLDER]`, by default target/site.
+"""Puts the book, the interfaces, the papers' results, reports and notebooks into one static site: `python3 docs/website.py` makes target/site.
 
 Needs cargo, and mdbook under target/tools/bin (the gate puts it there) or on the path. Links are relative, so that it can be hosted anywhere or opened from
 disk. Reports are of the README's runs: those that the gate has made in target/readme; what is missing is made by the README's own command, and that takes
@@ -18,7 +18,7 @@ from website_chapters import gallery, notebook, results, tally
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 RUNS = TARGET / "readme" / "runs"
 NOTEBOOKS = TARGET / "notebooks"
 #: Runs of the README, by the folders that its commands give them.
@@ -111,11 +111,10 @@ def first_page(out):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else TARGET / "site").resolve()
+    out, work = TARGET / "site", TARGET / "site-source"
     # as the gate documents it, so that nothing is made twice
     settings = os.environ | {"RUSTDOCFLAGS": "-D warnings"}
     subprocess.run(["cargo", "doc", "--quiet", "--workspace", "--no-deps"], cwd=ROOT, env=settings, check=True)
-    work = TARGET / "site-source"
     for folder in (out, work):
         shutil.rmtree(folder, ignore_errors=True)
     out.mkdir(parents=True)

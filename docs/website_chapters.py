@@ -92,6 +92,8 @@ def notebook(path, out):
             data = output.get("data", {})
             # text/html of frames and trees brings styles and scripts of its own
             said = joined(output["text"]) if output["output_type"] == "stream" else joined(data.get("text/plain", ""))
+            # where a warning comes from, on the machine that ran it
+            said = re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "<cell>", said)
             if "image/png" in data:
                 pictures += 1
                 picture = f"{path.stem}-{pictures}.png"

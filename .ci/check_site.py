@@ -1,9 +1,9 @@
 """Checks the built site: `check_site.py SITE PICTURES`. Without Chromium (`check_site.py SITE`) only what can be read in its files.
 
 Links and anchors of all pages lead somewhere in the site, pages load nothing from elsewhere, and none names the machine's folder; rustdoc checks its own pages,
-here they are only led to. In a headless browser, at the widths of a desk and of a phone, pages say nothing on the console, lack nothing that they ask for, and are no wider than the screen; what the first
-page has to say is in the first screenful, on a phone all but the picture and the reasons to believe it. Before the site, broken twins of a small one
-(site_twins.py) have to fail.
+here they are only led to. In a headless browser, at the widths of a desk and of a phone, pages of each kind say nothing on the console, lack nothing that they
+ask for, and are no wider than the screen; what the first page has to say is in the first screenful, on a phone all but the picture and the reasons to
+believe it. Before the site, broken twins of a small one (site_twins.py) have to fail.
 """
 
 import pathlib
@@ -27,6 +27,17 @@ PLACES = "Object.fromEntries([...document.querySelectorAll('[id]')].map(one => [
 def own_pages(site):
     """All but rustdoc's, and the parts that mdBook makes for browsers without scripts."""
     return [path for path in sorted(site.rglob("*.html")) if path.relative_to(site).parts[0] != "rust" and path.name not in ("toc.html", "404.html")]
+
+
+def kinds(pages):
+    """Those that are opened: all but pages of experiments, and of reports, which check_report.py opens; of these the largest."""
+
+    def kind(path):
+        if path.parent.parent.name == "results":
+            return "experiment"
+        return "report" if 'name="generator" content="reprior' in path.read_text(encoding="utf-8") else path
+
+    return sorted({kind(path): path for path in sorted(pages, key=lambda path: path.stat().st_size)}.values())
 
 
 def read(site):
@@ -56,8 +67,7 @@ async def look(browser, site, pages, pictures=None):
     problems = []
     for size, (_, height) in SIZES.items():
         await browser.look(size)
-        # an experiment's page is as the next one's where there is room
-        for path in pages if size == "phone" else [path for path in pages if path.parent.parent.name != "results"]:
+        for path in pages:
             await browser.open(path.as_uri())
             found = [*browser.problems(site.as_uri()), *await browser.wider(size)]
             if path == site / "index.html":
@@ -99,7 +109,7 @@ async def check(browser, site, pictures):
     print(f"{len(pages)} pages with {links} links read in {time.monotonic() - start:.0f} s")
     if browser is not None:
         start = time.monotonic()
-        pages += [site / "rust" / name for name in RUST]
+        pages = [*kinds(pages), *(site / "rust" / name for name in RUST)]
         problems += await look(browser, site, pages, pictures)
         print(f"{len(pages)} pages opened at two widths in {time.monotonic() - start:.0f} s")
     return problems

@@ -1,4 +1,4 @@
-"""mdBook preprocessor: $…$ and $$…$$ become \\(…\\) and \\[…\\], with everything that Markdown would touch escaped.
+"""mdBook preprocessor: $…$ and $$…$$ become MathML.
 
 Code blocks and code spans are left alone. A dollar sign that is meant as one is written \\$.
 """
@@ -7,20 +7,17 @@ import json
 import re
 import sys
 
+from mathml import mathml
+
 CODE = re.compile(r"(^(`{3,}|~{3,})[^\n]*\n.*?^\2[^\n]*$|(?<!`)(`+)(?!`).+?(?<!`)\3(?!`))", re.MULTILINE | re.DOTALL)
 DISPLAY = re.compile(r"(?<!\\)\$\$(.+?)\$\$", re.DOTALL)
 INLINE = re.compile(r"(?<![\\$])\$(?![\s$])([^$]+?)(?<!\s)\$(?!\d)")
-PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-
-
-def escape(formula):
-    return PUNCTUATION.sub(r"\\\1", " ".join(formula.split()))
 
 
 def convert(text):
     """Math spans of text without code."""
-    text = DISPLAY.sub(lambda span: rf"\\[{escape(span[1])}\\]", text)
-    return INLINE.sub(lambda span: rf"\\({escape(span[1])}\\)", text)
+    text = DISPLAY.sub(lambda span: f'<span class="formula">{mathml(span[1], True)}</span>', text)
+    return INLINE.sub(lambda span: mathml(span[1]), text)
 
 
 def process(text):
@@ -34,7 +31,10 @@ def process(text):
 def walk(items):
     for item in items:
         if isinstance(item, dict) and "Chapter" in item:
-            item["Chapter"]["content"] = process(item["Chapter"]["content"])
+            try:
+                item["Chapter"]["content"] = process(item["Chapter"]["content"])
+            except ValueError as error:
+                sys.exit(f"{item['Chapter']['name']}: {error}")
             walk(item["Chapter"]["sub_items"])
 
 

@@ -1,4 +1,4 @@
-"""The example notebooks run from their first cell to their last."""
+"""The example notebooks run from their first cell to their last. With their outputs they go to the folder REPRIOR_NOTEBOOKS, if it is given."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,8 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
 
     if path.stem == "torch":
         pytest.importorskip("torch")
-    monkeypatch.setenv("MPLBACKEND", "agg")
+    # the kernel's own, which puts figures into the outputs
+    monkeypatch.delenv("MPLBACKEND", raising=False)
     # what a notebook writes goes to a copy of its surroundings
     here = tmp_path / "notebooks"
     here.mkdir()
@@ -26,4 +27,6 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
         os.symlink(table, tmp_path / table.name)
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(here)}}).execute()
+    if folder := os.environ.get("REPRIOR_NOTEBOOKS"):
+        nbformat.write(notebook, Path(folder) / path.name)
     assert any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")

@@ -93,8 +93,9 @@ pub fn merge(runs: &[PathBuf], out: &Path, options: MergeOptions) -> Result<Summ
         .iter()
         .map(|part| part.folder.files().clone())
         .collect();
-    reprior_io::run::merge(&folder, &plan.schema, &files, &chains, options.shares_files)
-        .map_err(Failure::run)?;
+    let draws =
+        reprior_io::run::merge(&folder, &plan.schema, &files, &chains, options.shares_files)
+            .map_err(Failure::run)?;
     if !plan.keeps_states(&problem.settings) {
         for chain in 0..plan.schema.chains {
             checkpoint::finish(folder.files(), chain).map_err(Failure::run)?;
@@ -102,6 +103,7 @@ pub fn merge(runs: &[PathBuf], out: &Path, options: MergeOptions) -> Result<Summ
     }
     copy_beside(&folder, first, &files, &chains)?;
     folder.write_text(CONFIG, &config).map_err(Failure::run)?;
+    draws.take_over(&folder).map_err(Failure::run)?;
     write_summary(&folder)
 }
 

@@ -155,16 +155,20 @@ pub fn earlier_run(problem: &Problem, out: &Path) -> Result<Option<RunFolder>, F
     Ok(Some(folder))
 }
 
-/// Refuses to go on with a run, if it has come so far as to have them, with other data than it was started with.
-fn refuse_other_data(problem: &Problem, files: &Files) -> Result<(), Failure> {
+/// Refuses to go on with a run, if it has come so far as to have them, with other data than it was started with; says what those were.
+fn refuse_other_data(problem: &Problem, files: &Files) -> Result<Option<DataDescription>, Failure> {
     let before = DataDescription::read(files)?;
-    match before.is_some_and(|before| before.fingerprint != problem.description.fingerprint) {
+    let own = &problem.description.fingerprint;
+    match before
+        .as_ref()
+        .is_some_and(|before| before.fingerprint != *own)
+    {
         true => Err(Failure::request(format!(
             "the data at `{}` are not those that `{}` was started with: put them back, or start a new run",
             problem.settings.data.source,
             name_of(files)
         ))),
-        false => Ok(()),
+        false => Ok(before),
     }
 }
 
@@ -271,7 +275,7 @@ impl NewRun {
     }
 }
 
-/// A new run: its weights, its settings, its draws.
+/// A new run: its weights, its data, its settings, its draws.
 fn begin(
     problem: &mut Problem,
     plan: &Plan,
@@ -288,6 +292,7 @@ fn begin(
         let written = folder.files().write(name, table);
         written.map_err(Failure::run)?;
     }
+    problem.description.write(folder)?;
     folder.write_text(CONFIG, &config).map_err(Failure::run)?;
     drive(problem, plan, folder, options)
 }
@@ -312,7 +317,10 @@ pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, F
         let method = problem.settings.sampler.method();
         check_more(method, more.minutes, more.until)?;
     }
-    refuse_other_data(&problem, files)?;
+    if let Some(before) = refuse_other_data(&problem, files)? {
+        // some were of the flags that the run was started with
+        problem.description.notes = before.notes;
+    }
     let plan = plan(&problem)?;
     match files.folder() {
         Some(run) => plan.check(Destination::Resumed(run))?,
@@ -372,7 +380,10 @@ impl Recorded {
     pub fn of(run: impl Into<Files>) -> Result<Self, Failure> {
         let files = run.into();
         let mut settings = Settings::of_run(&files)?;
-        let description = DataDescription::read(&files)?.ok_or_else(|| {
+        let description = DataDescription::read(&files)?;
+        let has_begun =
+            files.contains("draws.zarr/zarr.json") || files.contains(&checkpoint::name(0));
+        let description = description.filter(|_| has_begun).ok_or_else(|| {
             Failure::request(format!(
                 "`{0}` was stopped before it began: go on with `reprior resume {0}`",
                 name_of(&files)

@@ -10,8 +10,9 @@
 //! Cost: the bytes are written once; two syncs, each the latency of the disk (about 0.1-10 ms).
 
 use super::RunError;
+use super::disk::{self, Writing};
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,8 +41,11 @@ pub(crate) fn write_unsettled(path: &Path, bytes: &[u8]) -> Result<(), RunError>
     if !CAN_SETTLE {
         return write(path, bytes);
     }
-    replace_unsynced(path, |temporary| fs::write(temporary, bytes))
-        .map_err(RunError::io("write", path))
+    let write = |temporary: &Path| {
+        let file = disk::create(temporary)?;
+        Writing::new(&file, temporary).write_all(bytes)
+    };
+    replace_unsynced(path, write).map_err(RunError::io("write", path))
 }
 
 /// Whether [`settle`] makes durable what [`write_unsettled`] wrote, at one go; elsewhere that is durable at once.
@@ -104,10 +108,10 @@ fn replace(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 /// Puts what `write` makes of a temporary file in the place of `path`.
 fn replace_unsynced(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary(path)?;
-    let written = write(&temporary).and_then(|()| fs::rename(&temporary, path));
+    let written = write(&temporary).and_then(|()| disk::rename(&temporary, path));
     if written.is_err() {
         // The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
+        let _ = disk::remove_file(&temporary);
     }
     written
 }
@@ -131,13 +135,10 @@ fn write_and_sync(
     path: &Path,
     contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)?;
-    contents(&mut file)?;
-    file.sync_all()
+    let file = disk::create(path)?;
+    let mut writing = Writing::new(&file, path);
+    contents(&mut writing)?;
+    writing.sync()
 }
 
 /// Makes a rename or a creation in the folder of `path` durable.
@@ -148,7 +149,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        File::open(folder)?.sync_all()?;
+        disk::sync_folder(folder)?;
     }
     Ok(())
 }
@@ -158,7 +159,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 /// # Errors
 /// [`RunError::Io`] names `path` and the cause.
 pub fn create_folder(path: &Path) -> Result<(), RunError> {
-    fs::create_dir_all(path)
+    disk::create_folder(path)
         .and_then(|()| sync_folder(path))
         .map_err(RunError::io("create", path))
 }
@@ -169,29 +170,24 @@ pub fn create_folder(path: &Path) -> Result<(), RunError> {
 /// As [`create_folder`].
 pub(crate) fn create_folder_unsettled(path: &Path) -> Result<(), RunError> {
     match CAN_SETTLE {
-        true => fs::create_dir_all(path).map_err(RunError::io("create", path)),
+        true => disk::create_folder(path).map_err(RunError::io("create", path)),
         false => create_folder(path),
     }
 }
 
 /// Everything below a folder is on the disk when this returns: at one go where the system can, file by file elsewhere.
 pub(crate) fn sync_below(folder: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::io::Errno;
-        match rustix::fs::syncfs(File::open(folder)?) {
-            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => {}
-            done => return Ok(done?),
-        }
+    if disk::sync_disk(folder)? {
+        return Ok(());
     }
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         match path.is_dir() {
             true => sync_below(&path)?,
             // what another chain is about to rename may be gone
-            false => match File::open(&path) {
+            false => match disk::sync(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                file => file?.sync_all()?,
+                synced => synced?,
             },
         }
     }
@@ -201,8 +197,8 @@ pub(crate) fn sync_below(folder: &Path) -> io::Result<()> {
 /// Renames the folder `from` to `to` beside it, where there is nothing or an empty folder.
 pub(crate) fn move_folder(from: &Path, to: &Path) -> Result<(), RunError> {
     // Not all systems replace an empty folder; one with contents stays.
-    let _ = fs::remove_dir(to);
-    match fs::rename(from, to).and_then(|()| sync_folder(to)) {
+    let _ = disk::remove_folder(to);
+    match disk::rename(from, to).and_then(|()| sync_folder(to)) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
             Err(RunError::Exists(to.to_path_buf()))
         }
@@ -224,7 +220,7 @@ pub fn remove_leftovers(folder: &Path) -> Result<(), RunError> {
         if kind.is_dir() {
             remove_leftovers(&path)?;
         } else if is_leftover(&entry.file_name()) {
-            fs::remove_file(&path).map_err(RunError::io("remove", &path))?;
+            disk::remove_file(&path).map_err(RunError::io("remove", &path))?;
         }
     }
     Ok(())

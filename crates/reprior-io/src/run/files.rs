@@ -5,7 +5,7 @@
 //! [`regular`] file; in memory a file is replaced under a lock, and who reads it goes on with the bytes that it had.
 
 use super::in_memory::{InMemory, read_at};
-use super::{RunError, atomic};
+use super::{RunError, atomic, disk};
 use crate::regular;
 use std::fmt::{self, Debug, Formatter};
 use std::fs::{self, File};
@@ -186,7 +186,7 @@ impl Files {
     /// as nothing in a run is. It is safe from a crash after [`sync`](Self::sync).
     pub(crate) fn share_file(&self, name: &str, from: &Self, source: &str) -> Result<(), RunError> {
         if let (FilesPlace::Folder(to), FilesPlace::Folder(folder)) = (&self.0, &from.0)
-            && fs::hard_link(folder.join(source), to.join(name)).is_ok()
+            && disk::link(&folder.join(source), &to.join(name)).is_ok()
         {
             return Ok(());
         }
@@ -198,9 +198,7 @@ impl Files {
     pub(crate) fn copy_file(&self, name: &str, from: &Self, source: &str) -> Result<(), RunError> {
         match (&self.0, &from.0) {
             (FilesPlace::Folder(to), FilesPlace::Folder(folder)) => {
-                let copied = fs::copy(folder.join(source), to.join(name));
-                copied
-                    .map(drop)
+                disk::copy(&folder.join(source), &to.join(name))
                     .map_err(|error| self.error("copy to", name, error))
             }
             _ => self.write(name, &from.read_present(source)?),
@@ -258,8 +256,8 @@ impl Files {
             FilesPlace::Folder(folder) => {
                 let path = folder.join(name);
                 match fs::symlink_metadata(&path) {
-                    Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path),
-                    Ok(_) => fs::remove_file(&path),
+                    Ok(metadata) if metadata.is_dir() => disk::remove_all(&path),
+                    Ok(_) => disk::remove_file(&path),
                     Err(error) => Err(error),
                 }
             }

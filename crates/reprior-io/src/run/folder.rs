@@ -4,24 +4,24 @@
 //! RUN/.lock          held by the process that writes; says that the folder is a run's
 //! RUN/config.toml    resolved settings
 //! RUN/draws.zarr/    draws (DrawStore, DrawReader)
-//! RUN/next/          draws that are laid out anew, for a moment (NextLayout)
+//! RUN/next/          draws that are laid out anew or merged, until their settings are written (NextLayout)
 //! RUN/checkpoint/    states of the chains (checkpoint)
 //! RUN/laplace/       Laplace approximations of the chains (laplace)
 //! RUN/weights.safetensors   weights that chains began at, where they were given
-//! RUN/stdin.csv, RUN/table.csv   the table that standard input or a program gave
+//! RUN/stdin.csv, RUN/table.csv, RUN/arrays.npz   the table or the arrays that standard input or a program gave
 //! RUN/data.json      what the data were, how they were standardised
 //! RUN/summary.json, RUN/laplace.json, RUN/leave-one-out.json, RUN/report.html
 //! ```
 //!
 //! A process that is killed before `config.toml` is there leaves a folder in which nothing can go on, but which the next run
-//! can take: what it holds by then is a run's, and no draws are among it.
+//! can take: what it holds by then is a run's, and no `draws.zarr` is among it.
 
 use super::checkpoint::CHECKPOINT;
 use super::laplace::LAPLACE;
-use super::layout::DRAWS;
+use super::layout::{DRAWS, ROOT};
 use super::lock::{LOCK, Lock, is_marked};
 use super::relay::NEXT;
-use super::{Files, RunError, atomic};
+use super::{Files, RunError, atomic, disk};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
@@ -30,11 +30,11 @@ use std::path::{Component, Path};
 const CONFIG: &str = "config.toml";
 /// The file of a run folder that holds the weights which its chains began at.
 pub const WEIGHTS: &str = "weights.safetensors";
-/// The files with tables that cannot be read again: what standard input or a program gave.
-const TABLES: [&str; 2] = ["stdin.csv", "table.csv"];
+/// The files with data that cannot be read again: what standard input or a program gave.
+const TABLES: [&str; 3] = ["stdin.csv", "table.csv", "arrays.npz"];
 /// What a run writes, and overwriting removes. What tells a run folder comes last, so that a removal that was
 /// interrupted can be repeated.
-pub(crate) const CONTENTS: [&str; 13] = [
+pub(crate) const CONTENTS: [&str; 14] = [
     "report.html",
     "summary.json",
     "laplace.json",
@@ -47,7 +47,21 @@ pub(crate) const CONTENTS: [&str; 13] = [
     WEIGHTS,
     TABLES[0],
     TABLES[1],
+    TABLES[2],
     CONFIG,
+];
+
+/// What is written before the settings, by runs and by merges.
+const BEFORE_SETTINGS: [&str; 9] = [
+    CHECKPOINT,
+    LAPLACE,
+    NEXT,
+    "laplace.json",
+    "data.json",
+    WEIGHTS,
+    TABLES[0],
+    TABLES[1],
+    TABLES[2],
 ];
 
 /// A run folder, locked against other writing processes for as long as this lives; or a run in memory, which nobody else has.
@@ -86,13 +100,19 @@ impl RunFolder {
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, RunError> {
         check_free(path, overwrite)?;
         atomic::create_folder(path)?;
-        let mut lock = Lock::acquire(path)?;
+        let lock = Lock::acquire(path)?;
         // another process may have begun or ended a run here while the lock was waited for
         check_free(path, overwrite)?;
         lock.mark(path)?;
         let files = Files::from(path);
         atomic::remove_leftovers(path)?;
-        CONTENTS.iter().try_for_each(|name| files.remove(name))?;
+        for name in CONTENTS {
+            // what says that there are draws goes first; behind a link they stay
+            if name == DRAWS && !path.join(DRAWS).is_symlink() {
+                files.remove(ROOT)?;
+            }
+            files.remove(name)?;
+        }
         Self::locked(files, lock)
     }
 
@@ -155,7 +175,7 @@ impl RunFolder {
         let saved = copied.and_then(|()| atomic::move_folder(&temporary, path));
         if saved.is_err() {
             // The first error is the one to report.
-            let _ = fs::remove_dir_all(&temporary);
+            let _ = disk::remove_all(&temporary);
         }
         saved
     }
@@ -216,8 +236,7 @@ impl Contents {
                 continue;
             }
             is_empty = false;
-            let is_first = name == WEIGHTS || TABLES.iter().any(|table| name == *table);
-            let is_own = is_beginning(path, &name) || (is_marked && is_first);
+            let is_own = is_beginning(path, &name) || (is_marked && is_before_settings(&name));
             has_others |= !is_own;
         }
         Ok(match (is_empty, has_others) {
@@ -241,6 +260,21 @@ fn is_beginning(path: &Path, name: &OsStr) -> bool {
         name.to_str().is_some_and(|name| name.starts_with(&start))
     };
     atomic::is_leftover(name) && (of(CONFIG) || of(WEIGHTS))
+}
+
+/// Whether this is what a run, or a merge, writes before its settings, whole or half: of a folder that is marked as a run's.
+fn is_before_settings(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    BEFORE_SETTINGS.iter().any(|own| {
+        let half = name
+            .strip_prefix('.')
+            .and_then(|rest| rest.strip_prefix(own));
+        name == *own
+            || half
+                .is_some_and(|rest| rest.starts_with('.') && atomic::is_leftover(OsStr::new(name)))
+    })
 }
 
 /// Whether `path` looks like a run folder.

@@ -1,8 +1,9 @@
 //! One writing process per run folder.
 
 use super::RunError;
+use super::disk::{self, Writing};
 use crate::regular;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -31,12 +32,7 @@ impl Lock {
     /// or its file system knows no locks.
     pub(crate) fn acquire(run: &Path) -> Result<Self, RunError> {
         let path = run.join(LOCK);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(RunError::io("write", &path))?;
+        let file = disk::open_or_create(&path).map_err(RunError::io("write", &path))?;
         let start = Instant::now();
         loop {
             match file.try_lock() {
@@ -54,14 +50,17 @@ impl Lock {
     ///
     /// # Errors
     /// [`RunError::Io`] when the disk refuses.
-    pub(crate) fn mark(&mut self, run: &Path) -> Result<(), RunError> {
-        let mark = |file: &mut File| {
-            if file.metadata()?.len() == 0 {
-                file.write_all(MARK)?;
+    pub(crate) fn mark(&self, run: &Path) -> Result<(), RunError> {
+        let path = run.join(LOCK);
+        let mut writing = Writing::new(&self.file, &path);
+        let mut mark = || {
+            // a process that was killed while it wrote the mark left a part of it
+            if self.file.metadata()?.len() < MARK.len() as u64 {
+                writing.write_all(MARK)?;
             }
-            file.sync_all()
+            writing.sync()
         };
-        mark(&mut self.file).map_err(RunError::io("write", &run.join(LOCK)))
+        mark().map_err(RunError::io("write", &path))
     }
 }
 

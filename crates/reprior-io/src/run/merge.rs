@@ -3,10 +3,14 @@
 //! Runs must be laid out alike, but for their numbers of chains. A chunk holds draws of one chain, so that chunks are copied as they are, and none of it is
 //! in memory but one chunk of each variable. What has no draws is the same in all runs, or has one part for each chain: then its first dimension
 //! is called so (`moment_chain`).
+//!
+//! The draws are put together in `RUN/next`, and take their place once the caller has written its settings: a merge that is killed before is made again, as a
+//! run that had not begun, and one that is killed after it is finished by whoever goes on with the run.
 
 use super::checkpoint::{self, CHECKPOINT, Checkpoint};
 use super::laplace::{self, LAPLACE};
 use super::layout::{Array, DRAWS, StoreLayout};
+use super::relay::{NEXT, NextLayout};
 use super::schema::Schema;
 use super::shared::read_root;
 use super::store::DrawStore;
@@ -24,8 +28,8 @@ pub struct ChainOf {
 /// How the name of a dimension ends that has one element for each chain.
 const BY_CHAIN: &str = "_chain";
 
-/// Makes the draws of a run out of those of `runs`: its chains, in order, are `chains`, and `schema` is the new run's. Their checkpoints and
-/// Laplace approximations come along. With `shares_files` chunks are second names of the runs' files where the disk can, and take neither time nor room; otherwise
+/// Makes the draws of a run out of those of `runs`: its chains, in order, are `chains`, and `schema` is the new run's. They are there once the settings
+/// are written and what this gives back has [taken over](NextLayout::take_over). Checkpoints and Laplace approximations come along. With `shares_files` chunks are second names of the runs' files where the disk can, and take neither time nor room; otherwise
 /// they are copied.
 ///
 /// # Errors
@@ -37,8 +41,9 @@ pub fn merge(
     runs: &[Files],
     chains: &[ChainOf],
     shares_files: bool,
-) -> Result<(), RunError> {
+) -> Result<NextLayout, RunError> {
     let files = folder.files();
+    let next = files.within(NEXT);
     if chains.len() as u64 != schema.chains {
         return Err(RunError::request(format!(
             "{} chains were given for {}",
@@ -49,10 +54,11 @@ pub fn merge(
     for run in runs {
         check_layout(run, schema)?;
     }
-    let store = DrawStore::create(folder, schema)?;
+    files.remove(NEXT)?;
+    let store = DrawStore::create_in(&next, schema)?;
     let layout = StoreLayout::from_schema(schema)?;
     let merging = Merging {
-        files,
+        files: &next,
         runs,
         chains,
         shares_files,
@@ -65,7 +71,7 @@ pub fn merge(
             }
         }
     }
-    files.sync(DRAWS)?;
+    next.sync(DRAWS)?;
     files.create_folder(CHECKPOINT)?;
     for (number, chain) in (0..).zip(chains) {
         let checkpoint = merging.checkpoint(*chain)?;
@@ -77,7 +83,7 @@ pub fn merge(
         // shows its draws
         store.writer_at(number, checkpoint.cursor())?;
     }
-    Ok(())
+    Ok(NextLayout::of(next))
 }
 
 /// Refuses a run that is laid out otherwise than `schema` says, but for its number of chains.

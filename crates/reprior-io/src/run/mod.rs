@@ -70,6 +70,8 @@ pub mod atomic;
 pub mod checkpoint;
 mod chunk;
 mod cursor;
+#[doc(hidden)]
+pub mod disk;
 mod error;
 #[cfg(feature = "object-store")]
 pub mod export;

@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub(crate) const NEXT: &str = "next";
 
 /// A layout that is ready to take the old one's place.
+#[must_use = "the draws are in the run once it has taken over"]
 #[derive(Debug)]
 pub struct NextLayout(Files);
 
@@ -71,7 +72,12 @@ impl NextLayout {
         Ok(Self(next))
     }
 
-    /// Takes the old layout's place.
+    /// Of draws in the folder of a next layout.
+    pub(crate) fn of(next: Files) -> Self {
+        Self(next)
+    }
+
+    /// Takes the old layout's place, if there is one.
     ///
     /// # Errors
     /// [`RunError::Io`].

@@ -306,3 +306,33 @@ fn keys_are_in_alphabetical_order_whatever_json_keeps() {
     let places = places.map(|part| text.rfind(part).unwrap());
     assert!(places.is_sorted(), "{places:?}");
 }
+
+/// What a kill leaves before the settings are written: a part of the mark, a table or arrays, whole or half, a merge.
+#[test]
+fn what_was_killed_before_its_settings_can_be_begun_again() {
+    let temporary = tempfile::tempdir().unwrap();
+    let run = temporary.path().join("run");
+    fs::create_dir(&run).unwrap();
+    fs::write(run.join(".lock"), "repr").unwrap();
+    drop(RunFolder::create(&run, false).unwrap());
+    assert_eq!(fs::read_to_string(run.join(".lock")).unwrap(), "reprior\n");
+    for name in [
+        "arrays.npz",
+        ".table.csv.9-1.tmp",
+        "next/draws.zarr/zarr.json",
+        "checkpoint/chain-000.safetensors",
+        "data.json",
+    ] {
+        let path = run.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "half").unwrap();
+        let error = RunFolder::open(&run).unwrap_err();
+        assert!(matches!(error, RunError::NotBegun(_)), "{name}: {error}");
+        drop(RunFolder::create(&run, false).unwrap());
+        assert!(!path.exists(), "{name}");
+    }
+    // what is somebody's own keeps a folder from being taken
+    fs::write(run.join("notes.txt"), "mine").unwrap();
+    let error = RunFolder::create(&run, false).unwrap_err();
+    assert!(matches!(error, RunError::Exists(_)), "{error}");
+}

@@ -9,7 +9,7 @@ use reprior::chain::{Control, Progress, RunOutcome, run};
 use reprior_io::run::{Checkpoint, DrawStore, RunFolder, Schema, Values, checkpoint};
 
 use crate::failure::{Failure, name_of};
-use crate::problem::{DATA, Problem};
+use crate::problem::Problem;
 use crate::record::MOMENTS;
 use crate::settings::{MINUTES_UNTIL, Until};
 
@@ -87,10 +87,7 @@ impl RunContext<'_> {
     /// # Errors
     /// A wrong request: draws of other settings. A disk that refuses.
     pub fn open(&self, problem: &Problem, schema: &Schema) -> Result<DrawStore, Failure> {
-        let description =
-            serde_json::to_string_pretty(&problem.description).map_err(Failure::run)?;
-        let written = self.folder.write_text(DATA, &description);
-        written.map_err(Failure::run)?;
+        problem.description.write(self.folder)?;
         reprior_io::run::take_over(self.folder, schema).map_err(Failure::run)?;
         let store = if self.folder.files().contains("draws.zarr/zarr.json") {
             let store = DrawStore::open(self.folder).map_err(Failure::run)?;

@@ -8,7 +8,7 @@ use reprior_io::data::{
     ExpectedInputs, ExpectedTargets, Given, Inputs, TableEncoding, given_inputs,
     load_encoded_inputs,
 };
-use reprior_io::run::Files;
+use reprior_io::run::{Files, RunFolder};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, name_of};
@@ -72,6 +72,15 @@ impl DataDescription {
             })
         };
         text.map(parse).transpose()
+    }
+
+    /// Writes it into a run.
+    ///
+    /// # Errors
+    /// A disk that refuses.
+    pub(crate) fn write(&self, folder: &RunFolder) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self).map_err(Failure::run)?;
+        folder.write_text(DATA, &text).map_err(Failure::run)
     }
 
     /// What new inputs must look like.

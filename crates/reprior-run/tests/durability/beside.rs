@@ -31,7 +31,7 @@ fn replacing_a_run_endures() {
         let run = disk.path("run");
         let config = fs::read_to_string(run.join("config.toml")).unwrap_or_default();
         let is_new = config.contains("seed = 2");
-        if !config.is_empty() && (is_new || at % 2 == 0) {
+        if !config.is_empty() && (is_new || at.is_multiple_of(2)) {
             resume(&run, &options)?;
         }
         match is_new {

@@ -1,6 +1,6 @@
 //! What people and schedulers do with run folders, at random and one after another, beside a model of what each folder must hold.
 //!
-//! `REPRIOR_SEQUENCES=N` makes N sequences in place of forty; those that are made are the same each time.
+//! `REPRIOR_SEQUENCES=N` makes N sequences in place of thirty-two; those that are made are the same each time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -244,8 +244,9 @@ impl Bench {
 #[test]
 fn sequences_of_operations_keep_to_the_model() {
     let asked = std::env::var("REPRIOR_SEQUENCES").ok();
+    let asked: Option<u32> = asked.and_then(|count| count.parse().ok());
     let config = Config {
-        cases: asked.and_then(|count| count.parse().ok()).unwrap_or(40),
+        cases: asked.unwrap_or(32),
         failure_persistence: None,
         max_shrink_iters: 300,
         ..Config::default()
@@ -272,5 +273,6 @@ fn sequences_of_operations_keep_to_the_model() {
     let counts = [&DONE, &REFUSED, &DISTURBED].map(|count| count.load(Ordering::Relaxed));
     eprintln!("{counts:?} operations that wrote were done, refused, disturbed");
     // the model is of no use where nothing happens
-    assert!(counts.iter().all(|&count| count >= 40), "{counts:?}");
+    let is_enough = counts.iter().all(|&count| count >= 40);
+    assert!(is_enough || asked.is_some(), "{counts:?}");
 }

@@ -4,6 +4,7 @@
 //! same, dates and times by ISO 8601 (those with a time zone by the clock of UTC), levels of categories, and empty cells for nulls. Columns that pandas stores an
 //! index in lose their names, and are left out like the index of a CSV file.
 
+use std::fmt;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -32,6 +33,10 @@ const MAGIC: [&[u8]; 2] = [b"PAR1", b"ARROW1"];
 const NAMES: [&str; 3] = ["parquet", "arrow", "feather"];
 /// What pandas calls an index without a name.
 const PANDAS_INDEX: &str = "__index_level_";
+/// How many times as long as its file a table's text may be, as deflate, which compresses text as such, can at most.
+const MOST_RATIO: u64 = 1040;
+/// Bytes of text that any file may become.
+const SMALL: u64 = 8 << 20;
 
 /// The text of a table, if the bytes are one of these files.
 ///
@@ -56,9 +61,9 @@ pub(super) fn as_text(path: &Path, bytes: &[u8]) -> Result<Option<Vec<u8>>, Data
     };
     let text = Text {
         path,
-        limit: memory::left() / 2,
+        limit: most_text(bytes.len()),
         writer: csv::Writer::from_writer(Vec::new()),
-        cell: String::new(),
+        cell: Cell::default(),
         index: Vec::new(),
         has_header: false,
     };
@@ -75,9 +80,10 @@ pub(super) fn as_text(path: &Path, bytes: &[u8]) -> Result<Option<Vec<u8>>, Data
 
 fn of_parquet(mut text: Text<'_>, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
     let path = text.path;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes));
+    let bytes = Bytes::copy_from_slice(bytes);
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes.clone());
     let builder = builder.map_err(|error| damaged(path, &error))?;
-    check_parquet(builder.metadata(), bytes.len(), text.limit)
+    check_parquet(builder.metadata(), &bytes, text.limit)
         .map_err(|problem| damaged(path, &problem))?;
     // batches have lost what pandas says
     text.index = pandas_index(builder.schema());
@@ -104,7 +110,7 @@ struct Text<'a> {
     path: &'a Path,
     limit: u64,
     writer: csv::Writer<Vec<u8>>,
-    cell: String,
+    cell: Cell,
     /// Columns that are the index of pandas.
     index: Vec<String>,
     has_header: bool,
@@ -130,10 +136,14 @@ impl Text<'_> {
         let columns = columns.map_err(|error| damaged(self.path, &error))?;
         for row in 0..batch.num_rows() {
             for column in &columns {
-                self.cell.clear();
+                self.cell.text.clear();
+                self.cell.most = self.limit;
                 let written = column.value(row).write(&mut self.cell);
+                if written.is_err() && self.cell.is_full() {
+                    return Err(self.too_much());
+                }
                 written.map_err(|error| damaged(self.path, &error))?;
-                let written = self.writer.write_field(&self.cell);
+                let written = self.writer.write_field(&self.cell.text);
                 written.map_err(|_| too_large(self.path))?;
             }
             self.end_row()?;
@@ -153,8 +163,20 @@ impl Text<'_> {
         let none: [&str; 0] = [];
         let written = self.writer.write_record(none);
         match written.is_err() || self.writer.get_ref().len() as u64 > self.limit {
-            true => Err(too_large(self.path)),
+            true => Err(self.too_much()),
             false => Ok(()),
+        }
+    }
+
+    fn too_much(&self) -> DataError {
+        match self.limit < memory::left() / 2 {
+            true => DataError::malformed(
+                self.path,
+                format!(
+                    "its columns unfold to more than {MOST_RATIO} times the file, which tables do not; write it as .csv"
+                ),
+            ),
+            false => too_large(self.path),
         }
     }
 
@@ -162,6 +184,36 @@ impl Text<'_> {
         match self.has_header {
             true => self.writer.into_inner().map_err(|_| too_large(self.path)),
             false => Err(DataError::empty(self.path, "rows")),
+        }
+    }
+}
+
+/// Bytes of the text that a file of `length` bytes may become. A few bytes can stand for any number of rows: without a limit a small file would
+/// take the memory of a large one.
+fn most_text(length: usize) -> u64 {
+    let most = (length as u64).saturating_mul(MOST_RATIO).max(SMALL);
+    most.min(memory::left() / 2)
+}
+
+/// The text of a cell, which a list of nothings can make as long as it likes.
+#[derive(Default)]
+struct Cell {
+    text: String,
+    most: u64,
+}
+
+impl Cell {
+    fn is_full(&self) -> bool {
+        self.text.len() as u64 > self.most
+    }
+}
+
+impl fmt::Write for Cell {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.text.push_str(text);
+        match self.is_full() {
+            true => Err(fmt::Error),
+            false => Ok(()),
         }
     }
 }
@@ -203,7 +255,10 @@ fn without_time_zone(column: &ArrayRef) -> ArrayRef {
     }
 }
 
-fn damaged(path: &Path, error: &dyn std::fmt::Display) -> DataError {
+/// On one line, whatever the libraries say.
+fn damaged(path: &Path, error: &dyn fmt::Display) -> DataError {
+    let error = error.to_string();
+    let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
     DataError::malformed(
         path,
         format!("its columns cannot be read ({error}); copy or write the file again"),

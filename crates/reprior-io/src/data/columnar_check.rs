@@ -2,28 +2,41 @@
 //! would stop the program or ask for any amount of memory.
 
 use arrow_ipc::{Block, MessageHeader, RecordBatch, root_as_footer, root_as_message};
+use bytes::Bytes;
 use parquet::file::metadata::ParquetMetaData;
 
+use super::columnar_deltas::check_deltas;
+use super::columnar_pages::check_pages;
+
+/// Of what unfolds to more than there is room for, or than a file of its size can hold of a table.
+pub(super) const TOO_LARGE: &str =
+    "it would be larger than the memory that is free, or than a table of so small a file is";
 /// What an Arrow file ends with, after the length of its footer.
 const ARROW_END: &[u8] = b"ARROW1";
 /// The start of a message that is not of the earliest format.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
-/// Refuses lengths and places of columns that cannot be those of a Parquet file of `length` bytes, and columns that unfold to more than `limit` bytes.
+/// Refuses lengths and places of columns and pages that cannot be those of a Parquet file of these `bytes`, and columns that unfold to more than
+/// `limit` bytes.
 ///
 /// # Errors
 /// What is wrong.
 pub(super) fn check_parquet(
     metadata: &ParquetMetaData,
-    length: usize,
+    bytes: &Bytes,
     limit: u64,
 ) -> Result<(), String> {
-    let length = length as u64;
+    let length = bytes.len() as u64;
+    let mut left = limit;
+    let mut rows_left = limit;
     let mut unfolded: u64 = 0;
     for group in metadata.row_groups() {
-        if group.num_rows() < 0 {
-            return Err("a group of rows has a negative number of them".to_owned());
-        }
+        let rows = u64::try_from(group.num_rows());
+        let rows = rows.map_err(|_| "a group of rows has a negative number of them".to_owned())?;
+        // a row is a byte of text or more
+        rows_left = rows_left
+            .checked_sub(rows)
+            .ok_or_else(|| TOO_LARGE.to_owned())?;
         for column in group.columns() {
             let offsets = [
                 Some(column.data_page_offset()),
@@ -37,15 +50,18 @@ pub(super) fn check_parquet(
             ) else {
                 return Err("a column has a negative length".to_owned());
             };
-            let start = offsets.into_iter().flatten().min().unwrap_or(0) as u64;
-            if start.checked_add(size).is_none_or(|end| end > length) {
-                return Err("a column lies beyond the end of the file".to_owned());
+            // where the reader begins
+            let (start, _) = column.byte_range();
+            let end = start.checked_add(size).filter(|&end| end <= length);
+            let end = end.ok_or("a column lies beyond the end of the file")?;
+            if check_pages(bytes, start, end, &mut left)? {
+                check_deltas(bytes, column, rows as usize, limit)?;
             }
             unfolded = unfolded.saturating_add(own);
         }
     }
     match unfolded > limit {
-        true => Err("it would be larger than the memory that is free".to_owned()),
+        true => Err(TOO_LARGE.to_owned()),
         false => Ok(()),
     }
 }
@@ -118,7 +134,7 @@ fn check_buffers(batch: RecordBatch<'_>, body: &[u8], left: &mut u64) -> Result<
         let claimed = i64::from_le_bytes(*claimed).max(0) as u64;
         *left = left
             .checked_sub(claimed)
-            .ok_or_else(|| "it would be larger than the memory that is free".to_owned())?;
+            .ok_or_else(|| TOO_LARGE.to_owned())?;
     }
     Ok(())
 }

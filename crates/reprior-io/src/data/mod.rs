@@ -28,6 +28,10 @@ mod cifar;
 mod columnar;
 #[cfg(feature = "columnar")]
 mod columnar_check;
+#[cfg(feature = "columnar")]
+mod columnar_deltas;
+#[cfg(feature = "columnar")]
+mod columnar_pages;
 mod csv_cells;
 mod csv_inputs;
 mod csv_load;

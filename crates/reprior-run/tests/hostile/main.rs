@@ -42,6 +42,7 @@ fn corpus(reader: &Reader) -> Vec<Vec<u8>> {
 /// Leaves the input where it can be looked at if it breaks something.
 fn survives(reader: &Reader, bytes: &[u8]) {
     struct Kept<'a>(&'a str, &'a [u8]);
+    #[allow(clippy::print_stdout, reason = "for whoever reads of the failure")]
     impl Drop for Kept<'_> {
         fn drop(&mut self) {
             if std::thread::panicking() {

@@ -134,7 +134,7 @@ impl Estimate {
             return match self.value {
                 value if value < 0.0 => 0.0,
                 value if value > 0.0 => 1.0,
-                value if value == 0.0 => 0.5,
+                0.0 => 0.5,
                 _ => f64::NAN,
             };
         }

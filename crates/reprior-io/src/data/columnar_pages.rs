@@ -86,6 +86,9 @@ fn page_header(bytes: &mut Compact<'_>) -> Option<PageHeader> {
     Some(header)
 }
 
+/// Whether a field was taken, which ends what is to be done with it; none where it is not understood.
+type Taken = Option<ControlFlow<()>>;
+
 /// Bytes that are left of a structure.
 pub(super) struct Compact<'a>(pub &'a [u8]);
 
@@ -129,7 +132,7 @@ impl Compact<'_> {
     fn fields(
         &mut self,
         depth: usize,
-        each: &mut dyn FnMut(&mut Self, i64, u8) -> Option<ControlFlow<()>>,
+        each: &mut dyn FnMut(&mut Self, i64, u8) -> Taken,
     ) -> Option<()> {
         let mut field = 0_i64;
         loop {

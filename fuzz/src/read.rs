@@ -1,5 +1,6 @@
 //! Gives a reader's function the inputs that libFuzzer makes: `READER=csv`. The readers are those of the tests.
 #![no_main]
+#![allow(dead_code, reason = "what only the tests ask of readers")]
 
 #[path = "../../crates/reprior-run/tests/hostile/largest.rs"]
 mod largest;

@@ -42,7 +42,7 @@ def cycle(X, y, place, seed):
     exact = reprior.sample(X, y, out=place / "exact", warmup=100, draws=200, **settings)
     exact.predict(X)
     reprior.open(place / "exact").summary()
-    stochastic = reprior.sample(X, y, out=place / "stochastic", method="sgld", epochs=40, **settings)
+    stochastic = reprior.sample(X, y, out=place / "stochastic", method="sgld", epochs=40, draws=20, **settings)
     stochastic.predict(X)
     BNNRegressor((32,), noise=0.3, budget=0.02, random_state=seed).fit(X, y).predict(X, return_std=True)
     shutil.rmtree(place / "exact")

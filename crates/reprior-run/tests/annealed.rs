@@ -4,46 +4,13 @@
     reason = "a test that cannot go on may as well stop here"
 )]
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+mod common;
 
-use clap::{Args, FromArgMatches};
-use reprior::chain::Progress;
-use reprior_run::{
-    Failure, Flags, Level, Options, Settings, Summary, Watcher, resume_in, sample_in_memory,
-};
+use std::sync::atomic::AtomicBool;
 
-struct Silent;
-impl Watcher for Silent {}
+use reprior_run::{Failure, Level, Summary, resume_in, sample_in_memory};
 
-/// Stops the run at the first news of it.
-struct Impatient<'a>(&'a AtomicBool);
-impl Watcher for Impatient<'_> {
-    fn update(&self, _: Progress) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn options<'a>(threads: usize, stop: &'a AtomicBool, watcher: &'a dyn Watcher) -> Options<'a> {
-    Options {
-        threads: Some(threads),
-        checkpoint_every: Duration::ZERO,
-        stop,
-        watcher,
-        more: None,
-        is_part: false,
-    }
-}
-
-fn settings(flags: &str) -> Settings {
-    let command = Flags::augment_args(clap::Command::new("test"));
-    let words = std::iter::once("test").chain(flags.split_whitespace());
-    let matches = command.try_get_matches_from(words).unwrap();
-    Flags::from_arg_matches(&matches)
-        .unwrap()
-        .settings()
-        .unwrap()
-}
+use common::{Impatient, Silent, options, settings};
 
 fn summary(flags: &str) -> Summary {
     let stop = AtomicBool::new(false);

@@ -4,14 +4,15 @@
     reason = "a test that cannot go on may as well stop here"
 )]
 
+mod common;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reprior_run::{Options, Settings, Watcher, sample_in_memory};
+use reprior_run::{Options, Settings, sample_in_memory};
 
-struct Silent;
-impl Watcher for Silent {}
+use common::Silent;
 
 #[test]
 fn the_configuration_of_earlier_runs_is_that_of_a_run_made_from_it() {

@@ -4,19 +4,19 @@
     reason = "a test that cannot go on may as well stop here"
 )]
 
+mod common;
+
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::{Args, FromArgMatches};
 use reprior_io::data::{Given, GivenColumn, GivenValues};
 use reprior_io::run::RunFolder;
 use reprior_run::{
-    Failure, Flags, NewRun, Options, PredictionRequest, Predictor, Settings, Summary, Watcher,
-    prepare, prepare_given, sample, summarise,
+    Failure, NewRun, Options, PredictionRequest, Predictor, Settings, Summary, prepare,
+    prepare_given, sample, summarise,
 };
 
-struct Silent;
-impl Watcher for Silent {}
+use common::Silent;
 
 const ROWS: usize = 40;
 
@@ -46,14 +46,9 @@ fn table() -> Given {
 }
 
 fn settings(flags: &str) -> Settings {
-    let command = Flags::augment_args(clap::Command::new("test"));
-    let all = format!("--network fcn:6 --chains 2 --warmup 20 --draws 10 {flags}");
-    let words = std::iter::once("test").chain(all.split_whitespace());
-    let matches = command.try_get_matches_from(words).unwrap();
-    Flags::from_arg_matches(&matches)
-        .unwrap()
-        .settings()
-        .unwrap()
+    common::settings(&format!(
+        "--network fcn:6 --chains 2 --warmup 20 --draws 10 {flags}"
+    ))
 }
 
 fn with_options<T>(make: impl FnOnce(&Options<'_>) -> T) -> T {

@@ -4,49 +4,17 @@
     reason = "a test that cannot go on may as well stop here"
 )]
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+mod common;
 
-use clap::{Args, FromArgMatches};
-use reprior::chain::Progress;
+use std::sync::atomic::AtomicBool;
+
 use reprior_io::data::load_inputs;
 use reprior_run::{
-    Failure, Flags, MergeOptions, Options, PredictionRequest, Predictor, Settings, Watcher, merge,
-    resume_in, sample, sample_in_memory, summarise,
+    Failure, MergeOptions, Options, PredictionRequest, Predictor, merge, resume_in, sample,
+    sample_in_memory, summarise,
 };
 
-/// Says nothing.
-struct Silent;
-impl Watcher for Silent {}
-
-/// Stops the run at the first news of it.
-struct Impatient<'a>(&'a AtomicBool);
-impl Watcher for Impatient<'_> {
-    fn update(&self, _: Progress) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn options<'a>(stop: &'a AtomicBool, watcher: &'a dyn Watcher) -> Options<'a> {
-    Options {
-        threads: Some(1),
-        checkpoint_every: Duration::ZERO,
-        stop,
-        watcher,
-        more: None,
-        is_part: false,
-    }
-}
-
-fn settings(flags: &str) -> Settings {
-    let command = Flags::augment_args(clap::Command::new("test"));
-    let words = std::iter::once("test").chain(flags.split_whitespace());
-    let matches = command.try_get_matches_from(words).unwrap();
-    Flags::from_arg_matches(&matches)
-        .unwrap()
-        .settings()
-        .unwrap()
-}
+use common::{Impatient, Silent, options, settings};
 
 const METHODS: [&str; 6] = [
     "--network fcn:8 --warmup 20 --draws 10 --chains 2",
@@ -63,7 +31,7 @@ fn a_run_in_memory_has_the_bytes_of_one_in_a_folder() {
     let stop = AtomicBool::new(false);
     for (index, flags) in METHODS.iter().enumerate() {
         let settings = settings(&format!("--data friedman --train 30 --test 12 {flags}"));
-        let options = options(&stop, &Silent);
+        let options = options(1, &stop, &Silent);
         let path = place.path().join(index.to_string());
         let on_disk = sample(settings.clone(), &path, false, &options).unwrap();
         let (run, mut in_memory) = sample_in_memory(settings, &options).unwrap();
@@ -108,10 +76,10 @@ fn a_run_in_memory_has_the_bytes_of_one_in_a_folder() {
 fn parts_that_are_not_summarised_are_merged_to_the_run_that_is() {
     let place = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let whole = options(&stop, &Silent);
+    let whole = options(1, &stop, &Silent);
     let part = Options {
         is_part: true,
-        ..options(&stop, &Silent)
+        ..options(1, &stop, &Silent)
     };
     // chains, minibatches, and fits that are kept beside their draws
     for flags in &METHODS[..3] {
@@ -145,7 +113,7 @@ fn parts_that_are_not_summarised_are_merged_to_the_run_that_is() {
 fn a_run_in_memory_that_was_stopped_goes_on_to_the_same_end() {
     let flags = format!("--data friedman --train 30 --test 12 {}", METHODS[0]);
     let never = AtomicBool::new(false);
-    let (whole, _) = sample_in_memory(settings(&flags), &options(&never, &Silent)).unwrap();
+    let (whole, _) = sample_in_memory(settings(&flags), &options(1, &never, &Silent)).unwrap();
     // begun by hand, as a run that is stopped gives no folder back
     let run = reprior_io::run::RunFolder::in_memory();
     let config = whole.files().read_text("config.toml").unwrap().unwrap();
@@ -153,7 +121,7 @@ fn a_run_in_memory_that_was_stopped_goes_on_to_the_same_end() {
     let mut stops = 0;
     loop {
         let stop = AtomicBool::new(false);
-        match resume_in(&run, &options(&stop, &Impatient(&stop))) {
+        match resume_in(&run, &options(1, &stop, &Impatient(&stop))) {
             Ok(_) => break,
             Err(Failure::Stopped) => stops += 1,
             Err(other) => panic!("{other}"),

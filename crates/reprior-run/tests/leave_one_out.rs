@@ -4,25 +4,19 @@
     reason = "a test that cannot go on may as well stop here"
 )]
 
+mod common;
+
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::{Args, FromArgMatches};
 use reprior_io::run::{DrawReader, RunFolder, Selection};
 use reprior_run::{
-    Flags, LeaveOneOutSummary, LeftOutRows, Options, PredictedRows, Recorded, Settings, Summary,
-    Watcher, sample_in_memory,
+    LeaveOneOutSummary, LeftOutRows, Options, PredictedRows, Recorded, Summary, sample_in_memory,
 };
 
-struct Silent;
-impl Watcher for Silent {}
+use common::{Silent, settings};
 
 fn run(flags: &str) -> (RunFolder, Summary) {
-    let command = Flags::augment_args(clap::Command::new("test"));
-    let words = std::iter::once("test").chain(flags.split_whitespace());
-    let matches = command.try_get_matches_from(words).unwrap();
-    let flags = Flags::from_arg_matches(&matches).unwrap();
-    let settings: Settings = flags.settings().unwrap();
     let stop = AtomicBool::new(false);
     let options = Options {
         threads: Some(2),
@@ -32,7 +26,7 @@ fn run(flags: &str) -> (RunFolder, Summary) {
         more: None,
         is_part: false,
     };
-    sample_in_memory(settings, &options).unwrap()
+    sample_in_memory(settings(flags), &options).unwrap()
 }
 
 fn loo(flags: &str) -> LeaveOneOutSummary {

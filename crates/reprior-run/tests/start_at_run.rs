@@ -4,24 +4,16 @@
     reason = "a test that cannot go on may as well stop here"
 )]
 
+mod common;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::{Args, FromArgMatches};
 use reprior_io::run::{DrawReader, Selection};
-use reprior_run::{Failure, Flags, Options, Settings, Watcher, resume, sample};
+use reprior_run::{Failure, Options, resume, sample};
 
-struct Silent;
-impl Watcher for Silent {}
-
-fn settings(flags: &str) -> Settings {
-    let command = Flags::augment_args(clap::Command::new("test"));
-    let words = std::iter::once("test").chain(flags.split_whitespace());
-    let matches = command.try_get_matches_from(words).unwrap();
-    let flags = Flags::from_arg_matches(&matches).unwrap();
-    flags.settings().unwrap()
-}
+use common::{Silent, settings};
 
 const DATA: &str = "--data friedman --train 40 --test 5";
 

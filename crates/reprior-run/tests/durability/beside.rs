@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use reprior_io::data::{Given, GivenColumn, GivenValues};
 use reprior_io::run::RunFolder;
 use reprior_run::{
-    Failure, MergeOptions, NewRun, merge, prepare_given, resume, sample, sample_in_memory,
+    Failure, MergeOptions, NewRun, Options, merge, prepare_given, resume, sample, sample_in_memory,
 };
 
 use super::common::{NEVER, Silent, options, settings};
@@ -14,6 +14,19 @@ use super::disk::Disk;
 use super::ordeal::Ordeal;
 
 const DATA: &str = "--data friedman --train 12 --test 4 --network fcn:3 --projections 2";
+
+/// Goes on with a run whose settings are there, or does again what should have written them.
+fn gone_on_with(
+    disk: &Disk,
+    options: &Options<'_>,
+    act: &dyn Fn(&Disk) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let run = disk.path("run");
+    match run.join("config.toml").exists() {
+        true => resume(&run, options).map(drop),
+        false => act(disk),
+    }
+}
 
 /// Until the new settings are written the run that is replaced can be gone on with, or the new one be made.
 #[test]
@@ -67,13 +80,7 @@ fn merging_endures(flags: &str, shares_files: bool) {
         ..MergeOptions::default()
     };
     let act = |disk: &Disk| merge(&parts(disk), &disk.path("run"), merging).map(drop);
-    let mend = |disk: &Disk, _: usize| {
-        let run = disk.path("run");
-        match run.join("config.toml").exists() {
-            true => resume(&run, &options).map(drop),
-            false => act(disk),
-        }
-    };
+    let mend = |disk: &Disk, _: usize| gone_on_with(disk, &options, &act);
     Ordeal {
         name: &format!("merging {flags}"),
         prepare: &prepare,
@@ -119,13 +126,7 @@ fn keeping_data_endures() {
             .1
             .map(drop)
     };
-    let mend = |disk: &Disk, _: usize| {
-        let run = disk.path("run");
-        match run.join("config.toml").exists() {
-            true => resume(&run, &options).map(drop),
-            false => act(disk),
-        }
-    };
+    let mend = |disk: &Disk, _: usize| gone_on_with(disk, &options, &act);
     Ordeal {
         name: "keeping data",
         prepare: &|_| {},

@@ -4,40 +4,20 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use clap::{Args, FromArgMatches};
 use reprior_io::run::{Files, checkpoint};
-use reprior_run::{Flags, Options, Settings, Watcher};
+use reprior_run::{Options, Watcher};
 use serde_json::Value;
 
-/// Says nothing.
-pub struct Silent;
-impl Watcher for Silent {}
+use super::runs;
+pub use super::runs::{Silent, settings};
 
 /// Nobody stops a run by this.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// One thread, so that calls come in the same order each time, and a checkpoint after every transition.
 pub fn options<'a>(stop: &'a AtomicBool, watcher: &'a dyn Watcher) -> Options<'a> {
-    Options {
-        threads: Some(1),
-        checkpoint_every: Duration::ZERO,
-        stop,
-        watcher,
-        more: None,
-        is_part: false,
-    }
-}
-
-pub fn settings(flags: &str) -> Settings {
-    let command = Flags::augment_args(clap::Command::new("test"));
-    let words = std::iter::once("test").chain(flags.split_whitespace());
-    let matches = command.try_get_matches_from(words).unwrap();
-    Flags::from_arg_matches(&matches)
-        .unwrap()
-        .settings()
-        .unwrap()
+    runs::options(1, stop, watcher)
 }
 
 /// What a run holds, by the names of its files: the bytes, but of summaries and checkpoints what does not say how long it took.

@@ -18,4 +18,6 @@ mod disk;
 mod families;
 mod model;
 mod ordeal;
+#[path = "../common/mod.rs"]
+mod runs;
 mod sequences;

@@ -137,7 +137,7 @@ pub struct SampleArguments {
 
 #[derive(Debug, Args)]
 pub struct DrivingArguments {
-    /// Threads, each working on one chain at a time; those left over share the updates of minibatch chains [default: one per core]
+    /// Threads, each working on one chain at a time; where there are more, they share the work of each chain [default: one per core]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub threads: Option<usize>,
     /// Seconds between checkpoints of each chain

@@ -37,7 +37,7 @@ pub trait Watcher: Sync {
 
 /// How a run is made; nothing of it changes what is drawn.
 pub struct Options<'a> {
-    /// Threads; one per core unless given.
+    /// Threads; one per core unless given. Where there are more than chains, they share the work of each chain.
     pub threads: Option<usize>,
     /// Between checkpoints of each chain.
     pub checkpoint_every: Duration,

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::{Chain, Observer, Progress};
+use crate::compute::with_team;
 use crate::posterior::Target;
 
 /// How a run is driven.
 #[derive(Debug, Clone, Copy)]
 pub struct Control<'a> {
-    /// Threads; one works on one chain at a time.
+    /// Threads; where there are more than chains, several work on one together.
     pub threads: usize,
     /// Time between checkpoints of a chain.
     pub checkpoint_every: Duration,
@@ -160,11 +161,15 @@ pub fn run<W: ChainDriver>(
             lock()[index] = Some(slot);
         }
     };
+    let workers = control.threads.clamp(1, count.max(1));
+    let (each, more) = (control.threads / workers, control.threads % workers);
+    let with_its_team = |index: usize| with_team(each + usize::from(index < more), worker);
     std::thread::scope(|scope| {
-        for _ in 1..control.threads.clamp(1, count.max(1)) {
-            scope.spawn(worker);
+        for index in 1..workers {
+            let with_its_team = &with_its_team;
+            scope.spawn(move || with_its_team(index));
         }
-        worker();
+        with_its_team(0);
     });
     let mut error = failure
         .into_inner()

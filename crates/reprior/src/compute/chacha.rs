@@ -32,6 +32,15 @@ impl BlockGenerator {
         }
     }
 
+    /// The same after so many words, a multiple of [`WORDS`], have been taken.
+    pub fn after(&self, words: usize) -> Self {
+        debug_assert_eq!(words % WORDS, 0);
+        Self {
+            counter: self.counter + (words / WORDS * LANES) as u64,
+            ..self.clone()
+        }
+    }
+
     /// Overwrites `words`, whose number is a multiple of [`WORDS`].
     pub fn fill(&mut self, words: &mut [u32]) {
         debug_assert_eq!(words.len() % WORDS, 0);

@@ -1,16 +1,18 @@
 //! Cholesky factorisation of a symmetric positive definite matrix, always in double precision.
 
+use faer::Par;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
-use faer::{MatMut, Par};
 use thiserror::Error;
 
-use super::matrix::STRIP;
-use super::{Operations, matrix, matrix_mut, multiply};
+use super::gram::gram_onto;
+use super::matrix::{STRIP, column_pieces, for_each_column, row_pieces_from_below};
+use super::tile::Onto;
+use super::{MatrixMut, Operations, Real, matrix, matrix_mut, spread};
 
 /// The matrix is not positive definite, even after raising its diagonal.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
@@ -32,6 +34,10 @@ pub struct Cholesky {
     original: Vec<f64>,
     scratch: MemBuffer,
 }
+
+/// Rows from which on a factorisation goes block by block, and columns of a block.
+const LARGE: usize = 384;
+const BLOCK: usize = 128;
 
 /// Jitter relative to the mean diagonal: first try, growth, number of tries.
 const JITTER: (f64, f64, usize) = (1e-14, 100.0, 4);
@@ -62,18 +68,22 @@ impl Cholesky {
     /// [`NotPositiveDefinite`] if it never does, in particular if an entry is NaN or infinite.
     pub fn factorise(
         &mut self,
-        fill: impl Fn(usize, usize) -> f64,
+        fill: impl Fn(usize, usize) -> f64 + Sync,
     ) -> Result<u32, NotPositiveDefinite> {
         let n = self.size;
-        for column in 0..n {
-            for row in column..n {
-                self.original[column * n + row] = fill(row, column);
+        for_each_column(&mut self.original, n, |column, out| {
+            for (row, out) in out.iter_mut().enumerate().skip(column) {
+                *out = fill(row, column);
             }
-        }
+        });
         let mean_diagonal = (0..n).map(|i| self.original[i * n + i]).sum::<f64>() / n.max(1) as f64;
         let mut jitter = 0.0;
         for attempt in 0..=JITTER.2 {
-            self.factor.copy_from_slice(&self.original);
+            let original = &self.original;
+            for_each_column(&mut self.factor, n, |column, out| {
+                let lower = column * n + column..(column + 1) * n;
+                out[column..].copy_from_slice(&original[lower]);
+            });
             for i in 0..n {
                 self.factor[i * n + i] += jitter;
             }
@@ -95,16 +105,13 @@ impl Cholesky {
     fn factor_in_place(&mut self) -> bool {
         let n = self.size;
         Operations::factorisation(n * n * n / 3);
-        let view = MatMut::from_column_major_slice_mut(&mut self.factor, n, n);
-        let done = cholesky_in_place(
-            view,
-            Default::default(),
-            Par::Seq,
-            MemStack::new(&mut self.scratch),
-            Default::default(),
-        );
+        let view = matrix_mut(&mut self.factor, n, n);
+        let is_done = match n > LARGE {
+            true => factor_in_blocks(view, &mut self.scratch),
+            false => factor_block(view, &mut self.scratch),
+        };
         // an infinite or NaN pivot passes the sign test of the factorisation in some cases
-        done.is_ok()
+        is_done
             && (0..n).all(|i| self.factor[i * n + i].is_finite() && self.factor[i * n + i] > 0.0)
     }
 
@@ -163,7 +170,55 @@ impl Cholesky {
         let n = self.size;
         Operations::factorisation(n * n * n / 3);
         out.fill(0.0);
-        invert_lower_triangular(matrix_mut(out, n, n), matrix(&self.factor, n, n), Par::Seq);
+        let (out, factor) = (matrix_mut(out, n, n), matrix(&self.factor, n, n));
+        if n <= LARGE {
+            return invert_lower_triangular(out, factor, Par::Seq);
+        }
+        // columns of the inverse are solutions, which begin on the diagonal
+        let blocks = column_pieces(out, STRIP);
+        spread(n * n * n / 3, blocks, |(start, block)| {
+            let mut block = block.subrows_mut(start, n - start);
+            block.as_mut().diagonal_mut().fill(1.0);
+            let factor = factor.submatrix(start, start, n - start, n - start);
+            solve_lower_triangular_in_place(factor, block, Par::Seq);
+        });
+    }
+}
+
+/// Whether a block could be factorised in its place.
+fn factor_block(block: MatrixMut<'_, f64>, scratch: &mut MemBuffer) -> bool {
+    let stack = MemStack::new(scratch);
+    cholesky_in_place(
+        block,
+        Default::default(),
+        Par::Seq,
+        stack,
+        Default::default(),
+    )
+    .is_ok()
+}
+
+/// Block by block of columns: the block on the diagonal, what is below it by strips of rows, and what that takes from the rest.
+fn factor_in_blocks(mut matrix: MatrixMut<'_, f64>, scratch: &mut MemBuffer) -> bool {
+    loop {
+        let size = matrix.nrows();
+        let width = BLOCK.min(size);
+        let (first, rest) = matrix.split_at_col_mut(width);
+        let (mut diagonal, mut below) = first.split_at_row_mut(width);
+        if !factor_block(diagonal.as_mut(), scratch) {
+            return false;
+        }
+        if width == size {
+            return true;
+        }
+        let diagonal = diagonal.as_ref();
+        let strips = row_pieces_from_below(below.as_mut(), STRIP);
+        spread(width * width * (size - width), strips, |(_, strip)| {
+            solve_lower_triangular_in_place(diagonal, strip.transpose_mut(), Par::Seq);
+        });
+        let mut rest = rest.split_at_row_mut(width).1;
+        gram_onto(rest.as_mut(), Onto::Subtract, below.as_ref());
+        matrix = rest;
     }
 }
 
@@ -172,17 +227,23 @@ impl Cholesky {
 pub(super) fn multiply_transposed_lower(out: &mut [f64], x: &[f64], z: &[f64], size: usize) {
     let n = size;
     let (x, z) = (matrix(x, n, n), matrix(z, n, n));
-    let mut out = matrix_mut(out, n, n);
+    let out = matrix_mut(out, n, n);
+    let mut operations = 0;
     for start in (0..n).step_by(STRIP) {
         let (rows, height) = (STRIP.min(n - start), n - start);
-        multiply(
-            out.as_mut().submatrix_mut(start, 0, rows, start + rows),
-            false,
-            1.0,
-            x.submatrix(start, start, height, rows).transpose(),
-            z.submatrix(start, 0, height, start + rows),
-        );
+        operations += 2 * rows * (start + rows) * height;
     }
+    Operations::product(operations);
+    spread(
+        n * n * n / 3,
+        row_pieces_from_below(out, STRIP),
+        |(start, strip)| {
+            let (rows, height) = (strip.nrows(), n - start);
+            let x = x.submatrix(start, start, height, rows).transpose();
+            let z = z.submatrix(start, 0, height, start + rows);
+            f64::multiply(strip.subcols_mut(0, start + rows), false, 1.0, x, z);
+        },
+    );
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@
 //! weight, position and sample.
 #![allow(unsafe_code)] // read and written without bounds checks; tested below against plain loops
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::Real;
+use super::instructions::arch;
 use super::tile::{MOST_ROWS, VECTORS, panel_rows};
 
 /// Positions at a time.
@@ -104,9 +105,9 @@ pub fn correlate<R: Real>(
         sizes,
     };
     if is_split {
-        Arch::new().dispatch(SplitCorrelation(kernel));
+        arch().dispatch(SplitCorrelation(kernel));
     } else {
-        Arch::new().dispatch(SummedCorrelation(kernel));
+        arch().dispatch(SummedCorrelation(kernel));
     }
 }
 
@@ -307,7 +308,7 @@ pub fn outer_product<R: Real>(gradient: &mut [R], left: &[R], right: &[R], sizes
     }
     let blocks = sizes.left.div_ceil(height);
     R::with_scratch(panels * blocks * height * height, |turned| {
-        Arch::new().dispatch(Flat {
+        arch().dispatch(Flat {
             gradient,
             left,
             right,

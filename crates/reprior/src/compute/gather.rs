@@ -6,9 +6,10 @@
 //! number of each run, output and sample, and the runs themselves in memory (once for a layer).
 #![allow(unsafe_code)] // read and written without bounds checks; tested below against plain loops
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::Real;
+use super::instructions::arch;
 use super::tile::{VECTORS, panel_rows};
 
 /// Consecutive features of a panel that meet consecutive numbers of each column of the right factor.
@@ -111,7 +112,7 @@ pub fn gather_product<R: Real>(
     assert!(gather.features * height <= left_length);
     assert!(gather.rows <= right.rows && right.values.len() >= right.rows * right.columns);
     assert!(right.bias.is_none_or(|(row, _)| row < right.rows));
-    Arch::new().dispatch(Product {
+    arch().dispatch(Product {
         out,
         accumulate,
         gather,

@@ -4,36 +4,62 @@
 //! each tile of the lower half is made, both factors of which come from panels.
 #![allow(unsafe_code)] // the calls of `tile` and `Out::store`
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
-use super::tile::{Out, VECTORS, WIDTH, pack_panel, panel_rows, tile};
-use super::{Matrix, MatrixMut, Operations, Real};
+use super::instructions::arch;
+use super::matrix::row_pieces_from_below;
+use super::packed::COLUMNS;
+use super::tile::{Onto, Out, VECTORS, WIDTH, pack, panel_rows, tile};
+use super::{Matrix, MatrixMut, Operations, Real, spread};
 
-/// Columns of the factor at a time.
-const DEPTH: usize = 128;
+/// Columns of the factor at a time: as many as a packed product makes at once, so that what is added up part by part of so many has the
+/// same bits as all at once.
+const DEPTH: usize = COLUMNS;
 
 /// Lower half of out ← a·aᵀ, or out ← out + a·aᵀ if `accumulate`, for a of n × p: n²p operations. Some entries above the
 /// diagonal change as well. `out` must be column-major.
-pub fn gram_of_rows<R: Real>(mut out: MatrixMut<'_, R>, accumulate: bool, a: Matrix<'_, R>) {
+pub fn gram_of_rows<R: Real>(out: MatrixMut<'_, R>, accumulate: bool, a: Matrix<'_, R>) {
+    Operations::product(operations_a_column::<R>(a.nrows()) * a.ncols());
+    gram_onto(out, Onto::accumulate(accumulate), a);
+}
+
+/// Operations for each column of the factor: those of the lower half and of the rest of its panels.
+fn operations_a_column<R: Real>(n: usize) -> usize {
+    let height = panel_rows::<R>();
+    let panels = 1..=n.div_ceil(height);
+    2 * panels
+        .map(|panel| height * n.min(panel * height))
+        .sum::<usize>()
+}
+
+/// As [`gram_of_rows`], and uncounted.
+pub(super) fn gram_onto<R: Real>(mut out: MatrixMut<'_, R>, onto: Onto, a: Matrix<'_, R>) {
     let (n, p) = (a.nrows(), a.ncols());
     assert_eq!((out.nrows(), out.ncols()), (n, n));
-    if p == 0 && !accumulate {
+    if p == 0 && onto == Onto::Replace {
         out.fill(R::ZERO);
     }
     let height = panel_rows::<R>();
-    let panels = n.div_ceil(height);
-    let entries: usize = (1..=panels)
-        .map(|panel| height * n.min(panel * height))
-        .sum();
-    Operations::product(2 * entries * p);
+    let (panels, a_column) = (n.div_ceil(height), operations_a_column::<R>(n));
     R::with_scratch(panels * height * DEPTH.min(p), |packed| {
         for first in (0..p).step_by(DEPTH) {
             let depth = DEPTH.min(p - first);
-            Arch::new().dispatch(GramBlock {
-                out: Out::new(out.as_mut()),
-                accumulate: accumulate || first > 0,
-                a: a.subcols(first, depth),
-                packed: &mut packed[..panels * height * depth],
+            let packed = &mut packed[..panels * height * depth];
+            pack(packed, 1.0, a.subcols(first, depth));
+            let onto = if first > 0 && onto == Onto::Replace {
+                Onto::Add
+            } else {
+                onto
+            };
+            let rows = row_pieces_from_below(out.as_mut(), height);
+            spread(a_column * depth, rows, |(start, out)| {
+                arch().dispatch(GramRows {
+                    out: Out::new(out),
+                    start,
+                    onto,
+                    depth,
+                    packed,
+                });
             });
         }
     });
@@ -44,43 +70,41 @@ pub fn gram_of_columns<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
     gram_of_rows(out, false, a.transpose());
 }
 
-/// Some columns of the factor, and room for them in panels.
-struct GramBlock<'a, R> {
+/// A panel of the result, given some columns of the factor in panels.
+struct GramRows<'a, R> {
     out: Out<'a, R>,
-    accumulate: bool,
-    a: Matrix<'a, R>,
-    packed: &'a mut [R],
+    /// The first row.
+    start: usize,
+    onto: Onto,
+    depth: usize,
+    packed: &'a [R],
 }
 
-impl<R: Real> WithSimd for GramBlock<'_, R> {
+impl<R: Real> WithSimd for GramRows<'_, R> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self {
             out,
-            accumulate,
-            a,
+            start,
+            onto,
+            depth,
             packed,
         } = self;
-        let (height, depth) = (VECTORS * R::lanes::<S>(), a.ncols());
+        let height = VECTORS * R::lanes::<S>();
         let length = height * depth;
-        for (index, panel) in packed.chunks_exact_mut(length).enumerate() {
-            let rows = height.min(a.nrows() - index * height);
-            pack_panel::<R, S>(panel, a.subrows(index * height, rows));
-        }
-        for (index, panel) in packed.chunks_exact(length).enumerate() {
-            for column in (0..out.columns.min((index + 1) * height)).step_by(WIDTH) {
-                // rows past the last panel are not wanted: any that can be read will do
-                let right = std::array::from_fn(|j| {
-                    let row = (column + j).min(out.columns - 1);
-                    packed[row / height * length + row % height..].as_ptr()
-                });
-                // SAFETY: both factors are panels of `depth` columns, and the tile begins within `out`
-                unsafe {
-                    let tile = tile(simd, depth, panel.as_ptr(), right, height);
-                    out.store(simd, [index * height, column], &tile, accumulate);
-                }
+        let panel = &packed[start / height * length..][..length];
+        for column in (0..out.columns.min(start + height)).step_by(WIDTH) {
+            // rows past the last panel are not wanted: any that can be read will do
+            let right = std::array::from_fn(|j| {
+                let row = (column + j).min(out.columns - 1);
+                packed[row / height * length + row % height..].as_ptr()
+            });
+            // SAFETY: both factors are panels of `depth` columns, and the tile begins within `out`
+            unsafe {
+                let tile = tile(simd, depth, panel.as_ptr(), right, height);
+                out.store(simd, [0, column], &tile, onto);
             }
         }
     }

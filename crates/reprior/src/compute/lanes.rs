@@ -30,25 +30,27 @@ pub trait Lanes: Copy + Default + Send + Sync + 'static {
     fn with_scratch<T>(length: usize, operation: impl FnOnce(&mut [Self]) -> T) -> T;
 }
 
-/// The thread's scratch space in `cell`; a kernel that runs within another has one of its own.
+/// A thread's scratch spaces that nobody uses: a kernel that runs within another takes the next one.
+type Spaces<N> = RefCell<Vec<Vec<N>>>;
+
 #[inline(always)]
 fn lend<N: Copy + Default, T>(
-    cell: &RefCell<Vec<N>>,
+    spaces: &Spaces<N>,
     length: usize,
     operation: impl FnOnce(&mut [N]) -> T,
 ) -> T {
-    let mut space = cell.take();
+    let mut space = spaces.borrow_mut().pop().unwrap_or_default();
     if space.len() < length {
         space.resize(length, N::default());
     }
     let result = operation(&mut space[..length]);
-    cell.replace(space);
+    spaces.borrow_mut().push(space);
     result
 }
 
 thread_local! {
-    static SINGLE: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
-    static DOUBLE: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
+    static SINGLE: Spaces<f32> = const { RefCell::new(Vec::new()) };
+    static DOUBLE: Spaces<f64> = const { RefCell::new(Vec::new()) };
 }
 
 impl Lanes for f32 {

@@ -5,7 +5,8 @@
 
 use faer::{MatMut, MatRef};
 
-use super::{Operations, Real};
+use super::packed::multiply_large;
+use super::{Operations, Real, spread};
 
 /// A column-major matrix that is read.
 pub type Matrix<'a, R> = MatRef<'a, R>;
@@ -27,16 +28,70 @@ pub fn matrix_mut<R: Real>(values: &mut [R], rows: usize, columns: usize) -> Mat
     MatMut::from_column_major_slice_mut(values, rows, columns)
 }
 
+/// Ranges of at most `at_once` columns of a matrix, in order, each with where it begins.
+pub(super) fn column_pieces<R: Real>(
+    out: MatrixMut<'_, R>,
+    at_once: usize,
+) -> impl Iterator<Item = (usize, MatrixMut<'_, R>)> + Send {
+    let mut rest = Some((0, out));
+    std::iter::from_fn(move || {
+        let (start, out) = rest.take()?;
+        if out.ncols() <= at_once {
+            return Some((start, out));
+        }
+        let (piece, others) = out.split_at_col_mut(at_once);
+        rest = Some((start + at_once, others));
+        Some((start, piece))
+    })
+}
+
+/// Ranges of at most `at_once` rows of a matrix, those that begin at its multiples, each with where it begins: the last one first.
+pub(super) fn row_pieces_from_below<R: Real>(
+    out: MatrixMut<'_, R>,
+    at_once: usize,
+) -> impl Iterator<Item = (usize, MatrixMut<'_, R>)> + Send {
+    let mut rest = (out.nrows() > 0).then_some(out);
+    std::iter::from_fn(move || {
+        let out = rest.take()?;
+        let start = (out.nrows() - 1) / at_once * at_once;
+        if start == 0 {
+            return Some((0, out));
+        }
+        let (others, piece) = out.split_at_row_mut(start);
+        rest = Some(others);
+        Some((start, piece))
+    })
+}
+
+/// Does something with each column, by its number, of a column-major matrix of so many rows.
+pub(crate) fn for_each_column<N: Send>(
+    values: &mut [N],
+    rows: usize,
+    work: impl Fn(usize, &mut [N]) + Sync,
+) {
+    const COLUMNS: usize = 16;
+    const COST: usize = 8;
+    let cost = COST * values.len();
+    let pieces = values.chunks_mut((COLUMNS * rows).max(1)).enumerate();
+    spread(cost, pieces, |(index, piece)| {
+        for (offset, column) in piece.chunks_mut(rows.max(1)).enumerate() {
+            work(index * COLUMNS + offset, column);
+        }
+    });
+}
+
 /// Dense product: out ← scale·a·b, or out ← out + scale·a·b if `accumulate`. 2·m·n·k operations.
 pub fn multiply<R: Real>(
-    out: MatrixMut<'_, R>,
+    mut out: MatrixMut<'_, R>,
     accumulate: bool,
     scale: f64,
     a: Matrix<'_, R>,
     b: Matrix<'_, R>,
 ) {
     Operations::product(2 * a.nrows() * a.ncols() * b.ncols());
-    R::multiply(out, accumulate, scale, a, b);
+    if !multiply_large(out.as_mut(), accumulate, scale, a, b) {
+        R::multiply(out, accumulate, scale, a, b);
+    }
 }
 
 /// Lower half of out ← out + scale·(a·bᵀ + b·aᵀ), for a and b of n × c. Above the block diagonal nothing is changed.
@@ -60,20 +115,39 @@ pub fn add_symmetric_product<R: Real>(
     }
 }
 
-/// Copies the lower half of a square matrix to its upper half, tile by tile so that both stay in cache.
+/// Copies the lower half of a square matrix to its upper half.
 pub fn mirror_lower<R: Real>(values: &mut [R], size: usize) {
+    mirror(matrix_mut(values, size, size));
+}
+
+/// Quarter by quarter, and these tile by tile so that both of its places stay in cache.
+fn mirror<R: Real>(matrix: MatrixMut<'_, R>) {
     const TILE: usize = 16;
-    for first_column in (0..size).step_by(TILE) {
-        let columns = first_column..(first_column + TILE).min(size);
-        for first_row in (first_column..size).step_by(TILE) {
-            let end = (first_row + TILE).min(size);
-            for column in columns.clone() {
-                for row in first_row.max(column + 1)..end {
-                    values[row * size + column] = values[column * size + row];
+    let size = matrix.nrows();
+    if size <= TILE {
+        let mut matrix = matrix;
+        for column in 0..size {
+            for row in column + 1..size {
+                matrix[(column, row)] = matrix[(row, column)];
+            }
+        }
+        return;
+    }
+    let half = (size / 2).next_multiple_of(TILE);
+    let (first, upper, lower, second) = matrix.split_at_mut(half, half);
+    let lower = lower.as_ref();
+    let pieces = column_pieces(upper, TILE);
+    spread(8 * half * (size - half), pieces, |(start, mut piece)| {
+        for first_row in (0..half).step_by(TILE) {
+            for column in 0..piece.ncols() {
+                for row in first_row..half.min(first_row + TILE) {
+                    piece[(row, column)] = lower[(start + column, row)];
                 }
             }
         }
-    }
+    });
+    mirror(first);
+    mirror(second);
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! What a [`Target`](crate::posterior::Target) of one's own needs of it is public; the kernels are the crate's own.
 //! The only room that calls faer's kernels. Matrices are column-major slices seen through faer's views
-//! ([`Matrix`], [`MatrixMut`]); every kernel writes into the caller's buffer, runs on the calling thread and
-//! gives the same bits whenever it is called with the same numbers on the same machine.
+//! ([`Matrix`], [`MatrixMut`]); every kernel writes into the caller's buffer, runs on the calling thread and on the team that
+//! this thread may have, and gives the same bits whenever it is called with the same numbers on the same machine.
 
 mod angle;
 mod chacha;
@@ -14,6 +14,7 @@ mod determinant;
 mod eigen;
 mod gather;
 mod gram;
+mod instructions;
 mod lanes;
 mod log_sum;
 mod lq;
@@ -39,24 +40,27 @@ pub(crate) use determinant::{inverse, log_determinant};
 pub(crate) use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{FeatureRun, Gather, WeightColumns, gather_product};
 pub(crate) use gram::{gram_of_columns, gram_of_rows};
+pub use instructions::instruction_set;
 pub(crate) use log_sum::LogSum;
 pub(crate) use lq::lower_trapezoidal_factor;
 pub use matrix::{Matrix, matrix};
-pub(crate) use matrix::{MatrixMut, add_symmetric_product, matrix_mut, mirror_lower, multiply};
+pub(crate) use matrix::{
+    MatrixMut, add_symmetric_product, for_each_column, matrix_mut, mirror_lower, multiply,
+};
 pub(crate) use operations::Operations;
 pub(crate) use packed::{
-    Packed, PackedShape, add_packed_columns, multiply_packed, multiply_packed_rows,
+    COLUMNS, Packed, PackedShape, add_packed_columns, multiply_packed, multiply_packed_rows,
 };
 pub use real::Real;
 pub(crate) use share::share;
 pub(crate) use sparse::SparseColumns;
 pub use stream::{Purpose, Stream};
-pub(crate) use team::Team;
+pub(crate) use team::{Team, hands, spread, with_team};
 pub(crate) use tile::panel_rows;
 pub(crate) use vector::{
     add_scaled, all_finite, autoregress, autoregress_about, blend, chi_squared, difference_dot,
-    dot, dot_in_lanes, kick, kick_about, negate, norm_squared, one_minus_cos, rotate, simd,
-    sum_fours,
+    dot, dot_in_lanes, kick, kick_about, multiply_by, negate, norm_squared, one_minus_cos, rotate,
+    simd, sum_fours,
 };
 
 /// Kernels that this workspace's benchmarks, tests and experiments reach for. Not of the interface: they change without notice.

@@ -8,15 +8,17 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
-use super::tile::{Out, VECTORS, WIDTH, pack_panel, panel_rows, tile};
-use super::{Matrix, MatrixMut, Operations, Real};
+use super::instructions::arch;
+use super::matrix::column_pieces;
+use super::tile::{Onto, Out, VECTORS, WIDTH, pack, panel_rows, tile};
+use super::{Matrix, MatrixMut, Operations, Real, hands, spread};
 
 /// Columns of the left factor that are worked through at a time: that much of a panel stays in the nearest cache.
 const DEPTH: usize = 256;
 /// Columns of the right factor at a time, a multiple of [`WIDTH`]: with [`DEPTH`] rows, a part that stays in the second cache.
-const COLUMNS: usize = 126;
+pub(crate) const COLUMNS: usize = 126;
 /// Where the columns of that part begin: a line of cache further than their length.
 const STRIDE: usize = DEPTH + 16;
 
@@ -92,10 +94,7 @@ impl<R: Real> Packed<R> {
                 .iter()
                 .all(|panel| panel.columns.len() == self.columns)
         );
-        Arch::new().dispatch(Repack {
-            packed: self,
-            matrix,
-        });
+        pack(&mut self.values, 1.0, matrix);
     }
 
     /// Bytes of a packed matrix, the padding of its last panel and of the diagonal left out.
@@ -107,26 +106,6 @@ impl<R: Real> Packed<R> {
             triangle
         };
         (rows * columns - zeros) * R::BYTES
-    }
-}
-
-struct Repack<'a, R> {
-    packed: &'a mut Packed<R>,
-    matrix: Matrix<'a, R>,
-}
-
-impl<R: Real> WithSimd for Repack<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self { packed, matrix } = self;
-        let height = VECTORS * R::lanes::<S>();
-        let panels = packed.values.chunks_exact_mut(height * packed.columns);
-        for (panel, first) in panels.zip((0..packed.rows).step_by(height)) {
-            let rows = height.min(packed.rows - first);
-            pack_panel::<R, S>(panel, matrix.subrows(first, rows));
-        }
     }
 }
 
@@ -183,44 +162,106 @@ fn multiply_part<R: Real>(
     };
     let entries: usize = a.panels[panels.clone()].iter().map(overlap).sum();
     Operations::product(2 * entries * height * b.ncols());
-    R::with_scratch(COLUMNS * STRIDE, |part| {
-        Arch::new().dispatch(Multiply {
-            out: Out::new(out),
-            accumulate,
-            values: &a.values,
-            panels: &a.panels[panels],
-            columns,
-            b,
-            part,
-        });
-    });
+    let panels = &a.panels[panels];
+    let product = Product {
+        onto: Onto::accumulate(accumulate),
+        values: &a.values,
+        panels: panels.len(),
+        panel: |index: usize| panels[index].clone(),
+        columns,
+    };
+    product.of_columns(out, b, 2 * entries * height * b.ncols());
 }
 
-struct Multiply<'a, R> {
-    out: Out<'a, R>,
+/// Operations from which on faer's product is no faster than one whose left factor is packed before, and the least length of a side.
+const LARGE: (usize, usize) = (1 << 25, 96);
+
+/// out ← scale·a·b, or out ← out + scale·a·b, where this is a large product: spread over a thread's team, and as fast as faer's on one.
+/// Whether it was.
+pub(super) fn multiply_large<R: Real>(
+    out: MatrixMut<'_, R>,
     accumulate: bool,
+    scale: f64,
+    a: Matrix<'_, R>,
+    b: Matrix<'_, R>,
+) -> bool {
+    let (rows, depth, columns) = (a.nrows(), a.ncols(), b.ncols());
+    let operations = 2 * rows * depth * columns;
+    let least = rows.min(depth).min(columns);
+    if operations < LARGE.0 || least < LARGE.1 || out.row_stride() != 1 {
+        return false;
+    }
+    assert_eq!((out.nrows(), out.ncols()), (rows, columns));
+    assert_eq!(depth, b.nrows());
+    let length = panel_rows::<R>() * depth;
+    R::with_scratch(rows.div_ceil(panel_rows::<R>()) * length, |packed| {
+        pack(packed, scale, a);
+        let product = Product {
+            onto: Onto::accumulate(accumulate),
+            values: packed,
+            panels: packed.len() / length,
+            panel: |index: usize| Panel {
+                columns: 0..depth,
+                offset: index * length,
+            },
+            columns: 0..depth,
+        };
+        product.of_columns(out, b, operations);
+    });
+    true
+}
+
+/// A product without its right factor.
+struct Product<'a, R, P> {
+    onto: Onto,
     values: &'a [R],
-    panels: &'a [Panel],
+    /// How many, and each.
+    panels: usize,
+    panel: P,
     /// Of the left factor.
     columns: Range<usize>,
+}
+
+impl<R: Real, P: Fn(usize) -> Panel + Sync> Product<'_, R, P> {
+    /// Spread by columns of the result; each is made in the same way among many or alone.
+    fn of_columns(&self, out: MatrixMut<'_, R>, b: Matrix<'_, R>, operations: usize) {
+        let at_once = match hands(operations) {
+            1 => b.ncols().max(1),
+            hands => b.ncols().div_ceil(2 * hands).next_multiple_of(WIDTH),
+        };
+        spread(operations, column_pieces(out, at_once), |(start, out)| {
+            let b = b.subcols(start, out.ncols());
+            R::with_scratch(COLUMNS * STRIDE, |part| {
+                arch().dispatch(Multiply {
+                    product: self,
+                    out: Out::new(out),
+                    b,
+                    part,
+                });
+            });
+        });
+    }
+}
+
+struct Multiply<'a, R, P> {
+    product: &'a Product<'a, R, P>,
+    out: Out<'a, R>,
     b: Matrix<'a, R>,
     part: &'a mut [R],
 }
 
-impl<R: Real> WithSimd for Multiply<'_, R> {
+impl<R: Real, P: Fn(usize) -> Panel> WithSimd for Multiply<'_, R, P> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self {
+            product,
             out,
-            accumulate,
-            values,
-            panels,
-            columns: all,
             b,
             part,
         } = self;
+        let (values, all) = (product.values, &product.columns);
         let height = VECTORS * R::lanes::<S>();
         for first_column in (0..out.columns).step_by(COLUMNS) {
             let columns = COLUMNS.min(out.columns - first_column);
@@ -228,13 +269,17 @@ impl<R: Real> WithSimd for Multiply<'_, R> {
                 let depth = DEPTH.min(all.end - start);
                 let row = start - all.start;
                 copy_part(part, b.submatrix(row, first_column, depth, columns));
-                for (index, panel) in panels.iter().enumerate() {
+                for index in 0..product.panels {
+                    let panel = (product.panel)(index);
                     let from = start.max(panel.columns.start);
                     let to = (start + depth).min(panel.columns.end);
                     if from >= to {
                         continue;
                     }
-                    let adds = accumulate || from > panel.columns.start.max(all.start);
+                    let onto = match product.onto {
+                        Onto::Replace if from > panel.columns.start.max(all.start) => Onto::Add,
+                        onto => onto,
+                    };
                     let begin = panel.offset + (from - panel.columns.start) * height;
                     let left = values[begin..begin + (to - from) * height].as_ptr();
                     for column in (0..columns).step_by(WIDTH) {
@@ -248,7 +293,7 @@ impl<R: Real> WithSimd for Multiply<'_, R> {
                         unsafe {
                             let tile = tile(simd, to - from, left, right, 1);
                             let at = [index * height, first_column + column];
-                            out.store(simd, at, &tile, adds);
+                            out.store(simd, at, &tile, onto);
                         }
                     }
                 }

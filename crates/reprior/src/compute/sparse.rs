@@ -6,8 +6,9 @@
 //! products with the same left factor are made at once. Operations: 2 × numbers that are not zero × units for each product.
 #![allow(unsafe_code)] // vectors read and written without bounds checks; tested against products of whole matrices
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use super::instructions::arch;
 use super::{Real, Team, panel_rows};
 
 /// Columns whose results are written together.
@@ -139,9 +140,9 @@ impl<R: Real> SparseColumns<R> {
             };
             match wanted {
                 0 => {}
-                1 => Arch::new().dispatch(Count::<R, 1, { vectors(1) }>(products)),
-                2 => Arch::new().dispatch(Count::<R, 2, { vectors(2) }>(products)),
-                _ => Arch::new().dispatch(Count::<R, 3, { vectors(3) }>(products)),
+                1 => arch().dispatch(Count::<R, 1, { vectors(1) }>(products)),
+                2 => arch().dispatch(Count::<R, 2, { vectors(2) }>(products)),
+                _ => arch().dispatch(Count::<R, 3, { vectors(3) }>(products)),
             }
         });
     }

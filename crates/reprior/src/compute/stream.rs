@@ -8,8 +8,8 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-use super::Real;
 use super::chacha::{BlockGenerator, WORDS};
+use super::{Real, spread};
 
 /// What a stream's numbers are for. The numbers in the key never change meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,10 @@ pub struct Stream {
 
 /// Words taken from the generator at a time when noise is made.
 const BLOCK: usize = 4 * WORDS;
+/// So many of these are a thread's piece.
+const CHUNKS: usize = 16;
+/// What a normal number takes, in operations.
+const COST: usize = 64;
 
 impl Stream {
     /// The stream for `(seed, chain, purpose, index)`.
@@ -87,13 +91,21 @@ impl Stream {
     /// Fills `values` with independent standard normals (Box & Muller 1958). In single precision the
     /// largest possible magnitude is 6.7, in double precision 8.6.
     pub fn fill_normal<R: Real>(&mut self, values: &mut [R]) {
-        let mut words = [0_u32; BLOCK];
-        for chunk in values.chunks_mut(BLOCK / R::WORDS_PER_NORMAL) {
-            // pairs: an odd tail takes a whole pair's words
-            let count = chunk.len().next_multiple_of(2) * R::WORDS_PER_NORMAL;
-            self.noise.fill(&mut words[..count.next_multiple_of(WORDS)]);
-            R::normals_from_bits(&words[..count], chunk);
-        }
+        let chunk = BLOCK / R::WORDS_PER_NORMAL;
+        // pairs: an odd tail takes a whole pair's words
+        let words_of = |numbers: usize| numbers.next_multiple_of(2) * R::WORDS_PER_NORMAL;
+        let (first, length) = (self.noise.clone(), values.len());
+        let pieces = values.chunks_mut(CHUNKS * chunk).enumerate();
+        spread(COST * length, pieces, |(index, piece)| {
+            let mut noise = first.after(index * CHUNKS * BLOCK);
+            let mut words = [0_u32; BLOCK];
+            for chunk in piece.chunks_mut(chunk) {
+                let count = words_of(chunk.len());
+                noise.fill(&mut words[..count.next_multiple_of(WORDS)]);
+                R::normals_from_bits(&words[..count], chunk);
+            }
+        });
+        self.noise = first.after(words_of(length).next_multiple_of(WORDS));
     }
 
     /// The generator itself, for distributions of other crates.

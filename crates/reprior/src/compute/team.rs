@@ -2,9 +2,14 @@
 //! between which a thread that sleeps takes longer to wake up than its part of a phase.
 //!
 //! Workers spin for [`PATIENCE`] and sleep after that; a team of one has none. Work is shared piece by piece, and which thread
-//! does what is left open: pieces must not depend on it.
+//! does what is left open: pieces must not depend on it. Whoever is asleep when the last piece is taken is not waited for.
+//!
+//! A chain's thread has a team of its own where there are more threads than chains ([`with_team`]), and kernels whose work is worth it
+//! [`spread`] it over the team of the thread that calls them. Pieces follow from shapes alone, and each number is made by one piece, so
+//! that it has the same bits whoever makes it.
 #![allow(unsafe_code)] // a job that the workers see for as long as `run` lasts; tested below
 
+use std::cell::Cell;
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +20,62 @@ use std::time::{Duration, Instant};
 /// How long a worker waits awake.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// A job, without its lifetime: [`Team::run`] does not return before every worker has left it.
+/// Operations that are worth being spread: some microseconds, several times what it takes to meet.
+const WORTHWHILE: usize = 1 << 19;
+
+thread_local! {
+    /// Whoever helps this thread.
+    static LENT: Cell<Option<Team>> = const { Cell::new(None) };
+}
+
+/// Does `work`, for whose [spread] kernels there are so many threads, this one included; fewer where the system has no more.
+pub(crate) fn with_team<T>(threads: usize, work: impl FnOnce() -> T) -> T {
+    if threads < 2 {
+        return work();
+    }
+    let before = LENT.replace(Team::new(threads).ok());
+    let result = work();
+    LENT.set(before);
+    result
+}
+
+/// How many threads [`spread`] has for so many operations.
+pub(crate) fn hands(operations: usize) -> usize {
+    if operations < WORTHWHILE {
+        return 1;
+    }
+    let team = LENT.take();
+    let threads = team.as_ref().map_or(1, Team::threads);
+    LENT.set(team);
+    threads
+}
+
+/// Has every item, of so many operations together, worked on, by this thread and its team if it has one and there is enough to do.
+/// Items of items are worked on by the thread that has the item.
+pub(crate) fn spread<T: Send>(
+    operations: usize,
+    items: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) + Sync,
+) {
+    let team = match operations >= WORTHWHILE {
+        true => LENT.take(),
+        false => None,
+    };
+    let Some(mut team) = team else {
+        return items.for_each(work);
+    };
+    let queue = Mutex::new(items);
+    team.run(&|| {
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(item) = next else { break };
+            work(item);
+        }
+    });
+    LENT.set(Some(team));
+}
+
+/// A job, without its lifetime: [`Team::run`] does not return before every worker has left it, and none finds it after that.
 #[derive(Clone, Copy)]
 struct Job(*const (dyn Fn() + Sync + 'static));
 
@@ -27,7 +87,7 @@ struct TeamState {
     /// How many jobs there have been; the latest.
     generation: AtomicUsize,
     job: Mutex<Option<Job>>,
-    /// Workers that have not left the latest yet.
+    /// Workers that have taken the latest and not left it yet.
     busy: AtomicUsize,
     /// Workers that sleep, or are about to.
     asleep: AtomicUsize,
@@ -53,8 +113,24 @@ impl TeamState {
         self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a job after number `seen`; its number and itself, none if there will be no more.
-    fn next(&self, seen: usize) -> Option<(usize, Job)> {
+    /// Waits for a job after number `seen`, which counts the caller as busy; its number and itself, nothing if there will be no more.
+    fn next(&self, mut seen: usize) -> Option<(usize, Job)> {
+        loop {
+            let job = self.wait(seen);
+            if self.is_over.load(Ordering::SeqCst) {
+                return None;
+            }
+            seen = self.generation.load(Ordering::SeqCst);
+            // what is over already is not looked at
+            if let Some(job) = *job {
+                self.busy.fetch_add(1, Ordering::SeqCst);
+                return Some((seen, job));
+            }
+        }
+    }
+
+    /// Waits for another generation than the one that was seen.
+    fn wait(&self, seen: usize) -> MutexGuard<'_, Option<Job>> {
         let start = Instant::now();
         let mut spins = 0_u32;
         while self.generation.load(Ordering::Acquire) == seen {
@@ -73,11 +149,7 @@ impl TeamState {
             }
             self.asleep.fetch_sub(1, Ordering::SeqCst);
         }
-        let generation = self.generation.load(Ordering::SeqCst);
-        if self.is_over.load(Ordering::SeqCst) {
-            return None;
-        }
-        job.map(|job| (generation, job))
+        job
     }
 
     /// Announces what is in `job` now.
@@ -142,7 +214,7 @@ impl Team {
         });
     }
 
-    /// Runs `job` once on every thread, and returns when all are done.
+    /// Runs `job` on this thread and on every other that is awake in time, once or twice, and returns when all are done.
     fn run(&mut self, job: &(dyn Fn() + Sync)) {
         let shared = &*self.shared;
         // SAFETY: the lifetime is left out, but nobody uses the job after this function: `busy` is 0 then, panics included
@@ -151,10 +223,12 @@ impl Team {
                 job,
             )
         };
-        shared.busy.store(self.workers.len(), Ordering::SeqCst);
         *shared.lock() = Some(Job(erased));
         shared.announce();
         let own = catch_unwind(AssertUnwindSafe(job));
+
+        // from here on nobody takes it
+        *shared.lock() = None;
         let mut spins = 0_u32;
         while shared.busy.load(Ordering::Acquire) > 0 {
             spins = spins.wrapping_add(1);
@@ -164,7 +238,6 @@ impl Team {
                 spin_loop();
             }
         }
-        *shared.lock() = None;
         let others_panicked = shared.has_panicked.swap(false, Ordering::SeqCst);
         if let Err(panic) = own {
             resume_unwind(panic);
@@ -205,6 +278,29 @@ mod tests {
         let mut values = [1, 2];
         alone.share(values.iter_mut().collect(), |value: &mut i32| *value *= 3);
         assert_eq!(values, [3, 6]);
+    }
+
+    /// Each piece on its own, nested ones by whoever has the outer one; a team that panicked is given up.
+    #[test]
+    fn what_is_spread_is_done_once_with_and_without_a_team() {
+        let square = |operations: usize| {
+            let mut values: Vec<usize> = (0..100).collect();
+            spread(operations, values.chunks_mut(7), |chunk| {
+                spread(usize::MAX, chunk.iter_mut(), |value| *value *= *value);
+            });
+            values
+        };
+        let expected: Vec<usize> = (0..100).map(|value| value * value).collect();
+        with_team(3, || {
+            for _ in 0..2000 {
+                assert_eq!(square(usize::MAX), expected);
+            }
+            assert_eq!(square(0), expected);
+            let failed = catch_unwind(|| spread(usize::MAX, 0..9, |item| assert!(item < 5)));
+            assert!(failed.is_err());
+            assert_eq!(square(usize::MAX), expected);
+        });
+        assert_eq!(square(usize::MAX), expected);
     }
 
     #[test]

@@ -7,11 +7,12 @@
 
 use std::marker::PhantomData;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use super::instructions::arch;
 use super::lanes::Lanes;
 use super::transpose::scatter_rows;
-use super::{Matrix, MatrixMut, Real};
+use super::{Matrix, MatrixMut, Real, spread};
 
 /// Vector registers of rows in a panel, and columns of a tile: 12 sums, 2 vectors of the left factor and one number of the
 /// right one leave one of AVX2's 16 registers, and twelve chains of additions hide their latency.
@@ -31,7 +32,7 @@ pub(crate) fn panel_rows<R: Real>() -> usize {
             VECTORS * R::lanes::<S>()
         }
     }
-    Arch::new().dispatch(PanelRows::<R>(PhantomData))
+    arch().dispatch(PanelRows::<R>(PhantomData))
 }
 
 /// Sums over `depth` of a panel's column times a row of [`WIDTH`] numbers, whose columns begin at `b` and go on by
@@ -67,6 +68,20 @@ pub(super) unsafe fn tile<R: Real, S: Simd>(
     sums
 }
 
+/// What a product does to the numbers that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Onto {
+    Replace,
+    Add,
+    Subtract,
+}
+
+impl Onto {
+    pub fn accumulate(accumulate: bool) -> Self {
+        if accumulate { Self::Add } else { Self::Replace }
+    }
+}
+
 /// The result, column-major: unchecked writes to it are within its bounds because tiles are cut to its shape.
 pub(super) struct Out<'a, R> {
     first: *mut R,
@@ -100,9 +115,14 @@ impl<'a, R: Real> Out<'a, R> {
         simd: S,
         [row, column]: [usize; 2],
         tile: &[[R::Vector<S>; VECTORS]; WIDTH],
-        accumulate: bool,
+        onto: Onto,
     ) {
         let lanes = R::lanes::<S>();
+        let sign = if onto == Onto::Subtract {
+            -R::ONE
+        } else {
+            R::ONE
+        };
         let rows = (VECTORS * lanes).min(self.rows - row);
         let columns = WIDTH.min(self.columns - column);
         // SAFETY: the caller's; row + rows ≤ self.rows and column + columns ≤ self.columns, and the borrow is unique
@@ -113,10 +133,12 @@ impl<'a, R: Real> Out<'a, R> {
                     let to = first.add(j * self.stride).cast::<R::Vector<S>>();
                     for (i, &sum) in sums.iter().enumerate() {
                         let to = to.add(i);
-                        to.write_unaligned(if accumulate {
-                            R::plus(simd, to.read_unaligned(), sum)
-                        } else {
-                            sum
+                        to.write_unaligned(match onto {
+                            Onto::Replace => sum,
+                            _ => {
+                                let sign = R::splat(simd, sign);
+                                R::multiply_add(simd, sign, sum, to.read_unaligned())
+                            }
                         });
                     }
                 }
@@ -129,7 +151,10 @@ impl<'a, R: Real> Out<'a, R> {
                     }
                     for (i, &value) in whole[..rows].iter().enumerate() {
                         let to = first.add(j * self.stride + i);
-                        *to = if accumulate { *to + value } else { value };
+                        *to = match onto {
+                            Onto::Replace => value,
+                            _ => *to + sign * value,
+                        };
                     }
                 }
             }
@@ -137,9 +162,41 @@ impl<'a, R: Real> Out<'a, R> {
     }
 }
 
+/// Writes all rows of a matrix, times a number, in panels; rows that are not there are zeros.
+pub(super) fn pack<R: Real>(panels: &mut [R], scale: f64, a: Matrix<'_, R>) {
+    struct Pack<'a, R> {
+        panel: &'a mut [R],
+        scale: f64,
+        rows: Matrix<'a, R>,
+    }
+    impl<R: Real> WithSimd for Pack<'_, R> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            pack_panel::<R, S>(self.panel, self.rows);
+            if self.scale != 1.0 {
+                let scale = R::from_f64(self.scale);
+                for number in self.panel {
+                    *number *= scale;
+                }
+            }
+        }
+    }
+    let height = panel_rows::<R>();
+    let length = (height * a.ncols()).max(1);
+    // a copy of a number takes about as long as some operations
+    let panels = panels.chunks_exact_mut(length).enumerate();
+    spread(8 * a.nrows() * a.ncols(), panels, |(index, panel)| {
+        let first = index * height;
+        let rows = a.subrows(first, height.min(a.nrows() - first));
+        arch().dispatch(Pack { panel, scale, rows });
+    });
+}
+
 /// Copies at most a panel's rows to it, column after column; rows that are not there are zeros.
 #[inline(always)]
-pub(super) fn pack_panel<R: Real, S: Simd>(panel: &mut [R], a: Matrix<'_, R>) {
+fn pack_panel<R: Real, S: Simd>(panel: &mut [R], a: Matrix<'_, R>) {
     let lanes = R::lanes::<S>();
     let height = VECTORS * lanes;
     if a.nrows() < height {

@@ -127,9 +127,10 @@ pub(super) fn scatter_rows<R: Real, S: Simd>(panel: &mut [R], height: usize, a: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compute::instructions::arch;
     use crate::compute::matrix;
     use proptest::prelude::*;
-    use pulp::{Arch, WithSimd};
+    use pulp::WithSimd;
 
     struct Scatter<'a, R>(&'a mut [R], usize, Matrix<'a, R>);
 
@@ -150,7 +151,7 @@ mod tests {
         let contiguous = matrix(&values, columns, rows + more).subcols(0, rows);
         for a in [upright, contiguous.transpose()] {
             let mut panel = vec![-R::ONE; height * columns];
-            Arch::new().dispatch(Scatter(&mut panel, height, a));
+            arch().dispatch(Scatter(&mut panel, height, a));
             for (column, out) in panel.chunks_exact(height).enumerate() {
                 for (row, &value) in out.iter().enumerate() {
                     let expected = if row < rows {

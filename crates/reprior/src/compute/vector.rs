@@ -1,23 +1,59 @@
-//! Vector operations in one pass each; sums are accumulated in double precision in a fixed order.
+//! Vector operations in one pass each; sums are accumulated in double precision in a fixed order. Long vectors are shared with the
+//! thread's team.
+
+use std::ops::Range;
 
 use rand_distr::{ChiSquared, Distribution};
 
-use super::{Real, Stream};
+use super::instructions::arch;
+use super::{Real, Stream, spread};
 
 /// Runs `operation` with the widest vector instructions that this processor has: closures inlined into it are
 /// compiled once per instruction set and chosen at run time.
 #[inline]
 pub fn simd<T>(operation: impl FnOnce() -> T) -> T {
-    pulp::Arch::new().dispatch(operation)
+    arch().dispatch(operation)
 }
 
 /// Lanes of the fixed-order sums.
 const LANES: usize = 16;
 
-/// Σ term(aᵢ, bᵢ) in double precision: sixteen partial sums, then those in order.
+/// Numbers that a thread takes at a time.
+const PIECE: usize = 1 << 14;
+/// Pieces of a sum at most.
+const SUMS: usize = 64;
+/// What a number of each vector takes that comes from memory and goes back, in operations.
+const TRAFFIC: usize = 8;
+
+/// A sum over 0..n, by pieces that follow from n alone, added up in order.
 #[inline(always)]
-fn sum_pairs<R: Real>(a: &[R], b: &[R], term: impl Fn(f64, f64) -> f64) -> f64 {
+fn sum_in_pieces(n: usize, sum: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
+    if n <= PIECE {
+        return sum(0..n);
+    }
+    let length = n.div_ceil(SUMS).next_multiple_of(LANES).max(PIECE);
+    let mut sums = [0.0; SUMS];
+    let pieces = sums.iter_mut().enumerate().take(n.div_ceil(length));
+    spread(TRAFFIC * n, pieces, |(index, out)| {
+        *out = sum(index * length..n.min((index + 1) * length));
+    });
+    sums.iter().sum()
+}
+
+/// Σ term(aᵢ, bᵢ) in double precision.
+fn sum_pairs<R: Real>(a: &[R], b: &[R], term: impl Fn(f64, f64) -> f64 + Sync) -> f64 {
     debug_assert_eq!(a.len(), b.len());
+    sum_in_pieces(a.len(), |piece| {
+        simd(
+            #[inline(always)]
+            || sum_of_piece(&a[piece.clone()], &b[piece], &term),
+        )
+    })
+}
+
+/// Sixteen partial sums, then those in order.
+#[inline(always)]
+fn sum_of_piece<R: Real>(a: &[R], b: &[R], term: &impl Fn(f64, f64) -> f64) -> f64 {
     let mut partial = [0.0_f64; LANES];
     let (a_blocks, b_blocks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let tail = a_blocks.remainder().iter().zip(b_blocks.remainder());
@@ -32,14 +68,23 @@ fn sum_pairs<R: Real>(a: &[R], b: &[R], term: impl Fn(f64, f64) -> f64) -> f64 {
 
 /// Σ term(aᵢ, bᵢ, cᵢ, dᵢ) as [`sum_pairs`]: for energy differences, written as sums of differences.
 pub(crate) fn sum_fours<R: Real>(
-    [a, b, c, d]: [&[R]; 4],
-    term: impl Fn(f64, f64, f64, f64) -> f64,
+    all: [&[R]; 4],
+    term: impl Fn(f64, f64, f64, f64) -> f64 + Sync,
 ) -> f64 {
+    let n = all.map(<[R]>::len).into_iter().min().unwrap_or(0);
+    sum_in_pieces(n, |piece| {
+        sum_fours_of_piece(all.map(|values| &values[piece.clone()]), &term)
+    })
+}
+
+fn sum_fours_of_piece<R: Real>(
+    [a, b, c, d]: [&[R]; 4],
+    term: &impl Fn(f64, f64, f64, f64) -> f64,
+) -> f64 {
+    let n = a.len();
     simd(
         #[inline(always)]
         || {
-            let n = a.len().min(b.len()).min(c.len()).min(d.len());
-            let (a, b, c, d) = (&a[..n], &b[..n], &c[..n], &d[..n]);
             let mut partial = [0.0_f64; LANES];
             let whole = n - n % LANES;
             for start in (0..whole).step_by(LANES) {
@@ -66,19 +111,13 @@ pub(crate) fn sum_fours<R: Real>(
 /// Whether every entry is finite.
 pub fn all_finite<R: Real>(values: &[R]) -> bool {
     // 0·x is 0 for a finite x and NaN for any other
-    let sum = simd(
-        #[inline(always)]
-        || sum_pairs(values, values, |x, _| 0.0 * x),
-    );
+    let sum = sum_pairs(values, values, |x, _| 0.0 * x);
     sum == 0.0
 }
 
 /// ⟨a, b⟩.
 pub fn dot<R: Real>(a: &[R], b: &[R]) -> f64 {
-    simd(
-        #[inline(always)]
-        || sum_pairs(a, b, |x, y| x * y),
-    )
+    sum_pairs(a, b, |x, y| x * y)
 }
 
 /// ⟨a, b⟩ in the precision of its vectors, for where that is enough: twice as fast in single precision.
@@ -109,23 +148,23 @@ pub fn norm_squared<R: Real>(a: &[R]) -> f64 {
 
 /// ½(‖a‖² − ‖b‖²) as a sum of differences, ½ Σ (a − b)(a + b).
 pub fn difference_dot<R: Real>(a: &[R], b: &[R]) -> f64 {
-    simd(
-        #[inline(always)]
-        || sum_pairs(a, b, |x, y| 0.5 * (x - y) * (x + y)),
-    )
+    sum_pairs(a, b, |x, y| 0.5 * (x - y) * (x + y))
 }
 
 /// y ← y + scale·x.
 pub fn add_scaled<R: Real>(y: &mut [R], scale: f64, x: &[R]) {
     let scale = R::from_f64(scale);
-    simd(
-        #[inline(always)]
-        || {
-            for (y, &x) in y.iter_mut().zip(x) {
-                *y += scale * x;
-            }
-        },
-    );
+    let pieces = y.chunks_mut(PIECE).zip(x.chunks(PIECE));
+    spread(TRAFFIC * x.len(), pieces, |(y, x)| {
+        simd(
+            #[inline(always)]
+            || {
+                for (y, &x) in y.iter_mut().zip(x) {
+                    *y += scale * x;
+                }
+            },
+        );
+    });
 }
 
 /// out ← x + (scale·y − shrink·x), that is (1 − shrink)·x + scale·y.
@@ -134,40 +173,66 @@ pub fn add_scaled<R: Real>(y: &mut [R], scale: f64, x: &[R]) {
 /// steps variances would grow or shrink. Its distance from 1 keeps its accuracy.
 pub fn blend<R: Real>(out: &mut [R], shrink: f64, x: &[R], scale: f64, y: &[R]) {
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
-    simd(
-        #[inline(always)]
-        || {
-            for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-                *out = x + (scale * y - shrink * x);
-            }
-        },
-    );
+    let pairs = x.chunks(PIECE).zip(y.chunks(PIECE));
+    let pieces = out.chunks_mut(PIECE).zip(pairs);
+    spread(TRAFFIC * x.len(), pieces, |(out, (x, y))| {
+        simd(
+            #[inline(always)]
+            || {
+                for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+                    *out = x + (scale * y - shrink * x);
+                }
+            },
+        );
+    });
 }
 
 /// noise ← x + (scale·noise − shrink·x): `blend` made in place of its noise.
 pub fn autoregress<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R]) {
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
-    simd(
-        #[inline(always)]
-        || {
-            for (noise, &x) in noise.iter_mut().zip(x) {
-                *noise = x + (scale * *noise - shrink * x);
-            }
-        },
-    );
+    let pieces = noise.chunks_mut(PIECE).zip(x.chunks(PIECE));
+    spread(TRAFFIC * x.len(), pieces, |(noise, x)| {
+        simd(
+            #[inline(always)]
+            || {
+                for (noise, &x) in noise.iter_mut().zip(x) {
+                    *noise = x + (scale * *noise - shrink * x);
+                }
+            },
+        );
+    });
 }
 
 /// noise ← x + (scale·noise − shrink·(x − g)): [`autoregress`] about g instead of 0.
 pub fn autoregress_about<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R], g: &[R]) {
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
-    simd(
-        #[inline(always)]
-        || {
-            for ((noise, &x), &g) in noise.iter_mut().zip(x).zip(g) {
-                *noise = x + (scale * *noise - shrink * (x - g));
-            }
-        },
-    );
+    let pairs = x.chunks(PIECE).zip(g.chunks(PIECE));
+    let pieces = noise.chunks_mut(PIECE).zip(pairs);
+    spread(TRAFFIC * x.len(), pieces, |(noise, (x, g))| {
+        simd(
+            #[inline(always)]
+            || {
+                for ((noise, &x), &g) in noise.iter_mut().zip(x).zip(g) {
+                    *noise = x + (scale * *noise - shrink * (x - g));
+                }
+            },
+        );
+    });
+}
+
+/// values ← values∘factors.
+pub fn multiply_by<R: Real>(values: &mut [R], factors: &[R]) {
+    let pieces = values.chunks_mut(PIECE).zip(factors.chunks(PIECE));
+    spread(TRAFFIC * factors.len(), pieces, |(values, factors)| {
+        simd(
+            #[inline(always)]
+            || {
+                for (value, &factor) in values.iter_mut().zip(factors) {
+                    *value *= factor;
+                }
+            },
+        );
+    });
 }
 
 /// v ← −v.
@@ -184,23 +249,24 @@ pub fn kick_about<R: Real>(v: &mut [R], scale: f64, g: &[R], z: &[R]) -> f64 {
         kick * (v + 0.5 * kick)
     });
     let scale = R::from_f64(scale);
-    simd(
-        #[inline(always)]
-        || {
-            for ((v, &g), &z) in v.iter_mut().zip(g).zip(z) {
-                *v += scale * (g - z);
-            }
-        },
-    );
+    let pairs = g.chunks(PIECE).zip(z.chunks(PIECE));
+    let pieces = v.chunks_mut(PIECE).zip(pairs);
+    spread(TRAFFIC * g.len(), pieces, |(v, (g, z))| {
+        simd(
+            #[inline(always)]
+            || {
+                for ((v, &g), &z) in v.iter_mut().zip(g).zip(z) {
+                    *v += scale * (g - z);
+                }
+            },
+        );
+    });
     change
 }
 
 /// v ← v + scale·g; returns ½(‖v_new‖² − ‖v_old‖²) = scale⟨v, g⟩ + ½ scale²‖g‖².
 pub fn kick<R: Real>(v: &mut [R], scale: f64, g: &[R]) -> f64 {
-    let change = simd(
-        #[inline(always)]
-        || sum_pairs(v, g, |v, g| scale * g * (v + 0.5 * scale * g)),
-    );
+    let change = sum_pairs(v, g, |v, g| scale * g * (v + 0.5 * scale * g));
     add_scaled(v, scale, g);
     change
 }
@@ -208,17 +274,21 @@ pub fn kick<R: Real>(v: &mut [R], scale: f64, g: &[R]) -> f64 {
 /// Rotates the pairs (z, v) by `angle`: z ← z cos + v sin, v ← v cos − z sin, in the form of [`blend`].
 pub fn rotate<R: Real>(z: &mut [R], v: &mut [R], angle: f64) {
     let (sine, shrink) = (R::from_f64(angle.sin()), R::from_f64(one_minus_cos(angle)));
-    simd(
-        #[inline(always)]
-        || {
-            for (z, v) in z.iter_mut().zip(v) {
-                (*z, *v) = (
-                    *z + (sine * *v - shrink * *z),
-                    *v - (sine * *z + shrink * *v),
-                );
-            }
-        },
-    );
+    let length = z.len();
+    let pieces = z.chunks_mut(PIECE).zip(v.chunks_mut(PIECE));
+    spread(TRAFFIC * length, pieces, |(z, v)| {
+        simd(
+            #[inline(always)]
+            || {
+                for (z, v) in z.iter_mut().zip(v) {
+                    (*z, *v) = (
+                        *z + (sine * *v - shrink * *z),
+                        *v - (sine * *z + shrink * *v),
+                    );
+                }
+            },
+        );
+    });
 }
 
 /// 1 − cos(angle) without cancellation.

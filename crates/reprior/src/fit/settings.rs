@@ -27,7 +27,7 @@ pub struct SampleSettings {
     pub thin: Option<u64>,
     /// Key of every random number: the same seed gives the same draws on any number of threads.
     pub seed: u64,
-    /// Threads, at least 1; one per core unless given.
+    /// Threads, at least 1; one per core unless given. Where there are more than chains, they share the work of each chain.
     pub threads: usize,
     /// Positions of each chain that are kept for predictions, evenly spaced over its draws, at least 1.
     pub keep: u64,

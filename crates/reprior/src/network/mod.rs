@@ -29,7 +29,6 @@ pub use activation::Activation;
 pub use composition::{Composition, NetworkError};
 pub(crate) use executor::{
     Dropout, Evaluation, Features, Gradients, Minibatch, NetworkInputs, Part, Parts, UnitSums,
-    scale_by,
 };
 pub use executor::{Executor, GradientStatistics};
 pub(crate) use fully_connected::HiddenLayer;

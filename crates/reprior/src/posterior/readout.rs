@@ -21,8 +21,9 @@ use std::ops::Range;
 
 use super::{EvaluationError, Space};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Packed, PackedShape, Real, gram_of_columns,
-    gram_of_rows, matrix, matrix_mut, mirror_lower, multiply, multiply_packed, norm_squared,
+    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Packed, PackedShape, Real, for_each_column,
+    gram_of_columns, gram_of_rows, matrix, matrix_mut, mirror_lower, multiply, multiply_packed,
+    norm_squared,
 };
 use crate::model::{Model, Noise};
 use crate::network::{Part, Parts};
@@ -91,7 +92,7 @@ impl NoiseGroup {
     fn factorise(
         &mut self,
         factor: f64,
-        gram: impl Fn(usize, usize) -> f64,
+        gram: impl Fn(usize, usize) -> f64 + Sync,
     ) -> Result<u64, NotPositiveDefinite> {
         let (scale, noise_variance) = (factor * factor, self.noise * self.noise);
         let tries = self.cholesky.factorise(|row, column| {
@@ -381,20 +382,20 @@ impl<R: Real> Readout<R> {
                 let a = matrix(weighted, n, group.outputs.len());
                 multiply(matrix_mut(factor, n, n), false, 1.0, a, a.transpose());
             }
-            for column in 0..size {
-                for at in column * size + column..(column + 1) * size {
-                    let value = match self.space {
-                        Space::Feature => count * inverse[at],
-                        _ => factor[at] - count * inverse[at],
+            let is_feature = self.space == Space::Feature;
+            let (inverse, factor) = (&*inverse, &*factor);
+            for_each_column(&mut self.gram, size, |column, out| {
+                let lower = column * size..(column + 1) * size;
+                let pairs = inverse[lower.clone()].iter().zip(&factor[lower]);
+                for (out, (inverse, product)) in out.iter_mut().zip(pairs).skip(column) {
+                    let value = match is_feature {
+                        true => count * inverse,
+                        false => product - count * inverse,
                     };
                     let value = R::from_f64(scale * value);
-                    self.gram[at] = if index == 0 {
-                        value
-                    } else {
-                        self.gram[at] + value
-                    };
+                    *out = if index == 0 { value } else { *out + value };
                 }
-            }
+            });
         }
         mirror_lower(&mut self.gram, size);
         if self.space == Space::Feature {

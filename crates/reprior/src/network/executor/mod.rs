@@ -36,7 +36,7 @@ use pass::Pass;
 use program::Program;
 use workspace::Workspace;
 
-pub(crate) use features::{Features, NetworkInputs, Part, Parts, scale_by};
+pub(crate) use features::{Features, NetworkInputs, Part, Parts};
 pub use minibatch::GradientStatistics;
 pub(crate) use minibatch::{Dropout, Evaluation, Gradients, Minibatch, UnitSums};
 pub use several::{CurvatureFactors, Factor};

@@ -14,7 +14,7 @@ mod data;
 mod feature;
 
 use super::{EvaluationError, Space};
-use crate::compute::{Matrix, MatrixMut, Real, matrix, mirror_lower, multiply};
+use crate::compute::{Matrix, MatrixMut, Real, for_each_column, matrix, mirror_lower, multiply};
 use crate::model::Model;
 
 use data::DataMap;
@@ -168,12 +168,12 @@ fn by_rows(out: &mut [f64], width: usize, start: usize, values: &[f64], size: us
 
 /// The symmetric matrix with the given lower half, in the network's precision.
 fn narrow_symmetric<R: Real>(out: &mut [R], lower: &[f64], size: usize) {
-    let columns = out.chunks_exact_mut(size).zip(lower.chunks_exact(size));
-    for (column, (out, lower)) in columns.enumerate() {
-        for (out, value) in out[column..].iter_mut().zip(&lower[column..]) {
+    for_each_column(out, size, |column, out| {
+        let lower = &lower[column * size..];
+        for (out, value) in out.iter_mut().zip(lower).skip(column) {
             *out = R::from_f64(*value);
         }
-    }
+    });
     mirror_lower(out, size);
 }
 

@@ -14,12 +14,11 @@ use super::Executor;
 use crate::compute::{Matrix, MatrixMut, Real};
 use crate::network::Composition;
 use hidden_layers::HiddenLayers;
-pub(crate) use hidden_layers::scale_by;
 use layers::LayerFeatures;
 use linear::LinearFeatures;
 
 /// Inputs of a network, and what the first layer of a fully connected one makes of them.
-pub(crate) trait NetworkInputs<R> {
+pub(crate) trait NetworkInputs<R>: Sync {
     /// The inputs, n × columns.
     fn matrix(&self) -> Matrix<'_, R>;
 

@@ -12,9 +12,11 @@
 use std::ops::Range;
 
 use super::{Dropout, GradientPlan, GradientStatistics, Minibatch, UnitSums, to_cotangents};
-use crate::compute::{Matrix, Real, SparseColumns, Team, matrix, matrix_mut, multiply, simd};
+use crate::compute::{
+    Matrix, Real, SparseColumns, Team, matrix, matrix_mut, multiply, multiply_by, simd,
+};
 use crate::network::parameters::{ParameterLayout, ParameterMatrix};
-use crate::network::{Activation, Composition, scale_by};
+use crate::network::{Activation, Composition};
 
 /// Units of a chunk, at most.
 const CHUNK: usize = 128;
@@ -159,7 +161,7 @@ impl<R: Real> DenseMinibatch<R> {
                     w,
                 );
                 if has_activation {
-                    scale_by(out, derivative);
+                    multiply_by(out, derivative);
                 }
             });
         }

@@ -2,8 +2,13 @@
 
 use std::ops::Range;
 
-use crate::compute::{Matrix, Real};
+use super::super::{NetworkInputs, Part};
+use crate::compute::{Matrix, Real, hands, matrix_mut, spread};
 use crate::network::{Activation, HiddenLayer};
+
+/// Numbers that a thread activates at a time, and what each takes, in operations.
+const PIECE: usize = 1 << 12;
+const COST: usize = 32;
 
 /// Of all rows, or of those of a block.
 pub(super) struct HiddenLayerBuffers<R> {
@@ -43,16 +48,59 @@ impl<R: Real> HiddenLayerBuffers<R> {
         Matrix::from_column_major_slice_with_stride(block, rows, columns, self.stride)
     }
 
+    /// Evaluates some units of a first layer of which all rows are one block, by pieces: product and activation.
+    pub fn evaluate_first(
+        &mut self,
+        inputs: &dyn NetworkInputs<R>,
+        weights: Matrix<'_, R>,
+        units: Range<usize>,
+        keeps: bool,
+    ) {
+        let (rows, activation) = (self.stride, self.activation);
+        let operations = (2 * weights.nrows() + COST) * rows * units.len();
+        let at_once = match hands(operations) {
+            1 => units.len(),
+            hands => units.len().div_ceil(2 * hands).next_multiple_of(6),
+        };
+        let length = (rows * at_once).max(1);
+        let numbers = rows * units.start..rows * units.end;
+        let evaluate = |index: usize, values: &mut [R]| {
+            let (start, count) = (index * at_once, values.len() / rows.max(1));
+            let part = Part {
+                rows: 0..rows,
+                units: units.start + start..units.start + start + count,
+            };
+            let out = matrix_mut(values, rows, count);
+            inputs.forward(out, weights.subcols(start, count), &part);
+        };
+        let values = self.output[numbers.clone()].chunks_mut(length).enumerate();
+        if !keeps {
+            return spread(operations, values, |(index, values)| {
+                evaluate(index, values);
+                activation.apply(values);
+            });
+        }
+        let pieces = values.zip(self.derivative[numbers].chunks_mut(length));
+        spread(operations, pieces, |((index, values), derivative)| {
+            evaluate(index, values);
+            derivative.copy_from_slice(values);
+            activation.apply_with_derivative(derivative, values);
+        });
+    }
+
     /// Applies the activation to some columns of a block of `output`, which are there as pre-activations.
     pub fn activate(&mut self, values: Range<usize>, derivative: Range<usize>, keeps: bool) {
-        let active = &mut self.output[values];
-        match keeps {
-            true => {
-                let derivative = &mut self.derivative[derivative];
-                derivative.copy_from_slice(active);
-                self.activation.apply_with_derivative(derivative, active);
-            }
-            false => self.activation.apply(active),
+        let (active, activation) = (&mut self.output[values], self.activation);
+        let operations = COST * active.len();
+        if !keeps {
+            let pieces = active.chunks_mut(PIECE);
+            return spread(operations, pieces, |active| activation.apply(active));
         }
+        let pieces = active.chunks_mut(PIECE);
+        let pieces = pieces.zip(self.derivative[derivative].chunks_mut(PIECE));
+        spread(operations, pieces, |(active, derivative)| {
+            derivative.copy_from_slice(active);
+            activation.apply_with_derivative(derivative, active);
+        });
     }
 }

@@ -21,14 +21,16 @@ mod tests;
 use std::ops::Range;
 
 use super::{FeatureCotangent, FeaturePlan, NetworkInputs, Part, Parts};
-use crate::compute::{Matrix, MatrixMut, Real, matrix, matrix_mut, multiply};
+use crate::compute::{
+    COLUMNS, Matrix, MatrixMut, Real, hands, matrix, matrix_mut, multiply, multiply_by,
+};
 use crate::network::{Activation, Composition, HiddenLayer};
 use blocks::{block_rows, kept_rows};
 pub(super) use blocks::{bytes, evaluates_again};
 use buffers::HiddenLayerBuffers;
 
-/// Units of the first layer at a time: as many as the packed product takes at once.
-const UNITS: usize = 126;
+/// Units of the first layer that a thread makes at a time: as many as the packed product takes at once.
+const UNITS: usize = COLUMNS;
 
 /// Buffers and shapes for evaluating the hidden layers on n inputs.
 pub(super) struct HiddenLayers<R> {
@@ -139,47 +141,53 @@ impl<R: Real> HiddenLayers<R> {
             let (below, rest) = self.layers.split_at_mut(index);
             let layer = &mut rest[0];
             let width = layer.units();
-            let at_once = if index == 0 && is_one { UNITS } else { width };
             let (is_last, stride) = (index + 1 == count, layer.stride);
-            let begin = if is_last {
-                rows.start
-            } else {
-                place * (width + 1)
-            };
-            for start in (0..width).step_by(at_once) {
-                let units = start..width.min(start + at_once);
-                let factor = layer.factor();
-                let parameters = [layer.rows(), width];
-                let out = &mut layer.output[begin + stride * start..];
-                let out = &mut out[..stride * (units.len() - 1) + rows.len()];
-                let out = strided(out, [rows.len(), units.len()], stride);
-                if let Some(below) = below.last() {
-                    let (own, above) = weights.split_at(parameters[0] * parameters[1]);
-                    weights = above;
-                    let inputs = below.inputs(place, rows.len(), parameters[0]);
-                    let w = matrix(own, parameters[0], parameters[1]);
-                    multiply(out, false, factor, inputs, w);
-                } else {
+            if index == 0 && is_one {
+                let at_once = units_at_once(rows.len() * columns);
+                for start in (0..width).step_by(at_once) {
+                    let units = start..width.min(start + at_once);
                     let own = matrix(first, columns, width).subcols(start, units.len());
-                    let part = Part {
-                        rows: rows.clone(),
-                        units: units.clone(),
-                    };
-                    inputs.forward(out, own, &part);
+                    layer.evaluate_first(inputs, own, units.clone(), keeps);
+                    if is_last {
+                        let values = &layer.output[stride * units.start..stride * units.end];
+                        visit(matrix(values, rows.len(), units.len()));
+                    }
                 }
-                // columns that follow one another are one range
-                let together = if stride == rows.len() { units.len() } else { 1 };
-                for unit in units.clone().step_by(together) {
-                    let values = begin + stride * unit;
-                    let derivative = place * width + rows.len() * unit;
-                    let length = rows.len() * together;
-                    let [values, derivative] = [values, derivative].map(|at| at..at + length);
-                    layer.activate(values, derivative, keeps);
-                }
-                if is_last && is_one {
-                    let values = &layer.output[stride * units.start..stride * units.end];
-                    visit(matrix(values, rows.len(), units.len()));
-                }
+                continue;
+            }
+            let factor = layer.factor();
+            let parameters = [layer.rows(), width];
+            let begin = match is_last {
+                true => rows.start,
+                false => place * (width + 1),
+            };
+            let out = &mut layer.output[begin..][..stride * (width - 1) + rows.len()];
+            let out = strided(out, [rows.len(), width], stride);
+            if let Some(below) = below.last() {
+                let (own, above) = weights.split_at(parameters[0] * parameters[1]);
+                weights = above;
+                let inputs = below.inputs(place, rows.len(), parameters[0]);
+                let w = matrix(own, parameters[0], parameters[1]);
+                multiply(out, false, factor, inputs, w);
+            } else {
+                let part = Part {
+                    rows: rows.clone(),
+                    units: 0..width,
+                };
+                inputs.forward(out, matrix(first, columns, width), &part);
+            }
+            // columns that follow one another are one range
+            let together = if stride == rows.len() { width } else { 1 };
+            for unit in (0..width).step_by(together) {
+                let values = begin + stride * unit;
+                let derivative = place * width + rows.len() * unit;
+                let length = rows.len() * together;
+                let [values, derivative] = [values, derivative].map(|at| at..at + length);
+                layer.activate(values, derivative, keeps);
+            }
+            if is_last && is_one {
+                let values = &layer.output[..stride * width];
+                visit(matrix(values, rows.len(), width));
             }
         }
     }
@@ -199,7 +207,7 @@ impl<R: Real> HiddenLayers<R> {
             let layer = &self.layers[index];
             let units = layer.units();
             let delta = &mut self.cotangent[..count * units];
-            scale_by(delta, &layer.derivative[place * units..][..count * units]);
+            multiply_by(delta, &layer.derivative[place * units..][..count * units]);
             let Some(below) = index.checked_sub(1).map(|below| &self.layers[below]) else {
                 break;
             };
@@ -230,22 +238,29 @@ impl<R: Real> HiddenLayers<R> {
         let layer = &self.layers[0];
         let units = layer.units();
         let features = matrix(&layer.output, rows, units + 1);
-        let mut gradient = matrix_mut(gradient, inputs.matrix().ncols(), units);
-        self.cotangent.resize(rows * UNITS.min(units), R::ZERO);
-        for start in (0..units).step_by(UNITS) {
+        let columns = inputs.matrix().ncols();
+        let mut gradient = matrix_mut(gradient, columns, units);
+        let at_once = units_at_once(rows * columns);
+        self.cotangent.resize(rows * at_once.min(units), R::ZERO);
+        for start in (0..units).step_by(at_once) {
             let part = Part {
                 rows: 0..rows,
-                units: start..units.min(start + UNITS),
+                units: start..units.min(start + at_once),
             };
             let (count, end) = (part.units.len(), part.units.end);
             let delta = &mut self.cotangent[..rows * count];
             let out = matrix_mut(delta, rows, count);
             cotangent(out, features, &part);
-            scale_by(delta, &layer.derivative[rows * start..rows * end]);
+            multiply_by(delta, &layer.derivative[rows * start..rows * end]);
             let gradient = gradient.as_mut().subcols_mut(start, count);
             inputs.vjp_weights(gradient, matrix(delta, rows, count), 0..rows);
         }
     }
+}
+
+/// Units of the first layer that are made at a time, of so many multiplications each: a thread's share for each.
+fn units_at_once(multiplications: usize) -> usize {
+    UNITS * hands(2 * UNITS * multiplications)
 }
 
 /// `values` as a column-major matrix whose columns begin `stride` apart.
@@ -343,16 +358,4 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
             inputs.vjp_weights(first, delta, rows);
         }
     }
-}
-
-/// values ← values∘factors.
-pub(crate) fn scale_by<R: Real>(values: &mut [R], factors: &[R]) {
-    crate::compute::simd(
-        #[inline(always)]
-        || {
-            for (value, &factor) in values.iter_mut().zip(factors) {
-                *value *= factor;
-            }
-        },
-    );
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How long a worker waits awake.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// Operations that are worth being spread: some microseconds, several times what it takes to meet.
+/// Operations that are worth a thread: some microseconds, several times what it takes to meet. A large team leaves short work to a few.
 const WORTHWHILE: usize = 1 << 19;
 
 thread_local! {
@@ -41,13 +41,14 @@ pub(crate) fn with_team<T>(threads: usize, work: impl FnOnce() -> T) -> T {
 
 /// How many threads [`spread`] has for so many operations.
 pub(crate) fn hands(operations: usize) -> usize {
-    if operations < WORTHWHILE {
+    let wanted = operations / WORTHWHILE;
+    if wanted < 2 {
         return 1;
     }
     let team = LENT.take();
     let threads = team.as_ref().map_or(1, Team::threads);
     LENT.set(team);
-    threads
+    threads.min(wanted)
 }
 
 /// Has every item, of so many operations together, worked on, by this thread and its team if it has one and there is enough to do.
@@ -57,15 +58,13 @@ pub(crate) fn spread<T: Send>(
     items: impl Iterator<Item = T> + Send,
     work: impl Fn(T) + Sync,
 ) {
-    let team = match operations >= WORTHWHILE {
-        true => LENT.take(),
-        false => None,
-    };
+    let hands = hands(operations);
+    let team = if hands > 1 { LENT.take() } else { None };
     let Some(mut team) = team else {
         return items.for_each(work);
     };
     let queue = Mutex::new(items);
-    team.run(&|| {
+    team.run(hands, &|| {
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(item) = next else { break };
@@ -77,7 +76,11 @@ pub(crate) fn spread<T: Send>(
 
 /// A job, without its lifetime: [`Team::run`] does not return before every worker has left it, and none finds it after that.
 #[derive(Clone, Copy)]
-struct Job(*const (dyn Fn() + Sync + 'static));
+struct Job {
+    work: *const (dyn Fn() + Sync + 'static),
+    /// Workers that it is for, at most.
+    workers: usize,
+}
 
 // SAFETY: what it points to is `Sync`
 unsafe impl Send for Job {}
@@ -121,8 +124,10 @@ impl TeamState {
                 return None;
             }
             seen = self.generation.load(Ordering::SeqCst);
-            // what is over already is not looked at
-            if let Some(job) = *job {
+            // what is over already, or has enough of them, is not looked at
+            if let Some(job) = *job
+                && self.busy.load(Ordering::SeqCst) < job.workers
+            {
                 self.busy.fetch_add(1, Ordering::SeqCst);
                 return Some((seen, job));
             }
@@ -167,7 +172,7 @@ impl TeamState {
         while let Some((generation, job)) = self.next(seen) {
             seen = generation;
             // SAFETY: `run` keeps the job alive until `busy` is 0
-            let result = catch_unwind(AssertUnwindSafe(|| unsafe { (*job.0)() }));
+            let result = catch_unwind(AssertUnwindSafe(|| unsafe { (*job.work)() }));
             if result.is_err() {
                 self.has_panicked.store(true, Ordering::SeqCst);
             }
@@ -205,7 +210,7 @@ impl Team {
             return items.into_iter().for_each(work);
         }
         let queue = Mutex::new(items.into_iter());
-        self.run(&|| {
+        self.run(self.threads(), &|| {
             loop {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some(item) = next else { break };
@@ -214,8 +219,9 @@ impl Team {
         });
     }
 
-    /// Runs `job` on this thread and on every other that is awake in time, once or twice, and returns when all are done.
-    fn run(&mut self, job: &(dyn Fn() + Sync)) {
+    /// Runs `job` on this thread and on others that are awake in time, once or more often, so many at a time at most, and returns when all
+    /// are done.
+    fn run(&mut self, hands: usize, job: &(dyn Fn() + Sync)) {
         let shared = &*self.shared;
         // SAFETY: the lifetime is left out, but nobody uses the job after this function: `busy` is 0 then, panics included
         let erased = unsafe {
@@ -223,7 +229,10 @@ impl Team {
                 job,
             )
         };
-        *shared.lock() = Some(Job(erased));
+        *shared.lock() = Some(Job {
+            work: erased,
+            workers: hands - 1,
+        });
         shared.announce();
         let own = catch_unwind(AssertUnwindSafe(job));
 

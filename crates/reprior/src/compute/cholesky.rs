@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::gram::gram_onto;
 use super::matrix::{STRIP, column_pieces, for_each_column, row_pieces_from_below};
 use super::tile::Onto;
-use super::{MatrixMut, Operations, Real, matrix, matrix_mut, spread};
+use super::{COLUMNS, MatrixMut, Operations, Real, matrix, matrix_mut, spread};
 
 /// The matrix is not positive definite, even after raising its diagonal.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
@@ -35,9 +35,10 @@ pub struct Cholesky {
     scratch: MemBuffer,
 }
 
-/// Rows from which on a factorisation goes block by block, and columns of a block.
+/// Rows from which on a factorisation goes block by block.
 const LARGE: usize = 384;
-const BLOCK: usize = 128;
+/// Columns of a block: what a Gram matrix takes at a time, so that the rest goes through memory once for each.
+const BLOCK: usize = COLUMNS;
 
 /// Jitter relative to the mean diagonal: first try, growth, number of tries.
 const JITTER: (f64, f64, usize) = (1e-14, 100.0, 4);

@@ -40,7 +40,6 @@ pub(crate) use determinant::{inverse, log_determinant};
 pub(crate) use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{FeatureRun, Gather, WeightColumns, gather_product};
 pub(crate) use gram::{gram_of_columns, gram_of_rows};
-pub use instructions::instruction_set;
 pub(crate) use log_sum::LogSum;
 pub(crate) use lq::lower_trapezoidal_factor;
 pub use matrix::{Matrix, matrix};
@@ -49,7 +48,8 @@ pub(crate) use matrix::{
 };
 pub(crate) use operations::Operations;
 pub(crate) use packed::{
-    COLUMNS, Packed, PackedShape, add_packed_columns, multiply_packed, multiply_packed_rows,
+    COLUMNS, Packed, PackedShape, add_packed_columns, columns_of_piece, multiply_packed,
+    multiply_packed_rows,
 };
 pub use real::Real;
 pub(crate) use share::share;

@@ -161,7 +161,8 @@ fn multiply_part<R: Real>(
         end.saturating_sub(panel.columns.start.max(columns.start))
     };
     let entries: usize = a.panels[panels.clone()].iter().map(overlap).sum();
-    Operations::product(2 * entries * height * b.ncols());
+    let operations = 2 * entries * height * b.ncols();
+    Operations::product(operations);
     let panels = &a.panels[panels];
     let product = Product {
         onto: Onto::accumulate(accumulate),
@@ -170,7 +171,7 @@ fn multiply_part<R: Real>(
         panel: |index: usize| panels[index].clone(),
         columns,
     };
-    product.of_columns(out, b, 2 * entries * height * b.ncols());
+    product.of_columns(out, b, operations);
 }
 
 /// Operations from which on faer's product is no faster than one whose left factor is packed before, and the least length of a side.
@@ -211,6 +212,15 @@ pub(super) fn multiply_large<R: Real>(
     true
 }
 
+/// How many of the columns of a product of so many operations a thread takes at a time: whole tiles, twice for each thread; all where it
+/// works alone.
+pub(crate) fn columns_of_piece(columns: usize, operations: usize) -> usize {
+    match hands(operations) {
+        1 => columns.max(1),
+        hands => columns.div_ceil(2 * hands).next_multiple_of(WIDTH),
+    }
+}
+
 /// A product without its right factor.
 struct Product<'a, R, P> {
     onto: Onto,
@@ -225,10 +235,7 @@ struct Product<'a, R, P> {
 impl<R: Real, P: Fn(usize) -> Panel + Sync> Product<'_, R, P> {
     /// Spread by columns of the result; each is made in the same way among many or alone.
     fn of_columns(&self, out: MatrixMut<'_, R>, b: Matrix<'_, R>, operations: usize) {
-        let at_once = match hands(operations) {
-            1 => b.ncols().max(1),
-            hands => b.ncols().div_ceil(2 * hands).next_multiple_of(WIDTH),
-        };
+        let at_once = columns_of_piece(b.ncols(), operations);
         spread(operations, column_pieces(out, at_once), |(start, out)| {
             let b = b.subcols(start, out.ncols());
             R::with_scratch(COLUMNS * STRIDE, |part| {

@@ -25,6 +25,21 @@ const SUMS: usize = 64;
 /// What a number of each vector takes that comes from memory and goes back, in operations.
 const TRAFFIC: usize = 8;
 
+/// Works on the pieces of vectors of so many numbers, with vector instructions: `work` is to be inlined.
+#[inline(always)]
+fn in_pieces<T: Send>(
+    length: usize,
+    pieces: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) + Sync,
+) {
+    spread(TRAFFIC * length, pieces, |piece| {
+        simd(
+            #[inline(always)]
+            || work(piece),
+        );
+    });
+}
+
 /// A sum over 0..n, by pieces that follow from n alone, added up in order.
 #[inline(always)]
 fn sum_in_pieces(n: usize, sum: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
@@ -155,16 +170,16 @@ pub fn difference_dot<R: Real>(a: &[R], b: &[R]) -> f64 {
 pub fn add_scaled<R: Real>(y: &mut [R], scale: f64, x: &[R]) {
     let scale = R::from_f64(scale);
     let pieces = y.chunks_mut(PIECE).zip(x.chunks(PIECE));
-    spread(TRAFFIC * x.len(), pieces, |(y, x)| {
-        simd(
-            #[inline(always)]
-            || {
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y += scale * x;
-                }
-            },
-        );
-    });
+    in_pieces(
+        x.len(),
+        pieces,
+        #[inline(always)]
+        |(y, x)| {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y += scale * x;
+            }
+        },
+    );
 }
 
 /// out ← x + (scale·y − shrink·x), that is (1 − shrink)·x + scale·y.
@@ -175,32 +190,32 @@ pub fn blend<R: Real>(out: &mut [R], shrink: f64, x: &[R], scale: f64, y: &[R]) 
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
     let pairs = x.chunks(PIECE).zip(y.chunks(PIECE));
     let pieces = out.chunks_mut(PIECE).zip(pairs);
-    spread(TRAFFIC * x.len(), pieces, |(out, (x, y))| {
-        simd(
-            #[inline(always)]
-            || {
-                for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-                    *out = x + (scale * y - shrink * x);
-                }
-            },
-        );
-    });
+    in_pieces(
+        x.len(),
+        pieces,
+        #[inline(always)]
+        |(out, (x, y))| {
+            for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+                *out = x + (scale * y - shrink * x);
+            }
+        },
+    );
 }
 
 /// noise ← x + (scale·noise − shrink·x): `blend` made in place of its noise.
 pub fn autoregress<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R]) {
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
     let pieces = noise.chunks_mut(PIECE).zip(x.chunks(PIECE));
-    spread(TRAFFIC * x.len(), pieces, |(noise, x)| {
-        simd(
-            #[inline(always)]
-            || {
-                for (noise, &x) in noise.iter_mut().zip(x) {
-                    *noise = x + (scale * *noise - shrink * x);
-                }
-            },
-        );
-    });
+    in_pieces(
+        x.len(),
+        pieces,
+        #[inline(always)]
+        |(noise, x)| {
+            for (noise, &x) in noise.iter_mut().zip(x) {
+                *noise = x + (scale * *noise - shrink * x);
+            }
+        },
+    );
 }
 
 /// noise ← x + (scale·noise − shrink·(x − g)): [`autoregress`] about g instead of 0.
@@ -208,31 +223,31 @@ pub fn autoregress_about<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
     let pairs = x.chunks(PIECE).zip(g.chunks(PIECE));
     let pieces = noise.chunks_mut(PIECE).zip(pairs);
-    spread(TRAFFIC * x.len(), pieces, |(noise, (x, g))| {
-        simd(
-            #[inline(always)]
-            || {
-                for ((noise, &x), &g) in noise.iter_mut().zip(x).zip(g) {
-                    *noise = x + (scale * *noise - shrink * (x - g));
-                }
-            },
-        );
-    });
+    in_pieces(
+        x.len(),
+        pieces,
+        #[inline(always)]
+        |(noise, (x, g))| {
+            for ((noise, &x), &g) in noise.iter_mut().zip(x).zip(g) {
+                *noise = x + (scale * *noise - shrink * (x - g));
+            }
+        },
+    );
 }
 
 /// values ← values∘factors.
 pub fn multiply_by<R: Real>(values: &mut [R], factors: &[R]) {
     let pieces = values.chunks_mut(PIECE).zip(factors.chunks(PIECE));
-    spread(TRAFFIC * factors.len(), pieces, |(values, factors)| {
-        simd(
-            #[inline(always)]
-            || {
-                for (value, &factor) in values.iter_mut().zip(factors) {
-                    *value *= factor;
-                }
-            },
-        );
-    });
+    in_pieces(
+        factors.len(),
+        pieces,
+        #[inline(always)]
+        |(values, factors)| {
+            for (value, &factor) in values.iter_mut().zip(factors) {
+                *value *= factor;
+            }
+        },
+    );
 }
 
 /// v ← −v.
@@ -251,16 +266,16 @@ pub fn kick_about<R: Real>(v: &mut [R], scale: f64, g: &[R], z: &[R]) -> f64 {
     let scale = R::from_f64(scale);
     let pairs = g.chunks(PIECE).zip(z.chunks(PIECE));
     let pieces = v.chunks_mut(PIECE).zip(pairs);
-    spread(TRAFFIC * g.len(), pieces, |(v, (g, z))| {
-        simd(
-            #[inline(always)]
-            || {
-                for ((v, &g), &z) in v.iter_mut().zip(g).zip(z) {
-                    *v += scale * (g - z);
-                }
-            },
-        );
-    });
+    in_pieces(
+        g.len(),
+        pieces,
+        #[inline(always)]
+        |(v, (g, z))| {
+            for ((v, &g), &z) in v.iter_mut().zip(g).zip(z) {
+                *v += scale * (g - z);
+            }
+        },
+    );
     change
 }
 
@@ -276,19 +291,19 @@ pub fn rotate<R: Real>(z: &mut [R], v: &mut [R], angle: f64) {
     let (sine, shrink) = (R::from_f64(angle.sin()), R::from_f64(one_minus_cos(angle)));
     let length = z.len();
     let pieces = z.chunks_mut(PIECE).zip(v.chunks_mut(PIECE));
-    spread(TRAFFIC * length, pieces, |(z, v)| {
-        simd(
-            #[inline(always)]
-            || {
-                for (z, v) in z.iter_mut().zip(v) {
-                    (*z, *v) = (
-                        *z + (sine * *v - shrink * *z),
-                        *v - (sine * *z + shrink * *v),
-                    );
-                }
-            },
-        );
-    });
+    in_pieces(
+        length,
+        pieces,
+        #[inline(always)]
+        |(z, v)| {
+            for (z, v) in z.iter_mut().zip(v) {
+                (*z, *v) = (
+                    *z + (sine * *v - shrink * *z),
+                    *v - (sine * *z + shrink * *v),
+                );
+            }
+        },
+    );
 }
 
 /// 1 − cos(angle) without cancellation.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::{NetworkInputs, Part};
-use crate::compute::{Matrix, Real, hands, matrix_mut, spread};
+use crate::compute::{Matrix, Real, columns_of_piece, matrix_mut, spread};
 use crate::network::{Activation, HiddenLayer};
 
 /// Numbers that a thread activates at a time, and what each takes, in operations.
@@ -58,10 +58,7 @@ impl<R: Real> HiddenLayerBuffers<R> {
     ) {
         let (rows, activation) = (self.stride, self.activation);
         let operations = (2 * weights.nrows() + COST) * rows * units.len();
-        let at_once = match hands(operations) {
-            1 => units.len(),
-            hands => units.len().div_ceil(2 * hands).next_multiple_of(6),
-        };
+        let at_once = columns_of_piece(units.len(), operations);
         let length = (rows * at_once).max(1);
         let numbers = rows * units.start..rows * units.end;
         let evaluate = |index: usize, values: &mut [R]| {

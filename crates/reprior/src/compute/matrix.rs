@@ -46,7 +46,7 @@ pub(super) fn column_pieces<R: Real>(
 }
 
 /// Ranges of at most `at_once` rows of a matrix, those that begin at its multiples, each with where it begins: the last one first.
-pub(super) fn row_pieces_from_below<R: Real>(
+pub(crate) fn row_pieces_from_below<R: Real>(
     out: MatrixMut<'_, R>,
     at_once: usize,
 ) -> impl Iterator<Item = (usize, MatrixMut<'_, R>)> + Send {
@@ -61,6 +61,20 @@ pub(super) fn row_pieces_from_below<R: Real>(
         rest = Some(others);
         Some((start, piece))
     })
+}
+
+/// out ← from.
+pub(crate) fn copy_matrix<R: Real>(out: MatrixMut<'_, R>, from: Matrix<'_, R>) {
+    debug_assert_eq!((out.nrows(), out.ncols()), (from.nrows(), from.ncols()));
+    for (mut out, from) in out.col_iter_mut().zip(from.col_iter()) {
+        match (out.as_mut().try_as_col_major_mut(), from.try_as_col_major()) {
+            (Some(out), Some(from)) => out.as_slice_mut().copy_from_slice(from.as_slice()),
+            _ => out
+                .iter_mut()
+                .zip(from.iter())
+                .for_each(|(out, &from)| *out = from),
+        }
+    }
 }
 
 /// Does something with each column, by its number, of a column-major matrix of so many rows.

@@ -44,7 +44,8 @@ pub(crate) use log_sum::LogSum;
 pub(crate) use lq::lower_trapezoidal_factor;
 pub use matrix::{Matrix, matrix};
 pub(crate) use matrix::{
-    MatrixMut, add_symmetric_product, for_each_column, matrix_mut, mirror_lower, multiply,
+    MatrixMut, add_symmetric_product, copy_matrix, for_each_column, matrix_mut, mirror_lower,
+    multiply, row_pieces_from_below,
 };
 pub(crate) use operations::Operations;
 pub(crate) use packed::{

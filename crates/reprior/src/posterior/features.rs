@@ -150,7 +150,7 @@ impl<R: Real> FeatureMap<R> {
         model: &Model<R>,
         z: &[R],
         gradient: &mut [R],
-        cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>),
+        cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>) + Send,
     ) {
         self.features
             .backward(&model.design, z, gradient, cotangent);
@@ -163,7 +163,7 @@ impl<R: Real> FeatureMap<R> {
         z: &[R],
         gradient: &mut [R],
         parts: Parts,
-        cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, &Part),
+        cotangent: impl Fn(MatrixMut<'_, R>, Matrix<'_, R>, &Part) + Sync,
     ) {
         self.features
             .backward_in_parts(&model.design, z, gradient, parts, cotangent);

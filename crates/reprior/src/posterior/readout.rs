@@ -420,7 +420,7 @@ impl<R: Real> Readout<R> {
     /// Writes [part](Self::parts) of ∂ℓ/∂h (rows × units) at the features of the last [`log_ratio`](Self::log_ratio), once
     /// [prepared](Self::prepare_cotangent).
     pub(super) fn cotangent(
-        &mut self,
+        &self,
         mut out: MatrixMut<'_, R>,
         features: Matrix<'_, R>,
         part: &Part,

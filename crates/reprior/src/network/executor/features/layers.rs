@@ -52,7 +52,7 @@ impl<R: Real> FeaturePlan<R> for LayerFeatures<R> {
         weights: &[R],
         gradient: &mut [R],
         _: Parts,
-        cotangent: &mut FeatureCotangent<'_, R>,
+        cotangent: &FeatureCotangent<'_, R>,
     ) {
         let x = inputs.matrix();
         let (rows, columns) = (x.nrows(), self.executor.features_count());

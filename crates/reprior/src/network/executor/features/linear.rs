@@ -35,7 +35,7 @@ impl<R: Real> FeaturePlan<R> for LinearFeatures<R> {
         _: &[R],
         _: &mut [R],
         _: Parts,
-        cotangent: &mut FeatureCotangent<'_, R>,
+        cotangent: &FeatureCotangent<'_, R>,
     ) {
         // whoever writes the cotangent may find other derivatives on the way
         let features = inputs.matrix();

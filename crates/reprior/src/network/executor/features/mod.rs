@@ -7,8 +7,10 @@
 mod hidden_layers;
 mod layers;
 mod linear;
+mod row_groups;
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use super::Executor;
 use crate::compute::{Matrix, MatrixMut, Real};
@@ -16,6 +18,7 @@ use crate::network::Composition;
 use hidden_layers::HiddenLayers;
 use layers::LayerFeatures;
 use linear::LinearFeatures;
+use row_groups::{Groups, RowGroups};
 
 /// Inputs of a network, and what the first layer of a fully connected one makes of them.
 pub(crate) trait NetworkInputs<R>: Sync {
@@ -52,7 +55,7 @@ pub(crate) enum Parts {
 }
 
 /// Writes part of the cotangent (rows × units) of the features, given all features.
-type FeatureCotangent<'a, R> = dyn FnMut(MatrixMut<'_, R>, Matrix<'_, R>, &Part) + 'a;
+type FeatureCotangent<'a, R> = dyn Fn(MatrixMut<'_, R>, Matrix<'_, R>, &Part) + Sync + 'a;
 
 /// One way to evaluate the features.
 trait FeaturePlan<R>: Send {
@@ -76,7 +79,7 @@ trait FeaturePlan<R>: Send {
         weights: &[R],
         gradient: &mut [R],
         parts: Parts,
-        cotangent: &mut FeatureCotangent<'_, R>,
+        cotangent: &FeatureCotangent<'_, R>,
     );
 }
 
@@ -91,7 +94,16 @@ impl<R: Real> Features<R> {
     pub fn new(network: &Composition, rows: usize) -> Self {
         let plan: Box<dyn FeaturePlan<R>> = match network.as_fully_connected() {
             Some(hidden) if !hidden.is_empty() => {
-                Box::new(HiddenLayers::new(network, &hidden, rows))
+                let groups = Groups::new::<R>(&hidden, rows);
+                match groups.count() {
+                    1 => {
+                        let block_and_kept = groups.block_and_kept(rows);
+                        let layers =
+                            HiddenLayers::in_blocks(network, &hidden, rows, block_and_kept);
+                        Box::new(layers)
+                    }
+                    _ => Box::new(RowGroups::new(network, &hidden, rows, groups)),
+                }
             }
             None if let Ok(executor) = Executor::new(network) => {
                 Box::new(LayerFeatures::new(network, executor, rows))
@@ -124,16 +136,17 @@ impl<R: Real> Features<R> {
         inputs: &dyn NetworkInputs<R>,
         weights: &[R],
         gradient: &mut [R],
-        cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>),
+        cotangent: impl FnOnce(MatrixMut<'_, R>, Matrix<'_, R>) + Send,
     ) {
-        let mut cotangent = Some(cotangent);
-        let mut once = |out: MatrixMut<'_, R>, features: Matrix<'_, R>, _: &Part| {
+        let cotangent = Mutex::new(Some(cotangent));
+        let once = |out: MatrixMut<'_, R>, features: Matrix<'_, R>, _: &Part| {
+            let mut cotangent = cotangent.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(cotangent) = cotangent.take() {
                 cotangent(out, features);
             }
         };
         self.plan
-            .backward(inputs, weights, gradient, Parts::Whole, &mut once);
+            .backward(inputs, weights, gradient, Parts::Whole, &once);
     }
 
     /// As [`backward`](Self::backward), for a `cotangent` that can be computed in `parts`.
@@ -143,10 +156,10 @@ impl<R: Real> Features<R> {
         weights: &[R],
         gradient: &mut [R],
         parts: Parts,
-        mut cotangent: impl FnMut(MatrixMut<'_, R>, Matrix<'_, R>, &Part),
+        cotangent: impl Fn(MatrixMut<'_, R>, Matrix<'_, R>, &Part) + Sync,
     ) {
         self.plan
-            .backward(inputs, weights, gradient, parts, &mut cotangent);
+            .backward(inputs, weights, gradient, parts, &cotangent);
     }
 
     /// Whether [`backward`](Self::backward) evaluates the layers again, as there are too many rows to keep what it needs.

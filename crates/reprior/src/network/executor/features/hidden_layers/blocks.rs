@@ -1,5 +1,8 @@
 //! How many rows go through hidden layers together, of how many the way back finds what it needs, and what that takes.
 
+use std::ops::Range;
+
+use super::super::row_groups::Groups;
 use crate::compute::{Real, panel_rows};
 use crate::network::HiddenLayer;
 
@@ -14,7 +17,11 @@ const LEAST_ROWS: usize = 256;
 const KEPT_BYTES: usize = 1 << 23;
 
 /// Rows of which the inner layers' values and all derivatives have a place, if there are blocks of so many: all rows, or those of a block.
-pub(super) fn kept_rows<R: Real>(hidden: &[HiddenLayer], rows: usize, block: usize) -> usize {
+pub(in super::super) fn kept_rows<R: Real>(
+    hidden: &[HiddenLayer],
+    rows: usize,
+    block: usize,
+) -> usize {
     let units: usize = hidden.iter().map(|layer| layer.units).sum();
     let all = rows.div_ceil(block.max(1)) * block;
     match block >= rows || 2 * all * units * R::BYTES <= KEPT_BYTES {
@@ -24,7 +31,7 @@ pub(super) fn kept_rows<R: Real>(hidden: &[HiddenLayer], rows: usize, block: usi
 }
 
 /// Rows that go through the network together, of so many.
-pub(super) fn block_rows<R: Real>(hidden: &[HiddenLayer], rows: usize) -> usize {
+pub(in super::super) fn block_rows<R: Real>(hidden: &[HiddenLayer], rows: usize) -> usize {
     let units: usize = hidden.iter().map(|layer| layer.units).sum();
     let fitting = BLOCK_BYTES / (R::BYTES * units.max(1));
     let fitting = fitting / panel_rows::<R>() * panel_rows::<R>();
@@ -45,21 +52,41 @@ pub(in super::super) fn bytes<R: Real>(
     rows: usize,
     with_gradients: bool,
 ) -> usize {
-    let units: usize = hidden.iter().map(|layer| layer.units).sum();
+    let groups = Groups::new::<R>(hidden, rows);
+    let of_group = |group: Range<usize>| {
+        let block_and_kept = groups.block_and_kept(group.len());
+        numbers(hidden, group.len(), block_and_kept, with_gradients)
+    };
+    let of_groups: usize = groups.ranges(rows).map(of_group).sum();
+    let of_all = match groups.count() {
+        1 => 0,
+        count => {
+            let units = hidden.last().map_or(0, |last| last.units);
+            let parameters: usize = hidden.iter().map(|layer| layer.rows() * layer.units).sum();
+            // the features' cotangent may be asked for once, of all rows
+            let gradients = rows * units + (count - 1) * parameters;
+            rows * (units + 1) + if with_gradients { gradients } else { 0 }
+        }
+    };
+    (of_groups + of_all) * R::BYTES
+}
+
+/// Numbers in the buffers of some rows, in blocks.
+fn numbers(
+    hidden: &[HiddenLayer],
+    rows: usize,
+    [block, kept]: [usize; 2],
+    with_gradients: bool,
+) -> usize {
     let Some((last, inner)) = hidden.split_last() else {
         return 0;
     };
-    let (last, inner_layers) = (last.units, inner.len());
-    let block = block_rows::<R>(hidden, rows);
-    let kept = kept_rows::<R>(hidden, rows, block);
-    let cotangents = if inner_layers > 0 { 2 } else { 1 };
-    let widest = hidden.iter().map(|layer| layer.units).max().unwrap_or(last);
-    let values = kept * (units - last + inner_layers) + rows * (last + 1);
-    // the features' cotangent may be asked for once, of all rows
-    let whole = if block < rows { rows * last } else { 0 };
-    let gradients = match with_gradients {
-        true => kept * units + block * cotangents * widest + whole,
-        false => 0,
-    };
-    (values + gradients) * R::BYTES
+    let all: usize = hidden.iter().map(|layer| layer.units).sum();
+    let widest = hidden.iter().map(|layer| layer.units).max().unwrap_or(0);
+    let values = kept * (all - last.units + inner.len()) + rows * (last.units + 1);
+    let cotangents = if inner.is_empty() { 1 } else { 2 };
+    match with_gradients {
+        true => values + kept * all + block.min(rows) * cotangents * widest,
+        false => values,
+    }
 }

@@ -25,8 +25,7 @@ use crate::compute::{
     COLUMNS, Matrix, MatrixMut, Real, hands, matrix, matrix_mut, multiply, multiply_by,
 };
 use crate::network::{Activation, Composition, HiddenLayer};
-use blocks::{block_rows, kept_rows};
-pub(super) use blocks::{bytes, evaluates_again};
+pub(super) use blocks::{block_rows, bytes, evaluates_again, kept_rows};
 use buffers::HiddenLayerBuffers;
 
 /// Units of the first layer that a thread makes at a time: as many as the packed product takes at once.
@@ -43,19 +42,12 @@ pub(super) struct HiddenLayers<R> {
     /// Cotangents of a block, as large as the widest layer; empty until needed.
     cotangent: Vec<R>,
     next_cotangent: Vec<R>,
-    /// n × d_L: the cotangent of the features, where it is asked for once and there are several blocks; empty until needed.
-    whole_cotangent: Vec<R>,
 }
 
 impl<R: Real> HiddenLayers<R> {
-    /// `hidden` are the layers, of which there is at least one, of `network`.
-    pub fn new(network: &Composition, hidden: &[HiddenLayer], rows: usize) -> Self {
-        let block = block_rows::<R>(hidden, rows);
-        let kept = kept_rows::<R>(hidden, rows, block);
-        Self::in_blocks(network, hidden, rows, [block, kept])
-    }
-
-    fn in_blocks(
+    /// `hidden` are the layers, of which there is at least one, of `network`; rows of a block, and of those that are kept for the way
+    /// back: all, in whole blocks, or those of one block.
+    pub fn in_blocks(
         network: &Composition,
         hidden: &[HiddenLayer],
         rows: usize,
@@ -89,7 +81,6 @@ impl<R: Real> HiddenLayers<R> {
             layers: layers.collect(),
             cotangent: Vec::new(),
             next_cotangent: Vec::new(),
-            whole_cotangent: Vec::new(),
         }
     }
 
@@ -232,7 +223,7 @@ impl<R: Real> HiddenLayers<R> {
         &mut self,
         inputs: &dyn NetworkInputs<R>,
         gradient: &mut [R],
-        cotangent: &mut FeatureCotangent<'_, R>,
+        cotangent: &FeatureCotangent<'_, R>,
     ) {
         let rows = self.rows;
         let layer = &self.layers[0];
@@ -305,7 +296,7 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
         weights: &[R],
         gradient: &mut [R],
         parts: Parts,
-        cotangent: &mut FeatureCotangent<'_, R>,
+        cotangent: &FeatureCotangent<'_, R>,
     ) {
         let is_one = self.is_one_block();
         if parts == Parts::Units && self.layers.len() == 1 && is_one {
@@ -318,20 +309,6 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
             self.next_cotangent.resize(length, R::ZERO);
         }
         let (all, units) = (self.rows, self.last().units());
-        let is_whole = parts != Parts::Rows && !is_one;
-        if is_whole {
-            self.whole_cotangent.resize(all * units, R::ZERO);
-            let part = Part {
-                rows: 0..all,
-                units: 0..units,
-            };
-            let features = matrix(&self.layers[self.layers.len() - 1].output, all, units + 1);
-            cotangent(
-                matrix_mut(&mut self.whole_cotangent, all, units),
-                features,
-                &part,
-            );
-        }
         let (columns, first_units) = (inputs.matrix().ncols(), self.layers[0].units());
         let (first, above) = gradient.split_at_mut(columns * first_units);
         for rows in self.blocks() {
@@ -339,20 +316,13 @@ impl<R: Real> FeaturePlan<R> for HiddenLayers<R> {
                 self.evaluate_block(inputs, weights, rows.clone(), true, &mut |_| {});
             }
             let out = &mut self.cotangent[..rows.len() * units];
-            if is_whole {
-                let columns = self.whole_cotangent.chunks_exact(all);
-                for (to, column) in out.chunks_exact_mut(rows.len()).zip(columns) {
-                    to.copy_from_slice(&column[rows.clone()]);
-                }
-            } else {
-                let last = &self.layers[self.layers.len() - 1];
-                let features = matrix(&last.output, all, units + 1);
-                let part = Part {
-                    rows: rows.clone(),
-                    units: 0..units,
-                };
-                cotangent(matrix_mut(out, rows.len(), units), features, &part);
-            }
+            let last = &self.layers[self.layers.len() - 1];
+            let features = matrix(&last.output, all, units + 1);
+            let part = Part {
+                rows: rows.clone(),
+                units: 0..units,
+            };
+            cotangent(matrix_mut(out, rows.len(), units), features, &part);
             let delta = self.pull_back(&rows, &weights[columns * first_units..], above);
             let first = matrix_mut(&mut *first, columns, first_units);
             inputs.vjp_weights(first, delta, rows);

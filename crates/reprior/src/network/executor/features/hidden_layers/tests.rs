@@ -1,8 +1,10 @@
 //! The vjp against differences, and blocks of rows against all rows at once.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::Features;
+use super::super::row_groups::{Groups, RowGroups};
 use super::*;
 use crate::compute::{Purpose, Stream, dot};
 
@@ -20,10 +22,13 @@ impl NetworkInputs<f64> for Identity<'_> {
 
     fn vjp_weights(
         &self,
-        gradient: MatrixMut<'_, f64>,
+        mut gradient: MatrixMut<'_, f64>,
         cotangent: Matrix<'_, f64>,
         rows: Range<usize>,
     ) {
+        if rows.start == 0 {
+            gradient.fill(0.0);
+        }
         let mut own = gradient.subrows_mut(rows.start, rows.len());
         own.copy_from(cotangent);
     }
@@ -100,39 +105,61 @@ fn blocks_of_rows_change_nothing() {
     let (weights, cotangent) = (noise(rows * 5 + 6 * 4 + 5 * 6), noise(rows * 6));
     let square = vec![0.0; rows * rows];
     let inputs = Identity(matrix(&square, rows, rows));
-    let run = |[block, kept]: [usize; 2], parts: Parts| {
-        let mut layers = HiddenLayers::in_blocks(&network, &hidden, rows, [block, kept]);
+    let run = |block: usize, is_kept: bool, parts: Parts| {
+        let mut layers: Box<dyn FeaturePlan<f64>> = match block == rows {
+            true => Box::new(HiddenLayers::in_blocks(
+                &network,
+                &hidden,
+                rows,
+                [rows, rows],
+            )),
+            false => Box::new(RowGroups::new(
+                &network,
+                &hidden,
+                rows,
+                Groups::of(rows, block, is_kept),
+            )),
+        };
+        let columns = |plan: &dyn FeaturePlan<f64>| -> Vec<f64> {
+            let features = plan.features(inputs.matrix());
+            let columns = features.col_iter();
+            columns
+                .flat_map(|column| column.iter().copied().collect::<Vec<_>>())
+                .collect()
+        };
         layers.evaluate(&inputs, &weights, true, &mut |_| {});
         let mut gradient = vec![f64::NAN; weights.len()];
         let view = matrix(&cotangent, rows, 6);
-        let mut asked = 0;
-        let mut write = |mut out: MatrixMut<'_, f64>, features: Matrix<'_, f64>, part: &Part| {
+        let asked = AtomicUsize::new(0);
+        let write = |mut out: MatrixMut<'_, f64>, features: Matrix<'_, f64>, part: &Part| {
             assert_eq!(features.nrows(), rows);
             out.copy_from(view.subrows(part.rows.start, part.rows.len()));
-            asked += 1;
+            asked.fetch_add(1, Ordering::Relaxed);
         };
-        layers.backward(&inputs, &weights, &mut gradient, parts, &mut write);
-        let kept = layers.layers[2].output.clone();
+        layers.backward(&inputs, &weights, &mut gradient, parts, &write);
+        let kept = columns(&*layers);
         let mut visited = 0;
         let mut count = |block: Matrix<'_, f64>| visited += block.ncols();
         layers.evaluate(&inputs, &weights, false, &mut count);
         assert_eq!(visited, 7);
-        assert_eq!(kept, layers.layers[2].output);
-        (kept, gradient, asked)
+        assert_eq!(kept, columns(&*layers));
+        (kept, gradient, asked.into_inner())
     };
-    let (features, gradient, asked) = run([rows, rows], Parts::Whole);
+    let (features, gradient, asked) = run(rows, true, Parts::Whole);
     assert_eq!(asked, 1);
-    let all = [(Parts::Whole, 1), (Parts::Units, 1), (Parts::Rows, 3)];
-    let of_both = [96, 32].map(|kept| all.map(|(parts, times)| (kept, parts, times)));
-    for (kept, parts, times) in of_both.into_iter().flatten() {
-        let (own, own_gradient, asked) = run([32, kept], parts);
-        assert_eq!(asked, times);
-        let pairs = own.iter().zip(&features);
-        for (a, b) in pairs.chain(own_gradient.iter().zip(&gradient)) {
-            assert!(
-                (a - b).abs() < 1e-12 * (1.0 + b.abs()),
-                "{parts:?}: {a} {b}"
-            );
+    // three blocks in three groups, and blocks of eight rows in groups of two
+    for (block, is_kept) in [(32, true), (32, false), (8, true), (8, false)] {
+        let blocks = rows.div_ceil(block);
+        for (parts, times) in [(Parts::Whole, 1), (Parts::Units, 1), (Parts::Rows, blocks)] {
+            let (own, own_gradient, asked) = run(block, is_kept, parts);
+            assert_eq!(asked, times);
+            let pairs = own.iter().zip(&features);
+            for (a, b) in pairs.chain(own_gradient.iter().zip(&gradient)) {
+                assert!(
+                    (a - b).abs() < 1e-12 * (1.0 + b.abs()),
+                    "{block} {parts:?}: {a} {b}"
+                );
+            }
         }
     }
 }

@@ -1,11 +1,8 @@
 //! Wrong requests: exit code 2, one line that names the thing and the way out, nothing on stdout, nothing written.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::io::Write;
 
-use common::{Place, SMALL, table};
+use crate::common::{Place, SMALL, table};
 use flate2::{Compression, write::GzEncoder};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;

@@ -1,9 +1,6 @@
 //! Networks with batch normalisation, trained from the command line: statistics are trained, kept, and predicted with.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Place, assert_same};
+use crate::common::{Place, assert_same};
 
 /// Two convolutions, one of them in a residual block, each normalised.
 const NETWORK: &str = r#"

@@ -1,14 +1,11 @@
 //! The scripts in `examples/clusters`, as schedulers run them: a shell loop, the tasks of an array, the pods of an indexed job.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::Place;
+use crate::common::Place;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
@@ -52,7 +49,7 @@ fn a_shell_loop_makes_chains_and_goes_on_with_them() {
     fs::remove_dir_all(place.path("runs/pendulum-loop")).unwrap();
     shell(&place, &["examples/clusters/loop.sh"], ("X", ""));
     assert_eq!(chains(&place, "runs/pendulum-loop"), 4);
-    let draws = |tree: &common::Tree| {
+    let draws = |tree: &crate::common::Tree| {
         let own = tree
             .iter()
             .filter(|(path, _)| path.starts_with("draws.zarr"));

@@ -1,9 +1,6 @@
 //! Draws of a run as a Zarr store somewhere else.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Place, SMALL, assert_same};
+use crate::common::{Place, SMALL, assert_same};
 
 #[test]
 fn draws_are_the_same_elsewhere() {

@@ -1,13 +1,10 @@
 //! Full disks and lying files: a clear refusal or a right answer, never a panic, never a wait without end.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![cfg(target_os = "linux")]
-
-mod common;
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use common::{Place, SMALL, table};
+use crate::common::{Place, SMALL, table};
 use serde_json::{Value, json};
 
 const TINY: &str = "--data friedman --train 20 --test 6 --network fcn:4 --warmup 4 --draws 8 --chains 2 --projections 5";

@@ -1,9 +1,6 @@
 //! What the command line says of itself, and of numbers that are none.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 
 #[test]
 fn the_first_screen_is_short_and_help_has_everything() {

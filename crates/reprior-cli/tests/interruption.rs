@@ -1,14 +1,11 @@
 //! Runs that are killed, stopped, damaged or disturbed.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![cfg(unix)]
-
-mod common;
 
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, SMALL, Tree, assert_same, table};
+use crate::common::{Place, SMALL, Tree, assert_same, table};
 
 /// Long enough to be interrupted (seconds), with everything recorded that can be.
 const LONG: &str = "--data friedman --train 60 --test 30 --network fcn:32,16 --warmup 15 --draws 1200 --chains 2 \

@@ -1,9 +1,6 @@
 //! What a run keeps of its draws: a budget, explicit numbers, what is said of it, and that it is enough.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Place, SMALL, Tree};
+use crate::common::{Place, SMALL, Tree};
 use serde_json::Value;
 
 /// Hundreds of test images, ten classes: everything would be 6 MB.

@@ -1,12 +1,9 @@
 //! Laplace approximations and diffusions: what they record, that they go on where they were, and what they refuse.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, assert_same};
+use crate::common::{Place, assert_same};
 use reprior_io::run::{DrawReader, Selection};
 
 const CLASSES: &str = "--data two-moons --train 200 --test 100 --likelihood categorical --network fcn:10 --epochs 60 --batch 50";

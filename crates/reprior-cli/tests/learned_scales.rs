@@ -1,9 +1,6 @@
 //! `--scales learn`: scales of weights sampled along, recorded by name, and applied by `predict`.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::Value;
 
 const RUN: &str = "sample --data table.csv --no-shuffle --train 60 --test 40 --network fcn:6,5 --warmup 60 --draws 40 --chains 2 --out run";

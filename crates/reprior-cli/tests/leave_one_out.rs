@@ -1,9 +1,6 @@
 //! What the program says of leave-one-out cross-validation, and how runs are compared by it.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Place, SMALL};
+use crate::common::{Place, SMALL};
 
 #[test]
 fn summaries_show_it_and_say_when_not_to_trust_it() {

@@ -1,9 +1,6 @@
 //! Every likelihood, learned noise and the regulariser from end to end, and what is refused of them.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Place, assert_same};
+use crate::common::{Place, assert_same};
 
 const SHORT: &str = "--network fcn:12 --warmup 20 --draws 30 --chains 2 --quiet";
 

@@ -1,8 +1,4 @@
 //! The maps of the house name every crate and every room: what is not on them does not exist for a newcomer.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
 
 use std::fs;
 use std::path::Path;

@@ -1,12 +1,9 @@
 //! Chains by their numbers, runs that are tried again, and runs that are put together.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Place, Tree, assert_same};
+use crate::common::{Place, Tree, assert_same};
 
 const DATA: &str = "--data friedman --train 40 --test 20 --network fcn:16";
 /// What is kept, by numbers: --keep-mb is for each run.

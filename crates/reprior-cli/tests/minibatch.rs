@@ -1,13 +1,10 @@
 //! Minibatch methods: what they record, that they go on where they were, and what they refuse.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]
-
-mod common;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, assert_same};
+use crate::common::{Place, assert_same};
 
 const SMALL: &str = "--data friedman --train 100 --test 20 --network fcn:16 --noise 0.3 --batch 20";
 

@@ -1,15 +1,9 @@
 //! `reprior report`: pages of tiny runs of every kind of method, and what it refuses.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
-
-mod common;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, SMALL};
+use crate::common::{Place, SMALL};
 
 const STROKES: &str =
     "--data strokes --train 40 --test 30 --likelihood categorical --network fcn:8";

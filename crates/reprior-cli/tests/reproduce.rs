@@ -1,13 +1,6 @@
 //! `reprior reproduce`: what is listed, refused, written, gone on with.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
-
-mod common;
-
-use common::Place;
+use crate::common::Place;
 
 #[test]
 fn every_experiment_is_listed() {

@@ -1,9 +1,6 @@
 //! Runs from end to end: what `sample`, `summary` and `predict` print and write.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Place, SMALL, assert_same, table};
+use crate::common::{Place, SMALL, assert_same, table};
 use serde_json::Value;
 
 /// The number at a path of keys.

@@ -1,12 +1,9 @@
 //! Tables as people have them, from file to predictions: what is made of them, recorded, said, and applied to new rows.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::io::Write;
 use std::process::Stdio;
 
-use common::{Place, table};
+use crate::common::{Place, table};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
 

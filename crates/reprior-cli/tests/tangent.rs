@@ -1,9 +1,6 @@
 //! Tangent coordinates: the same posterior as marginal ones, approximations named, wrong requests refused.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Place, assert_same};
+use crate::common::{Place, assert_same};
 
 const DATA: &str =
     "--data friedman --train 8 --test 12 --activation tanh --noise 0.5 --input-reduction on";

@@ -1,9 +1,6 @@
 //! Runs against the clock: --minutes, --until, and more time for a run that has ended.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Place, SMALL, assert_same};
+use crate::common::{Place, SMALL, assert_same};
 use serde_json::Value;
 
 /// A small regression without lengths.

@@ -1,11 +1,8 @@
 //! The verdict of real runs: it believes where the model is right, and says no, and why, where it is not.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::fmt::Write;
 
-use common::Place;
+use crate::common::Place;
 use serde_json::Value;
 
 /// 400 rows of y = x + noise of standard deviation a half of x's, in no order; with `is_class` the labels are pure noise.

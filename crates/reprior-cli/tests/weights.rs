@@ -1,12 +1,9 @@
 //! `--weights`: chains begin at weights from a file, and the run folder needs the file no more.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, assert_same};
+use crate::common::{Place, assert_same};
 use serde_json::{Map, Value, json};
 
 /// A safetensors file of tensors in double precision: the length of a JSON header, the header, the numbers.
@@ -45,7 +42,7 @@ const SMALL: &str =
 fn place() -> Place {
     let place = Place::new();
     // two targets: one is left out
-    let table = common::table(60);
+    let table = crate::common::table(60);
     let lines = table
         .lines()
         .map(|line| line.rsplit_once(',').unwrap().0.to_owned());

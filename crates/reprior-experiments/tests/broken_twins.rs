@@ -1,6 +1,5 @@
 //! Every claim that the published results are said to show has broken twins, by which it is not shown: the same numbers with errors of
 //! far too few draws; under exchanged labels, in mirrored order, or several times as large.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
 

@@ -1,8 +1,6 @@
 //! The comparison of ours at quick size.
 
-mod common;
-
-use common::claims::{broken, expect_reasons, put};
+use crate::common::claims::{broken, expect_reasons, put};
 use reprior_experiments::Row;
 
 /// The default and pCN in repriorised coordinates change places.
@@ -18,7 +16,7 @@ fn swapped(row: &mut Row) {
 
 #[test]
 fn compare() {
-    let outcome = common::measured("compare", false);
+    let outcome = crate::common::measured("compare", false);
     // every sampler in three coordinate systems, and the papers' five
     assert_eq!(outcome.tables[0].rows.len(), 38);
     expect_reasons(&outcome);

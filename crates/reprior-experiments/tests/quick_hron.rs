@@ -1,9 +1,7 @@
 //! Hron et al. 2022 at quick size: what is expected of each claim, and twins of the measurements by which claims must not hold.
 
-mod common;
-
-use common::claims::{broken, expect, expect_reasons, put, swap};
-use common::measured;
+use crate::common::claims::{broken, expect, expect_reasons, put, swap};
+use crate::common::measured;
 use reprior_experiments::Row;
 use reprior_experiments::Verdict::{CannotBeTold, DoesNotHold, Holds};
 

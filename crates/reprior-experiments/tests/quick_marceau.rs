@@ -1,12 +1,10 @@
 //! The claims of Marceau-Caron & Ollivier (2017) at quick size.
 
-mod common;
-
-use common::claims::{broken, expect_reasons, put, swap};
+use crate::common::claims::{broken, expect_reasons, put, swap};
 
 #[test]
 fn table_1() {
-    let outcome = common::measured("marceau2017-table1", false);
+    let outcome = crate::common::measured("marceau2017-table1", false);
     expect_reasons(&outcome);
     // one seed says nothing
     broken(&outcome, &["test"], |row| {

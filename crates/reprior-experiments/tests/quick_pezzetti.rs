@@ -1,13 +1,9 @@
 //! Pezzetti et al. 2024 at quick size: what is robustly so of each claim, and broken twins by which none holds.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod common;
-
-use common::claims::{
+use crate::common::claims::{
     broken, expect, expect_or_open, expect_reasons, mended, put, put_estimate, reverse, swap,
 };
-use common::measured;
+use crate::common::measured;
 use reprior_experiments::Verdict::{CannotBeTold, DoesNotHold, Holds};
 use reprior_experiments::{Outcome, Row};
 

@@ -1,9 +1,7 @@
 //! Roy, Miani et al. (2024) at quick size: what is expected of each claim, and twins of the measurements by which claims must not hold.
 
-mod common;
-
-use common::claims::{broken, expect, expect_reasons, put, swap};
-use common::measured;
+use crate::common::claims::{broken, expect, expect_reasons, put, swap};
+use crate::common::measured;
 use reprior_experiments::Verdict::{DoesNotHold, Holds};
 use reprior_experiments::{Row, Value};
 

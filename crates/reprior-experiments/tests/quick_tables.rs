@@ -1,13 +1,11 @@
 //! The default on tables, at quick size.
 
-mod common;
-
-use common::claims::{broken, expect, expect_reasons, put};
+use crate::common::claims::{broken, expect, expect_reasons, put};
 use reprior_experiments::Verdict;
 
 #[test]
 fn tables() {
-    let outcome = common::measured("tables", false);
+    let outcome = crate::common::measured("tables", false);
     // two splits of two sets, for which a built-in table stands
     assert_eq!(outcome.tables[0].rows.len(), 4);
     expect_reasons(&outcome);
@@ -31,7 +29,7 @@ fn tables() {
 
 #[test]
 fn calibration() {
-    let outcome = common::measured("calibration", false);
+    let outcome = crate::common::measured("calibration", false);
     assert_eq!(outcome.tables[0].rows.len(), 6);
     for row in &outcome.tables[0].rows {
         for column in ["rank of the function", "rank of the noise"] {

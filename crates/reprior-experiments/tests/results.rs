@@ -1,5 +1,4 @@
 //! The results that the repository shows: their README begins with what their findings say.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! Tables by width against what is known: quadrature and Gaussian closed forms for divergences from the prior, their limits,
 //! and the rate at which gradients vanish.
-#![allow(clippy::unwrap_used)]
 
 use std::f64::consts::TAU;
 

@@ -1,6 +1,5 @@
 //! The qualitative claims of Roy, Miani et al. (2024) on their toys: a sampled Laplace approximation underfits, a linearised one
 //! and diffusions do not; it underfits less the more of its directions have curvature.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use reprior::laplace::diffusion::{Decomposition, Diffusion, DiffusionKind, Integrator};
 use reprior::laplace::{HessianStructure, Lanczos, Subset};

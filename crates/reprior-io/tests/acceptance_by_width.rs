@@ -27,14 +27,12 @@
     reason = "a test that prints what it measures"
 )]
 
-mod common;
-
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use common::shared_data;
+use crate::common::shared_data;
 use reprior::chain::{Chain, Collect, Control, Schedule, run};
 use reprior::compute::kernels::{dot, matrix_mut, multiply, norm_squared};
 use reprior::compute::{Purpose, Stream, matrix};

@@ -1,5 +1,4 @@
 //! Built-in data sets: stable values, sensible splits, and `strokes` as hard as it should be.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 use reprior_io::data::{Request, load};

@@ -1,9 +1,6 @@
 //! CSV tables: what is read, and what is refused with which words.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Files, csv, labels, message, real};
+use crate::common::{Files, csv, labels, message, real};
 use reprior::model::dataset::{InputKind, Targets};
 use reprior_io::data::{Missing, Request, Task, load, load_with_notes};
 

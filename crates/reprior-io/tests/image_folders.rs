@@ -1,9 +1,6 @@
 //! Folders of IDX and CIFAR files.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Files, cifar_record, folder, gzip, idx_images, idx_labels, labels, message};
+use crate::common::{Files, cifar_record, folder, gzip, idx_images, idx_labels, labels, message};
 use reprior::model::dataset::InputKind;
 use reprior_io::data::Task;
 

@@ -1,11 +1,8 @@
 //! Archives of NumPy arrays.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::fs;
 
-use common::{Files, archive, f8, labels, message, npy, real};
+use crate::common::{Files, archive, f8, labels, message, npy, real};
 use reprior::model::dataset::{InputKind, Split};
 use reprior_io::data::{
     DataError, ExpectedInputs, Given, Request, Task, given_inputs, load, load_inputs,

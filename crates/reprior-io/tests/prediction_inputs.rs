@@ -1,9 +1,6 @@
 //! Inputs to predict for.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{Files, archive, cifar_record, f8, idx_images, idx_labels, message, npy};
+use crate::common::{Files, archive, cifar_record, f8, idx_images, idx_labels, message, npy};
 use reprior::model::dataset::{InputKind, Targets};
 use reprior_io::data::{DataError, ExpectedInputs, ExpectedTargets, Inputs, load_inputs};
 

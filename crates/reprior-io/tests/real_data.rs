@@ -1,9 +1,6 @@
 //! Published data sets, where the folder `shared/data` next to the workspace holds them; skipped elsewhere.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
-use common::{labels, real, shared_data};
+use crate::common::{labels, real, shared_data};
 use reprior::model::dataset::{InputKind, Split};
 use reprior_io::data::{ExpectedInputs, ExpectedTargets, Request, load, load_inputs};
 

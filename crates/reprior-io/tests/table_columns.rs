@@ -1,11 +1,8 @@
 //! CSV tables as people have them: missing cells, text, dates, other separators, compressed; what becomes of each, and what is refused.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::{Files, csv, gzip, labels, message, real};
+use crate::common::{Files, csv, gzip, labels, message, real};
 use reprior::model::dataset::InputKind;
 use reprior_io::data::{
     Becomes, DataError, ExpectedInputs, ExpectedTargets, Inputs, Loaded, Missing, Request,

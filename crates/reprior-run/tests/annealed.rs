@@ -1,16 +1,10 @@
 //! Annealed particles, and chains with replicas, as runs: their evidence against the closed form, interruptions, what the summary says; steps that are not corrected.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
-
-mod common;
 
 use std::sync::atomic::AtomicBool;
 
 use reprior_run::{Failure, Level, Summary, resume_in, sample_in_memory};
 
-use common::{Impatient, Silent, options, settings};
+use crate::common::{Impatient, Silent, options, settings};
 
 fn summary(flags: &str) -> Summary {
     let stop = AtomicBool::new(false);

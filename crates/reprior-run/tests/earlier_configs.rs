@@ -1,10 +1,4 @@
 //! Settings that runs of version 0.1 wrote are read, and written again byte for byte.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
-
-mod common;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +6,7 @@ use std::time::Duration;
 
 use reprior_run::{Options, Settings, sample_in_memory};
 
-use common::Silent;
+use crate::common::Silent;
 
 #[test]
 fn the_configuration_of_earlier_runs_is_that_of_a_run_made_from_it() {

@@ -1,10 +1,4 @@
 //! Tables in memory: encoded as files are, kept with their run, predicted from; all rows that train and are watched.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
-
-mod common;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -16,7 +10,7 @@ use reprior_run::{
     prepare_given, sample, summarise,
 };
 
-use common::Silent;
+use crate::common::Silent;
 
 const ROWS: usize = 40;
 
@@ -46,7 +40,7 @@ fn table() -> Given {
 }
 
 fn settings(flags: &str) -> Settings {
-    common::settings(&format!(
+    crate::common::settings(&format!(
         "--network fcn:6 --chains 2 --warmup 20 --draws 10 {flags}"
     ))
 }

@@ -1,10 +1,4 @@
 //! Runs made by the library: in memory as in a folder, the same bytes; stopped and gone on with; predicted from.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
-
-mod common;
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,7 +8,7 @@ use reprior_run::{
     sample_in_memory, summarise,
 };
 
-use common::{Impatient, Silent, options, settings};
+use crate::common::{Impatient, Silent, options, settings};
 
 const METHODS: [&str; 6] = [
     "--network fcn:8 --warmup 20 --draws 10 --chains 2",

@@ -1,10 +1,4 @@
 //! Leave-one-out cross-validation of runs: against closed forms, of all rows and of some, of every family of methods.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
-
-mod common;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,7 +8,7 @@ use reprior_run::{
     LeaveOneOutSummary, LeftOutRows, Options, PredictedRows, Recorded, Summary, sample_in_memory,
 };
 
-use common::{Silent, settings};
+use crate::common::{Silent, settings};
 
 fn run(flags: &str) -> (RunFolder, Summary) {
     let stop = AtomicBool::new(false);

@@ -1,10 +1,4 @@
 //! `--start RUN`: chains begin at the states that those of an earlier run ended in.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
-
-mod common;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +7,7 @@ use std::time::Duration;
 use reprior_io::run::{DrawReader, Selection};
 use reprior_run::{Failure, Options, resume, sample};
 
-use common::{Silent, settings};
+use crate::common::{Silent, settings};
 
 const DATA: &str = "--data friedman --train 40 --test 5";
 

@@ -1,6 +1,5 @@
 //! Posteriors of networks of any layers: a fully connected network described layer by layer is the same as the one that the
 //! library has for itself, and gradients of the others are those of central differences.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

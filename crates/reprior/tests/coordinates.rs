@@ -1,8 +1,6 @@
 //! Every likelihood, noise and regulariser in every coordinate system: gradients against central differences, the map T
 //! against its Jacobian, and the coordinates against each other.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use reprior::compute::kernels::Cholesky;

@@ -1,6 +1,5 @@
 //! Diagnostics against ArviZ and TensorFlow Probability, and what must hold for any draws.
 //! The golden arrays are chains × draws, little-endian f64; `null` stands for NaN.
-#![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
 use reprior::diagnostics::*;

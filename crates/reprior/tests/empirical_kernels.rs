@@ -1,6 +1,5 @@
 //! Kernels at finite width: against dense Jacobians made column by column, and against those of the infinitely wide network,
 //! which are in closed form for rectifiers (Cho & Saul 2009) and erf (Williams 1997).
-#![allow(clippy::unwrap_used)]
 
 use std::f64::consts::{FRAC_2_PI, PI, TAU};
 

@@ -1,5 +1,4 @@
 //! The front door: against the closed form of a linear network, against the chains behind it, and what it refuses.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,8 +1,6 @@
 //! Learned scales of weights: against the same network with the scales multiplied in by hand, against differences, and
 //! draws from the joint law of scales, weights and data, which transitions must leave as it is.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Stream};

@@ -1,8 +1,4 @@
 //! PSIS-LOO against ArviZ, and against what is known of a conjugate model; its closed form against fits without the row.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Metrics against scikit-learn and NumPy, closed forms, and what must hold for any predictions.
-#![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
 use reprior::metrics::*;

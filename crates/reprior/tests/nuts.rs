@@ -1,13 +1,9 @@
 //! The No-U-Turn sampler: its law against closed forms and quadrature, resumption, failing targets, its accounts.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{sample, settings, z_score};
+use crate::common::{sample, settings, z_score};
 use reprior::chain::{Chain, Collect, Schedule};
 use reprior::compute::{Purpose, Real, Stream};
 use reprior::posterior::{EvaluationError, Target};

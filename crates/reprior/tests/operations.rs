@@ -3,7 +3,6 @@
 //! Necessary are, for n rows, r = n reduced inputs, d units and C outputs: n·r·d for the triangular product with the first
 //! layer's weights, n²·d for half of the kernel matrix, n³/3 for its factorisation; for the gradient 2n³/3 for the inverse,
 //! 2n²·d for its product with the features and n·r·d for the way back.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

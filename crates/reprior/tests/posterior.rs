@@ -1,7 +1,5 @@
 //! The posterior in different coordinates and spaces against each other, dense formulas and central differences.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use reprior::compute::kernels::Cholesky;

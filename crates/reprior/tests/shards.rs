@@ -1,7 +1,5 @@
 //! A posterior whose rows are in several shards against the same rows in one piece.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use reprior::compute::{Purpose, Real, Stream};

@@ -1,6 +1,5 @@
 //! Tangent coordinates: exact for linear networks, determinants against differences of the map and against the series, gradients
 //! against differences of ℓ, and the law of tiny networks against quadrature and against the coordinates of their weights.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 
@@ -19,8 +18,7 @@ use reprior::posterior::{
 };
 use reprior::sampler::{Method, SamplerSettings};
 
-mod common;
-use common::{mean_and_error, sample, settings};
+use crate::common::{mean_and_error, sample, settings};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
     let mut values = vec![0.0; count];

@@ -1,7 +1,5 @@
 //! A chain is the same, bit for bit, however many threads work on it together.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

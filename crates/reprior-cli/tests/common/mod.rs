@@ -1,5 +1,4 @@
 //! A temporary folder in which the program runs, and what is read back from it.
-#![allow(dead_code, reason = "each test file uses some of these")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -114,7 +113,8 @@ pub fn assert_same(one: &Tree, other: &Tree) {
 /// How a command ended.
 #[derive(Debug)]
 pub struct Finished {
-    pub arguments: String,
+    #[expect(dead_code, reason = "for who reads why a test failed")]
+    arguments: String,
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,

@@ -1,5 +1,4 @@
 //! What is expected of claims, and broken twins of what was measured, by which they must not hold.
-#![allow(dead_code, reason = "not every test has every kind of twin")]
 
 use reprior_experiments::{Finding, Outcome, Row, Value, Verdict, find};
 

@@ -1,5 +1,4 @@
 //! Small files in temporary folders.
-#![allow(dead_code, reason = "each test file uses some of these")]
 
 use std::fs::{self, File};
 use std::io::Write;

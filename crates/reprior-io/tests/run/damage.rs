@@ -1,4 +1,4 @@
-use crate::common::{SAMPLED, push, schema};
+use super::common::{SAMPLED, push, schema};
 use proptest::prelude::*;
 use reprior_io::run::{
     DataType, DrawReader, DrawStore, RunFolder, Selection, Tensor, Values, Variable, checkpoint,

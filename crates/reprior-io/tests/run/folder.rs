@@ -1,4 +1,4 @@
-use crate::common::schema;
+use super::common::schema;
 use reprior_io::run::{
     DrawReader, DrawStore, RunError, RunFolder, atomic, checkpoint, free_bytes, overwritten_bytes,
 };
@@ -252,7 +252,7 @@ fn only_what_is_missing_is_still_to_be_written() {
         let mut writer = store.writer(chain).unwrap();
         for group in &schema.groups {
             for _ in 0..group.draws.map_or(0, |draws| draws.length) {
-                crate::common::push(&mut writer, &group.name);
+                super::common::push(&mut writer, &group.name);
             }
         }
         writer.checkpoint(&json!(null), &[]).unwrap();
@@ -270,7 +270,7 @@ fn only_what_is_missing_is_still_to_be_written() {
         .write_static("observed_data", "count", Values::U64(&[1]))
         .unwrap();
     assert_eq!(schema.bytes_to_write(&run, 500).unwrap(), 0);
-    let files = crate::common::tree(&run);
+    let files = super::common::tree(&run);
     let sum: usize = files.values().map(Vec::len).sum();
     let lock = files[".lock"].len();
     assert_eq!(overwritten_bytes(&run).unwrap(), (sum - lock) as u64);

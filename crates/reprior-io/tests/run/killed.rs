@@ -1,6 +1,6 @@
 //! A process that is really killed, at moments that it does not choose.
 
-use crate::common::{SAMPLED, check_visible, push, schema, tree, uninterrupted};
+use super::common::{SAMPLED, check_visible, push, schema, tree, uninterrupted};
 use reprior_io::run::{DrawStore, RunFolder, checkpoint};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn a_killed_process_resumes_to_the_same_bytes() {
     let mut kills = 0;
     loop {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["killed::child", "--exact", "--ignored"])
+            .args(["run::killed::child", "--exact", "--ignored"])
             .env(VARIABLE, &run)
             .stdout(Stdio::null())
             .spawn()

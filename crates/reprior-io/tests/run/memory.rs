@@ -1,6 +1,6 @@
 //! A run in memory: the same bytes as in a folder, by the same calls.
 
-use crate::common::{SAMPLED, bytes, check_visible, push, schema, tree, write_whole};
+use super::common::{SAMPLED, bytes, check_visible, push, schema, tree, write_whole};
 use reprior_io::run::{
     Checkpoint, DrawReader, DrawStore, DrawWriter, Files, Labels, RunError, RunFolder, Selection,
     Tensor, Values, checkpoint,

@@ -1,6 +1,6 @@
 //! Draws laid out for another number: the bytes are those of a run that was planned so, and a kill at any moment loses nothing.
 
-use crate::common::{SAMPLED, bytes, check_visible, push, schema};
+use super::common::{SAMPLED, bytes, check_visible, push, schema};
 use reprior_io::run::{
     Cursor, DrawStore, NextLayout, RunFolder, Schema, Values, checkpoint, take_over,
 };

@@ -1,4 +1,4 @@
-use crate::common::{SAMPLED, check_visible, push, schema, tree, uninterrupted};
+use super::common::{SAMPLED, check_visible, push, schema, tree, uninterrupted};
 use proptest::prelude::*;
 use reprior_io::run::{DrawStore, DrawWriter, RunFolder, Schema, Tensor, Values, checkpoint};
 use serde_json::json;

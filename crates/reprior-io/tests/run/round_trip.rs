@@ -1,4 +1,4 @@
-use crate::common::{check_visible, push, schema, tree, uninterrupted};
+use super::common::{check_visible, push, schema, tree, uninterrupted};
 use reprior_io::run::{
     DataType, DrawReader, DrawStore, Draws, Group, Labels, RunFolder, Schema, Selection, Tensor,
     Values, Variable, checkpoint,

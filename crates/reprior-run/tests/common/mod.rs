@@ -1,5 +1,4 @@
 //! Settings from flags, and runs that say nothing or are stopped at once.
-#![allow(dead_code, reason = "each test program uses some of these")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

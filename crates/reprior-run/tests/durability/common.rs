@@ -9,8 +9,8 @@ use reprior_io::run::{Files, checkpoint};
 use reprior_run::{Options, Watcher};
 use serde_json::Value;
 
-use super::runs;
-pub use super::runs::{Silent, settings};
+use crate::common as runs;
+pub use crate::common::{Silent, settings};
 
 /// Nobody stops a run by this.
 pub static NEVER: AtomicBool = AtomicBool::new(false);

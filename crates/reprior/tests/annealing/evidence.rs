@@ -3,7 +3,7 @@
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::Method;
 
-use crate::{anneal, log_evidence, settings};
+use super::{anneal, log_evidence, settings};
 
 /// One observation y of Σ_i z_i/√d with noise σ: Z = σ/√(σ² + 1)·exp(−y²/2(σ² + 1)).
 pub struct Observation {

@@ -14,8 +14,8 @@ use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::Method;
 
-use crate::replicas::of_chains;
-use crate::{anneal, log_evidence, settings};
+use super::replicas::of_chains;
+use super::{anneal, log_evidence, settings};
 
 fn noise(count: usize, index: u64) -> Vec<f64> {
     let mut values = vec![0.0; count];

@@ -5,8 +5,8 @@ use reprior::chain::{Chain, Collect, Schedule};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::evidence::{Modes, OBSERVATION, SHARES};
-use crate::robust::half;
+use super::evidence::{Modes, OBSERVATION, SHARES};
+use super::robust::half;
 
 const CHAINS: usize = 10;
 /// Student's t of 9 degrees of freedom is beyond with probability 1e-4.

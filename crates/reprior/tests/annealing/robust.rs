@@ -4,7 +4,7 @@ use reprior::annealing::{Annealing, AnnealingError};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::Method;
 
-use crate::{anneal, log_evidence, settings};
+use super::{anneal, log_evidence, settings};
 
 /// N(0, 1) cut off at z₁ > 0, where ℓ cannot be evaluated, and one observation of z₂: Z = ½·σ/√(1 + σ²).
 pub struct Half {

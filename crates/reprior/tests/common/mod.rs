@@ -1,5 +1,4 @@
 //! Chains to their end, and how far their means are from an exact value.
-#![allow(dead_code, reason = "each test file uses some of these")]
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

@@ -4,11 +4,11 @@ use reprior::model::{InputReduction, Noise};
 use reprior::posterior::{Coordinates, Regulariser, Space};
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::LIMIT;
-use crate::case::{Case, Frame, Kind, learned};
-use crate::distorted::Distortion;
-use crate::kernel::Kernel;
-use crate::replicate::{Outcome, outcome};
+use super::LIMIT;
+use super::case::{Case, Frame, Kind, learned};
+use super::distorted::Distortion;
+use super::kernel::Kernel;
+use super::replicate::{Outcome, outcome};
 
 const RIGHT_NOISE: f64 = 1.0;
 const WRONG_NOISE: f64 = std::f64::consts::SQRT_2;

@@ -17,11 +17,11 @@ use reprior::model::{InputReduction, Noise};
 use reprior::posterior::{Coordinates, Recorder, Regulariser, Space, Target};
 use reprior::sampler::{Method, Sampler, SamplerSettings};
 
-use crate::case::{Case, Frame, Kind, learned};
-use crate::distorted::{Distorted, Distortion};
-use crate::experiment::Experiment;
-use crate::kernel::Kernel;
-use crate::ranks::{Ranks, scores};
+use super::case::{Case, Frame, Kind, learned};
+use super::distorted::{Distorted, Distortion};
+use super::experiment::Experiment;
+use super::kernel::Kernel;
+use super::ranks::{Ranks, scores};
 
 const LIMIT: f64 = 5.5;
 /// Each with four z-scores.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use reprior::posterior::features::FeatureMap;
 use reprior::posterior::{Coordinates, EvaluationError, Posterior, Recorder, Target};
 
-use crate::experiment::log_determinant;
-use crate::inverse::theta;
+use super::experiment::log_determinant;
+use super::inverse::theta;
 
 /// What is wrong with ℓ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use reprior::posterior::features::FeatureMap;
 use reprior::posterior::projection::Projection;
 use reprior::posterior::{Posterior, PosteriorSettings};
 
-use crate::case::Case;
-use crate::inverse::solve;
-use crate::prior::INPUTS;
+use super::case::Case;
+use super::inverse::solve;
+use super::prior::INPUTS;
 
 pub const ROWS: usize = 4;
 pub const TEST: usize = 2;

@@ -5,10 +5,10 @@
 use reprior::model::{InputReduction, Noise};
 use reprior::posterior::Coordinates;
 
-use crate::case::{Case, Frame, Kind, learned, samplers};
-use crate::distorted::Distortion;
-use crate::replicate::outcome;
-use crate::{LIMIT, MOST_SCORES};
+use super::case::{Case, Frame, Kind, learned, samplers};
+use super::distorted::Distortion;
+use super::replicate::outcome;
+use super::{LIMIT, MOST_SCORES};
 
 const REPLICATES: u64 = 2000;
 

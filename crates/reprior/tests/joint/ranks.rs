@@ -9,9 +9,9 @@ use reprior::compute::{Purpose, Stream};
 use reprior::model::Model;
 use reprior::sampler::State;
 
-use crate::case::Case;
-use crate::distorted::Distorted;
-use crate::experiment::{Experiment, Probe, Truth, fixed};
+use super::case::Case;
+use super::distorted::Distorted;
+use super::experiment::{Experiment, Probe, Truth, fixed};
 
 /// Components of Neyman's smooth test: polynomials of the ranks of degree 1 to 4.
 pub const DEGREES: usize = 4;

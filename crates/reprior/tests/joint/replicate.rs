@@ -7,12 +7,12 @@ use reprior::model::Noise;
 use reprior::posterior::{DrawRecord, Recorder};
 use reprior::sampler::Sampler;
 
-use crate::case::{Case, Kind};
-use crate::distorted::{Distorted, Distortion};
-use crate::experiment::{Experiment, OUTPUTS, ROWS, TEST, Truth};
-use crate::inverse::position;
-use crate::prior::{INPUTS, prior_covariance};
-use crate::statistics::{Largest, Statistics};
+use super::case::{Case, Kind};
+use super::distorted::{Distorted, Distortion};
+use super::experiment::{Experiment, OUTPUTS, ROWS, TEST, Truth};
+use super::inverse::position;
+use super::prior::{INPUTS, prior_covariance};
+use super::statistics::{Largest, Statistics};
 
 const TRANSITIONS: u64 = 4;
 

@@ -13,7 +13,7 @@ use reprior::model::likelihood::{Categorical, Gaussian};
 use reprior::network::parameters::ParameterLayout;
 use reprior::network::{Composition, Executor};
 
-use crate::{
+use super::{
     apply, close, dense_network, gauss_newton, image_network, jacobians, normals, stream, times,
 };
 

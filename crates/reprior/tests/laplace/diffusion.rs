@@ -8,7 +8,7 @@ use reprior::laplace::{FisherInformation, Lanczos, RowCurvature};
 use reprior::model::likelihood::Gaussian;
 use reprior::network::Executor;
 
-use crate::{apply, close, dense_network, gauss_newton, jacobians, normals, times};
+use super::{apply, close, dense_network, gauss_newton, jacobians, normals, times};
 
 const ALPHA: f64 = 0.6;
 

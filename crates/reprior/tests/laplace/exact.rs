@@ -15,7 +15,7 @@ use reprior::network::{Composition, Executor};
 use reprior::stochastic::Prior;
 use reprior::stochastic::data::MinibatchData;
 
-use crate::{apply, close, dense_network, normals, stream, times};
+use super::{apply, close, dense_network, normals, stream, times};
 
 const ROWS: usize = 30;
 const COLUMNS: usize = 4;

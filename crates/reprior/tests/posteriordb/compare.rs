@@ -7,9 +7,9 @@ use reprior::posterior::Target;
 use reprior::sampler::{Method, SamplerSettings};
 use serde_json::Value;
 
+use super::files::{json, numbers};
+use super::model::{Model, Whitened, Whitening};
 use crate::common::sample;
-use crate::files::{json, numbers};
-use crate::model::{Model, Whitened, Whitening};
 
 /// Over all models, methods, parameters and statistics some eleven hundred z-scores are compared with this: were they
 /// normal, a false alarm would have probability 6e-4.

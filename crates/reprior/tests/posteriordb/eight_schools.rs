@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::files::numbers;
-use crate::model::{Model, half_cauchy};
+use super::files::numbers;
+use super::model::{Model, half_cauchy};
 
 /// The data.
 pub struct EightSchools {

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::files::{number, numbers};
-use crate::model::{Model, logistic, logit};
+use super::files::{number, numbers};
+use super::model::{Model, logistic, logit};
 
 /// The data.
 pub struct Garch {

@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 
-use crate::files::numbers;
-use crate::model::{Model, cholesky, dot, half_normal, solve_lower};
+use super::files::numbers;
+use super::model::{Model, cholesky, dot, half_normal, solve_lower};
 
 /// The data.
 pub struct PoissonProcess {

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::files::{number, numbers};
-use crate::model::{Model, dot, half_cauchy, half_normal};
+use super::files::{number, numbers};
+use super::model::{Model, dot, half_cauchy, half_normal};
 
 /// The data and priors of one of them.
 pub struct Regression {

@@ -11,7 +11,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::{Line, SIGMA, Y, exact_methods, sample, settings, z_score};
+use super::{Line, SIGMA, Y, exact_methods, sample, settings, z_score};
 
 /// What can go wrong with an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -12,7 +12,7 @@ use reprior::posterior::{
 };
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::{Line, SIGMA, Y, exact_methods, gentle, one_point_model, sample, settings, z_score};
+use super::{Line, SIGMA, Y, exact_methods, gentle, one_point_model, sample, settings, z_score};
 
 #[test]
 fn a_gaussian_posterior_has_its_mean_and_variance() {

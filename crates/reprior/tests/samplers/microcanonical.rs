@@ -9,7 +9,7 @@ use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, EvaluationError, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::{Line, SIGMA, Y, sample, settings, z_score};
+use super::{Line, SIGMA, Y, sample, settings, z_score};
 
 /// Independent normal coordinates, N(0, 1/(1 + κ_i)) with κ from 0 to 3.
 struct Gaussian(Vec<f64>);

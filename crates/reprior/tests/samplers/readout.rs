@@ -11,7 +11,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::{sample, settings, z_score};
+use super::{sample, settings, z_score};
 
 /// Rows and columns of Ψ.
 const N: usize = 3;

@@ -10,7 +10,7 @@ use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings, Start};
 
-use crate::{Line, one_point_model, sample, settings};
+use super::{Line, one_point_model, sample, settings};
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {

@@ -5,7 +5,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use crate::{SIGMA, Y, sample, settings, z_score};
+use super::{SIGMA, Y, sample, settings, z_score};
 
 /// Independent observations of zero with standard deviation s: z has standard deviations s/√(1 + s²).
 struct Narrow(f64);
@@ -133,7 +133,7 @@ fn the_search_is_counted_with_the_transition_that_it_precedes() {
     assert_eq!((fixed.n_gradients, fixed.step_size), (1, Some(0.1)));
 }
 
-/// ℓ of [`Line`](crate::Line), for those who have no gradient: the trait's own says so.
+/// ℓ of [`Line`](super::Line), for those who have no gradient: the trait's own says so.
 struct Value;
 
 impl Target for Value {

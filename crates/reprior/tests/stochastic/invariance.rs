@@ -7,7 +7,7 @@ use reprior::stochastic::preconditioner::Preconditioner;
 use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Prior, StochasticGradientSettings};
 
-use crate::{network, normals, objective, preconditioners, settings};
+use super::{network, normals, objective, preconditioners, settings};
 
 /// The largest difference between the weights after 30 updates and those of the changed problem, changed back.
 fn difference(kind: usize) -> f64 {

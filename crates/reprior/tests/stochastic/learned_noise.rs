@@ -9,7 +9,7 @@ use reprior::stochastic::preconditioner::{Preconditioner, Regularisation};
 use reprior::stochastic::update::StochasticGradient;
 use reprior::stochastic::{Dynamics, StochasticGradientSettings};
 
-use crate::{network, normals, objective, settings};
+use super::{network, normals, objective, settings};
 
 const ROWS: usize = 14;
 const PRIOR: NoisePrior = NoisePrior {

@@ -9,7 +9,7 @@ use reprior::network::layer::{
 use reprior::network::parameters::ParameterLayout;
 use reprior::network::{Activation, Composition, Executor, LayerScale};
 
-use crate::normals;
+use super::normals;
 
 fn convolution(size: usize, padding: Padding, channels: usize, bias: f64) -> Layer {
     Layer::Convolution(Convolution {

@@ -3,7 +3,7 @@
 use reprior::compute::{Purpose, Stream};
 use reprior::stochastic::preconditioner::{Batch, Block, Preconditioner, Scope};
 
-use crate::{normals, preconditioners};
+use super::{normals, preconditioners};
 
 const ROWS: usize = 4;
 const UNITS: usize = 2;

@@ -9,7 +9,7 @@ use reprior::stochastic::preconditioner::{Block, Decay, Preconditioner, Scope};
 use reprior::stochastic::update::{StochasticGradient, StochasticGradientState};
 use reprior::stochastic::{Dynamics, StochasticGradientSettings};
 
-use crate::{network, normals, objective, preconditioners, settings};
+use super::{network, normals, objective, preconditioners, settings};
 
 const ROWS: usize = 12;
 const SIGMA: f64 = 0.8;

@@ -9,7 +9,7 @@ use reprior::stochastic::preconditioner::quasi_diagonal::QuasiDiagonal;
 use reprior::stochastic::update::{StochasticGradient, StochasticGradientError};
 use reprior::stochastic::{CurvatureLabels, Dynamics, Prior, StepSize, StochasticGradientSettings};
 
-use crate::{network, normals, objective, preconditioners, settings};
+use super::{network, normals, objective, preconditioners, settings};
 
 fn images() -> (Composition, Vec<f64>, Vec<f64>) {
     let scale = LayerScale::HIDDEN;
@@ -168,7 +168,7 @@ fn what_goes_wrong_is_said() {
         let error = make(wrong, dim).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }
-    let large = crate::network(784, &[400], 10);
+    let large = super::network(784, &[400], 10);
     let objective_of = |rows: usize| {
         objective::<f32>(
             &large,

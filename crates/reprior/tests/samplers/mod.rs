@@ -1,8 +1,6 @@
 //! Samplers leave the right law invariant: closed forms, quadrature, the Metropolis-Hastings ratio computed directly,
 //! evaluations that fail, interruptions.
 
-#![allow(clippy::unwrap_used)]
-
 mod balance;
 mod failures;
 mod laws;

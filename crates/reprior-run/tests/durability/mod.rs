@@ -6,10 +6,6 @@
 //!
 //! The faults come from `disk`, below the library and without a real one: the same in every run, on any machine.
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on may as well stop here"
-)]
 #![allow(clippy::print_stderr, reason = "how many faults there were")]
 
 mod beside;
@@ -18,6 +14,4 @@ mod disk;
 mod families;
 mod model;
 mod ordeal;
-#[path = "../common/mod.rs"]
-mod runs;
 mod sequences;

@@ -1,7 +1,5 @@
 //! The run folder: round trips, interruptions, damaged files, refusals.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 mod common;
 mod damage;
 mod folder;

@@ -3,10 +3,7 @@
 //!
 //! The data lie in `posteriordb/{data,draws}` under the folder that the variable `REPRIOR_DATA` names, or under
 //! `shared/data` next to the workspace; without them the tests say so and do nothing.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod compare;
 mod eight_schools;
 mod files;

@@ -1,6 +1,5 @@
 //! Laplace approximations: every structure against dense matrices and closed forms, and diffusions against the laws that they
 //! should have.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod dense;
 mod diffusion;

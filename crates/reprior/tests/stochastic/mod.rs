@@ -1,6 +1,5 @@
 //! Minibatch Langevin dynamics: statistics against gradients of single rows, noise against the matrix that it should have,
 //! stationary laws against closed forms and quadrature, invariances, and that nothing depends on threads or interruptions.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod batch_norm;
 mod invariance;

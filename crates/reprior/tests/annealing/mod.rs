@@ -1,8 +1,6 @@
 //! The log evidence of annealed particles, and of chains with replicas, against closed forms, quadratures and the infinitely wide network, with errors that are honest; modes by
 //! their mass; failures; threads.
 
-#![allow(clippy::unwrap_used)]
-
 mod evidence;
 mod networks;
 mod replicas;

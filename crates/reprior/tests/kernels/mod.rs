@@ -1,5 +1,4 @@
 //! Kernels of infinitely wide networks and the Gaussian processes with them.
-#![allow(clippy::unwrap_used)]
 
 mod golden;
 mod moments;

@@ -12,8 +12,6 @@
 //! ρ is the largest |c|/N relative to a variance (1/128 at width 4096), plus 4.5 Monte-Carlo standard errors, from the
 //! effective sample size. Over seeds, the 33 comparisons would fail by chance with probability 2e-4.
 
-#![allow(clippy::unwrap_used)]
-
 mod limit;
 mod network;
 

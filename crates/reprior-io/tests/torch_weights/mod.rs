@@ -3,7 +3,6 @@
 //! All networks have as element i of their tensor number s (counted from 1 over those in a state_dict but
 //! num_batches_tracked, numbers of modules ascending) ((i·(2s + 5) + 3i² + 7s) mod 17 − 8)/16, plus 1 in `running_var`, and
 //! inputs with s = 40: exact in every type. Outputs are those of PyTorch 2.15 in double precision, in `eval` mode.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod networks;
 mod refused;

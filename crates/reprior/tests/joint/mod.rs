@@ -12,8 +12,6 @@
 //! At most 180 z-scores for each of 100 cases of [`laws`]: the largest of 18,000 exceeds 6 with probability 4e-5 over
 //! seeds. Faults are beyond 7 standard errors.
 
-#![allow(clippy::unwrap_used)]
-
 mod broken;
 mod calibration;
 mod case;

@@ -2,9 +2,11 @@
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::common::{Place, SMALL, table};
+use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
 const TINY: &str = "--data friedman --train 20 --test 6 --network fcn:4 --warmup 4 --draws 8 --chains 2 --projections 5";
@@ -247,6 +249,31 @@ fn a_wrong_number_in_the_description_of_the_data_is_no_panic() {
             stays_calm(&place, command, list);
         }
     }
+}
+
+#[test]
+fn a_small_file_of_more_cells_than_there_is_memory_for_is_refused() {
+    let place = Place::new();
+    let file = File::create(place.path("zeros.csv.gz")).unwrap();
+    let mut gzip = GzEncoder::new(file, Compression::best());
+    gzip.write_all(b"x,y\n").unwrap();
+    let rows = b"0,0\n".repeat(1 << 18);
+    (0..64).for_each(|_| gzip.write_all(&rows).unwrap());
+    gzip.finish().unwrap();
+    let sample = place.command("sample --data zeros.csv.gz --out run");
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -v 900000; exec \"$0\" \"$@\""])
+        .arg(sample.get_program())
+        .args(sample.get_args())
+        .current_dir(place.path("."))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.starts_with("error: `zeros.csv.gz`: it is larger than the memory that is free"),
+        "{stderr}"
+    );
 }
 
 #[test]

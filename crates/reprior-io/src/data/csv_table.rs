@@ -13,6 +13,12 @@ use super::error::{excerpt, show};
 use super::given::GIVEN;
 use super::targets::is_missing;
 use super::{DataError, Request, Task, csv_source};
+use crate::memory;
+
+/// Cells that there is room for anywhere.
+const UNCHECKED: usize = 1 << 20;
+/// Bytes that a cell takes before its table is in sets: twice where it ends, for these grow by doubling, and twice the number that it becomes.
+const BYTES_OF_A_CELL: u64 = 4 * 8;
 
 /// The columns to read, as positions in the header.
 #[derive(Debug)]
@@ -43,7 +49,7 @@ impl TextTable {
     /// Reads a table from its text.
     ///
     /// # Errors
-    /// Anything that makes it no table: bytes that are not UTF-8, rows of other lengths, no rows.
+    /// Anything that makes it no table: bytes that are not UTF-8, rows of other lengths, no rows; or more cells than there is memory for.
     pub(super) fn read(path: &Path, text: &TableText) -> Result<Self, DataError> {
         let TableText { bytes, is_columnar } = text;
         let is_tsv = path.extension().is_some_and(|extension| extension == "tsv");
@@ -97,8 +103,19 @@ impl TextTable {
                 expected,
             });
         }
+        if !self.has_room() {
+            return Err(csv_source::too_large(path));
+        }
         self.push_row(line, record.iter());
         Ok(())
+    }
+
+    /// Whether there is memory for a row, and for what becomes of all. Short cells take far more of it than their text, so that a small file, compressed, can
+    /// ask for more than there is. The system is asked where cells grow, which is seldom.
+    fn has_room(&self) -> bool {
+        let cells = self.ends.len();
+        let grows = cells + self.header.len() > self.ends.capacity();
+        !grows || cells < UNCHECKED || cells as u64 * BYTES_OF_A_CELL <= memory::left()
     }
 
     /// A table without rows.

@@ -6,6 +6,7 @@
     clippy::unwrap_used,
     reason = "a test that cannot go on may as well stop here"
 )]
+#![allow(clippy::print_stdout, reason = "how many inputs there were")]
 
 mod largest;
 mod lies;
@@ -49,7 +50,6 @@ fn corpus(reader: &Reader) -> Vec<(bool, Vec<u8>)> {
 /// Leaves the input where it can be looked at if it breaks something.
 fn survives(reader: &Reader, bytes: &[u8]) {
     struct Kept<'a>(&'a str, &'a [u8]);
-    #[allow(clippy::print_stdout, reason = "for whoever reads of the failure")]
     impl Drop for Kept<'_> {
         fn drop(&mut self) {
             if std::thread::panicking() {
@@ -78,10 +78,28 @@ fn corpus_and_new_inputs(name: &str) {
     }
     let corpus = corpus.into_iter().filter(|(is_bomb, _)| !is_bomb);
     let corpus: Vec<Vec<u8>> = corpus.map(|(_, bytes)| bytes).collect();
-    let mut chance = Chance::new(16);
-    for _ in 0..reader.new_inputs {
-        survives(reader, &mutated(&corpus, reader.words, &mut chance));
+    let mut survives_one = |chance: &mut Chance| {
+        survives(reader, &mutated(&corpus, reader.words, chance));
+    };
+    let Some((seed, seconds)) = others() else {
+        let mut chance = Chance::new(16);
+        (0..reader.new_inputs).for_each(|_| survives_one(&mut chance));
+        return;
+    };
+    let (begun, mut chance, mut count) = (Instant::now(), Chance::new(seed), 0_u64);
+    while begun.elapsed() < seconds {
+        survives_one(&mut chance);
+        count += 1;
     }
+    println!("{name}: {count} new inputs");
+}
+
+/// A seed and how long each reader is given inputs of it, by `REPRIOR_NEW_INPUTS=SEED,SECONDS`: others than those of every run of the tests.
+fn others() -> Option<(u64, Duration)> {
+    let asked = std::env::var("REPRIOR_NEW_INPUTS").ok()?;
+    let (seed, seconds) = asked.split_once(',').unwrap();
+    let seconds = Duration::from_secs(seconds.parse().unwrap());
+    Some((seed.parse().unwrap(), seconds))
 }
 
 macro_rules! survived {

@@ -78,7 +78,7 @@ fn corpus_and_new_inputs(name: &str) {
     }
     let corpus = corpus.into_iter().filter(|(is_bomb, _)| !is_bomb);
     let corpus: Vec<Vec<u8>> = corpus.map(|(_, bytes)| bytes).collect();
-    let mut survives_one = |chance: &mut Chance| {
+    let survives_one = |chance: &mut Chance| {
         survives(reader, &mutated(&corpus, reader.words, chance));
     };
     let Some((seed, seconds)) = others() else {

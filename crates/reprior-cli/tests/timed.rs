@@ -215,4 +215,7 @@ fn plans_say_the_time_of_a_length() {
         said.stdout.contains("1 to 128 of them a transition: from"),
         "{said:?}"
     );
+    let alone = "--warmup 100 --draws 150 --chains 1 --threads 2";
+    let said = place.succeed(&format!("plan --data friedman --network fcn:8 {alone}"));
+    assert!(said.stdout.contains(" on 2 threads, "), "{said:?}");
 }

@@ -9,6 +9,7 @@ use pulp::{Simd, WithSimd};
 use super::instructions::arch;
 use super::matrix::row_pieces_from_below;
 use super::packed::COLUMNS;
+use super::tall::gram_tall;
 use super::tile::{Onto, Out, VECTORS, WIDTH, pack, panel_rows, tile};
 use super::{Matrix, MatrixMut, Operations, Real, spread};
 
@@ -66,8 +67,10 @@ pub(super) fn gram_onto<R: Real>(mut out: MatrixMut<'_, R>, onto: Onto, a: Matri
 }
 
 /// Lower half of aᵀ·a (p × p) for a of n × p.
-pub fn gram_of_columns<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
-    gram_of_rows(out, false, a.transpose());
+pub fn gram_of_columns<R: Real>(mut out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
+    if !gram_tall(out.as_mut(), a) {
+        gram_of_rows(out, false, a.transpose());
+    }
 }
 
 /// A panel of the result, given some columns of the factor in panels.

@@ -27,6 +27,7 @@ mod scalar;
 mod share;
 mod sparse;
 mod stream;
+mod tall;
 mod team;
 mod tile;
 mod transpose;
@@ -75,5 +76,6 @@ pub mod kernels {
     pub use super::matrix::{MatrixMut, matrix_mut, multiply};
     pub use super::operations::Operations;
     pub use super::packed::{Packed, PackedShape, multiply_packed};
+    pub use super::team::with_team;
     pub use super::vector::{add_scaled, autoregress, dot, norm_squared};
 }

@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// Does `work`, for whose [spread] kernels there are so many threads, this one included; fewer where the system has no more.
-pub(crate) fn with_team<T>(threads: usize, work: impl FnOnce() -> T) -> T {
+pub fn with_team<T>(threads: usize, work: impl FnOnce() -> T) -> T {
     if threads < 2 {
         return work();
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reprior::compute::kernels::with_team;
 use reprior::posterior::{EvaluationError, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings, Start};
 
@@ -35,9 +36,17 @@ pub fn say_time(
     if problem.settings.run.minutes.is_some() || !plan.fits() {
         return Ok(());
     }
-    let measured = |with_gradient: bool| match problem.settings.sampler.precision {
-        Precision::Auto | Precision::F32 => seconds::<f32>(problem, with_gradient),
-        Precision::F64 => seconds::<f64>(problem, with_gradient),
+    let schedule = problem.settings.schedule();
+    let threads = threads.max(1);
+    let side_by_side = threads.min(schedule.chains.max(1));
+    // some have one more where they do not come out even
+    let of_chain = threads / side_by_side;
+    let measured = |with_gradient: bool| {
+        let precision = problem.settings.sampler.precision;
+        with_team(of_chain, || match precision {
+            Precision::Auto | Precision::F32 => seconds::<f32>(problem, with_gradient),
+            Precision::F64 => seconds::<f64>(problem, with_gradient),
+        })
     };
     let what = match method.needs_gradients() {
         true => "gradient",
@@ -50,8 +59,7 @@ pub fn say_time(
         );
         return Ok(());
     };
-    let schedule = problem.settings.schedule();
-    let rounds = schedule.chains.div_ceil(threads.max(1)) as f64;
+    let rounds = schedule.chains.div_ceil(side_by_side) as f64;
     let sampler = sampler_settings(&problem.settings, method);
     let chains = 1.0 + sampler.replicas as f64;
     let [least, most] = evaluations(&sampler).map(|own| chains * own);
@@ -71,7 +79,11 @@ pub fn say_time(
     let [shortest, longest] = [(least, before[0]), (most, before[1])]
         .map(|(own, before)| rounds * (own * transitions * seconds + before * of_gradient));
     let [from, to] = [shortest, longest].map(duration);
-    let each = format!("{} ms a {what}", number(1e3 * seconds));
+    let team = match of_chain {
+        1 => String::new(),
+        _ => format!(" on {of_chain} threads"),
+    };
+    let each = format!("{} ms a {what}{team}", number(1e3 * seconds));
     plan.say(
         "time, measured here",
         match most > least {
@@ -109,7 +121,7 @@ fn evaluations(sampler: &SamplerSettings) -> [f64; 2] {
     }
 }
 
-/// Of an evaluation of the density, and of one with its gradient if there is need of it, on one thread; nothing where a draw of the prior
+/// Of an evaluation of the density, and of one with its gradient if there is need of it, on the threads that a chain has; nothing where a draw of the prior
 /// cannot be evaluated, which chains would get over.
 fn seconds<R: Stored>(problem: &Problem, with_gradient: bool) -> Result<Option<f64>, Failure> {
     let model = Arc::new(problem.sampled_model::<R>(&[])?);

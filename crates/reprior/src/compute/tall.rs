@@ -1,0 +1,306 @@
+//! Products of the columns of tall matrices, aᵀ·b: sums over many rows, of few columns.
+//!
+//! Columns lie one number after the other: a tile of [`LEFT`] by [`RIGHT`] sums takes a vector of rows of each of its columns at a time, and
+//! nothing is packed, which for few columns takes as long as the product. The lanes of a sum are added up at its end.
+#![allow(unsafe_code)] // vectors of rows are read without bounds checks
+
+use pulp::{Simd, WithSimd};
+
+use super::instructions::arch;
+use super::matrix::row_pieces_from_below;
+use super::tile::Onto;
+use super::{Matrix, MatrixMut, Operations, Real, spread};
+
+/// Columns of a tile, of either factor: 12 sums and the vectors of the second factor leave one of AVX2's 16 registers, and twelve chains of additions
+/// hide their latency.
+const LEFT: usize = 4;
+const RIGHT: usize = 3;
+/// Rows at a time: of a hundred columns they stay in the second cache.
+const DEPTH: usize = 1024;
+/// Rows from which on the sums of lanes are of no weight, and columns up to which packing takes longer.
+const LEAST_ROWS: usize = 256;
+const MOST_COLUMNS: usize = 96;
+
+/// Whether columns one number after the other make this the way to go.
+fn is_tall<R: Real>(a: Matrix<'_, R>, b: Matrix<'_, R>) -> bool {
+    let is_narrow = |columns: usize, least: usize| (least..=MOST_COLUMNS).contains(&columns);
+    let is_stored = a.row_stride() == 1 && b.row_stride() == 1;
+    let is_whole = a.col_stride() > 0 && b.col_stride() > 0;
+    is_stored
+        && is_whole
+        && a.nrows() >= LEAST_ROWS
+        && is_narrow(a.ncols(), LEFT)
+        && is_narrow(b.ncols(), RIGHT)
+}
+
+/// out ← scale·a·b, or out ← out + scale·a·b, where aᵀ and b are tall matrices of few columns; whether they were.
+pub(super) fn multiply_tall<R: Real>(
+    out: MatrixMut<'_, R>,
+    accumulate: bool,
+    scale: f64,
+    a: Matrix<'_, R>,
+    b: Matrix<'_, R>,
+) -> bool {
+    let a = a.transpose();
+    if !is_tall(a, b) {
+        return false;
+    }
+    assert_eq!((out.nrows(), out.ncols()), (a.ncols(), b.ncols()));
+    assert_eq!(a.nrows(), b.nrows());
+    let factors = Factors {
+        a,
+        b,
+        scale: R::from_f64(scale),
+        is_half: false,
+    };
+    factors.multiply(out, Onto::accumulate(accumulate));
+    true
+}
+
+/// Lower half of aᵀ·a for a tall matrix of few columns; whether it was. Some entries above the diagonal change as well.
+pub(super) fn gram_tall<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) -> bool {
+    if !is_tall(a, a) {
+        return false;
+    }
+    assert_eq!((out.nrows(), out.ncols()), (a.ncols(), a.ncols()));
+    let strips = (0..a.ncols()).step_by(LEFT);
+    let columns: usize = strips
+        .map(|first| (first + LEFT).min(a.ncols()).next_multiple_of(RIGHT))
+        .sum();
+    Operations::product(2 * LEFT * columns * a.nrows());
+    let factors = Factors {
+        a,
+        b: a,
+        scale: R::ONE,
+        is_half: true,
+    };
+    factors.multiply(out, Onto::Replace);
+    true
+}
+
+/// Two tall matrices of as many rows.
+#[derive(Clone, Copy)]
+struct Factors<'a, R> {
+    a: Matrix<'a, R>,
+    b: Matrix<'a, R>,
+    scale: R,
+    /// Whether the lower half of the product is all that is wanted.
+    is_half: bool,
+}
+
+impl<R: Real> Factors<'_, R> {
+    fn multiply(self, mut out: MatrixMut<'_, R>, onto: Onto) {
+        let (rows, columns) = (self.a.nrows(), self.a.ncols());
+        for first in (0..rows).step_by(DEPTH) {
+            let depth = DEPTH.min(rows - first);
+            let part = Factors {
+                a: self.a.subrows(first, depth),
+                b: self.b.subrows(first, depth),
+                ..self
+            };
+            let onto = if first > 0 { Onto::Add } else { onto };
+            let strips = row_pieces_from_below(out.as_mut(), LEFT);
+            let operations = 2 * depth * columns * self.b.ncols();
+            spread(operations, strips, |(start, out)| {
+                arch().dispatch(Strip {
+                    factors: part,
+                    start,
+                    out,
+                    onto,
+                });
+            });
+        }
+    }
+}
+
+/// At most [`LEFT`] rows of the product.
+struct Strip<'a, R> {
+    factors: Factors<'a, R>,
+    /// The first of them.
+    start: usize,
+    out: MatrixMut<'a, R>,
+    onto: Onto,
+}
+
+impl<R: Real> WithSimd for Strip<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            factors,
+            start,
+            mut out,
+            onto,
+        } = self;
+        let Factors { a, b, scale, .. } = factors;
+        let (rows, depth) = (out.nrows(), a.nrows());
+        let end = match factors.is_half {
+            true => out.ncols().min(start + LEFT),
+            false => out.ncols(),
+        };
+        // columns past the last one are not wanted: any that can be read will do
+        let column_of = |of: Matrix<'_, R>, column: usize| {
+            let column = column.min(of.ncols() - 1);
+            of.col(column).as_ptr()
+        };
+        let left = std::array::from_fn(|i| column_of(a, start + i));
+        for first in (0..end).step_by(RIGHT) {
+            let right = std::array::from_fn(|j| column_of(b, first + j));
+            // SAFETY: the columns of both factors are `depth` numbers, one after the other
+            let sums = unsafe { sums(simd, depth, left, right) };
+            for (j, sums) in sums.iter().enumerate().take(end - first) {
+                for (i, &sum) in sums.iter().enumerate().take(rows) {
+                    let (out, sum) = (&mut out[(i, first + j)], scale * sum);
+                    *out = match onto {
+                        Onto::Replace => sum,
+                        Onto::Add => *out + sum,
+                        Onto::Subtract => *out - sum,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// Sums over `depth` rows of the products of columns, of `left` in each row of the result's columns.
+///
+/// # Safety
+/// `depth` numbers can be read at each of `left` and `right`.
+#[inline(always)]
+unsafe fn sums<R: Real, S: Simd>(
+    simd: S,
+    depth: usize,
+    left: [*const R; LEFT],
+    right: [*const R; RIGHT],
+) -> [[R; LEFT]; RIGHT] {
+    let lanes = R::lanes::<S>();
+    let mut sums = [[R::splat(simd, R::ZERO); LEFT]; RIGHT];
+    let whole = depth / lanes * lanes;
+    let mut row = 0;
+    while row < whole {
+        // SAFETY: row + lanes ≤ depth
+        unsafe {
+            let mut factors = [R::splat(simd, R::ZERO); RIGHT];
+            for (factor, column) in factors.iter_mut().zip(right) {
+                *factor = column.add(row).cast::<R::Vector<S>>().read_unaligned();
+            }
+            for (i, column) in left.into_iter().enumerate() {
+                let vector = column.add(row).cast::<R::Vector<S>>().read_unaligned();
+                for (sums, &factor) in sums.iter_mut().zip(&factors) {
+                    sums[i] = R::multiply_add(simd, vector, factor, sums[i]);
+                }
+            }
+        }
+        row += lanes;
+    }
+    let mut totals = [[R::ZERO; LEFT]; RIGHT];
+    for (totals, sums) in totals.iter_mut().zip(&sums) {
+        for (total, &sum) in totals.iter_mut().zip(sums) {
+            *total = R::total(simd, sum);
+        }
+    }
+    for row in whole..depth {
+        for (totals, right) in totals.iter_mut().zip(right) {
+            for (total, left) in totals.iter_mut().zip(left) {
+                // SAFETY: row < depth
+                *total = unsafe { *total + *left.add(row) * *right.add(row) };
+            }
+        }
+    }
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::compute::with_team;
+    use crate::compute::{Purpose, Stream, matrix, matrix_mut};
+
+    fn noise<R: Real>(n: usize, index: u64) -> Vec<R> {
+        let mut values = vec![R::ZERO; n];
+        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
+        values
+    }
+
+    /// Against faer's products, which are the safe twins of the unsafe tiles.
+    fn agree<R: Real>(n: usize, p: usize, q: usize, tolerance: f64) {
+        // columns further apart than they are long
+        let (a, b) = (noise::<R>((n + 3) * p, 1), noise::<R>((n + 1) * q, 2));
+        let a = matrix(&a, n + 3, p).subrows(2, n);
+        let b = matrix(&b, n + 1, q).subrows(1, n);
+        let close = |x: R, y: R| {
+            let (x, y) = (x.to_f64(), y.to_f64());
+            (x - y).abs() < tolerance * (1.0 + y.abs())
+        };
+        for accumulate in [false, true] {
+            let (mut out, mut expected) = (noise::<R>(p * q, 3), noise::<R>(p * q, 3));
+            let product = |out: &mut [R]| {
+                multiply_tall(matrix_mut(out, p, q), accumulate, -0.5, a.transpose(), b)
+            };
+            assert!(product(&mut out));
+            R::multiply(
+                matrix_mut(&mut expected, p, q),
+                accumulate,
+                -0.5,
+                a.transpose(),
+                b,
+            );
+            assert!(
+                out.iter().zip(&expected).all(|(&x, &y)| close(x, y)),
+                "{n} {p} {q}"
+            );
+            let mut shared = noise::<R>(p * q, 3);
+            with_team(3, || assert!(product(&mut shared)));
+            assert_eq!(out, shared);
+        }
+        let (mut gram, mut expected) = (noise::<R>(p * p, 4), vec![R::ZERO; p * p]);
+        assert!(gram_tall(matrix_mut(&mut gram, p, p), a));
+        R::multiply(
+            matrix_mut(&mut expected, p, p),
+            false,
+            1.0,
+            a.transpose(),
+            a,
+        );
+        for column in 0..p {
+            for at in column * p + column..(column + 1) * p {
+                assert!(close(gram[at], expected[at]), "{n} {p} {at}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn tall_products_agree_with_plain_ones(n in 256_usize..2200, p in 4_usize..70, q in 3_usize..70) {
+            agree::<f32>(n, p, q, 1e-3);
+            agree::<f64>(n, p, q, 1e-11);
+        }
+    }
+
+    #[test]
+    fn others_are_left_to_others() {
+        let values = noise::<f64>(300 * 300, 1);
+        let whole = matrix(&values, 300, 300);
+        let few = matrix(&values[..1500], 300, 5);
+        let mut out = vec![0.0; 300 * 300];
+        let mut product = |a: Matrix<'_, f64>, b: Matrix<'_, f64>| {
+            let out = matrix_mut(&mut out[..a.nrows() * b.ncols()], a.nrows(), b.ncols());
+            multiply_tall(out, false, 1.0, a, b)
+        };
+        assert!(product(few.transpose(), few));
+        assert!(!product(few.transpose(), whole), "many columns");
+        assert!(
+            !product(whole, few),
+            "a left factor whose rows are not together"
+        );
+        assert!(
+            !product(few.transpose().subcols(0, 100), few.subrows(0, 100)),
+            "few rows"
+        );
+        assert!(!product(few.transpose(), few.subcols(0, 1)), "one column");
+    }
+}

@@ -20,6 +20,9 @@ const DEPTH: usize = 1024;
 /// Rows from which on the sums of lanes are of no weight, and columns up to which packing takes longer.
 const LEAST_ROWS: usize = 256;
 const MOST_COLUMNS: usize = 96;
+/// Rows for each column of the wider factor from which on a product with nothing packed is as fast as one of packed factors. A Gram matrix, half of which
+/// is left out, is sooner.
+const ROWS_A_COLUMN: usize = 8;
 
 /// Whether columns one number after the other make this the way to go.
 fn is_tall<R: Real>(a: Matrix<'_, R>, b: Matrix<'_, R>) -> bool {
@@ -42,7 +45,8 @@ pub(super) fn multiply_tall<R: Real>(
     b: Matrix<'_, R>,
 ) -> bool {
     let a = a.transpose();
-    if !is_tall(a, b) {
+    let most = a.ncols().max(b.ncols());
+    if !is_tall(a, b) || a.nrows() < ROWS_A_COLUMN * most {
         return false;
     }
     assert_eq!((out.nrows(), out.ncols()), (a.ncols(), b.ncols()));
@@ -275,7 +279,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
         #[test]
-        fn tall_products_agree_with_plain_ones(n in 256_usize..2200, p in 4_usize..70, q in 3_usize..70) {
+        fn tall_products_agree_with_plain_ones(n in 560_usize..2200, p in 4_usize..70, q in 3_usize..70) {
             agree::<f32>(n, p, q, 1e-3);
             agree::<f64>(n, p, q, 1e-11);
         }

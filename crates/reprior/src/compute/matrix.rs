@@ -6,7 +6,6 @@
 use faer::{MatMut, MatRef};
 
 use super::packed::multiply_large;
-use super::tall::multiply_tall;
 use super::{Operations, Real, spread};
 
 /// A column-major matrix that is read.
@@ -104,9 +103,7 @@ pub fn multiply<R: Real>(
     b: Matrix<'_, R>,
 ) {
     Operations::product(2 * a.nrows() * a.ncols() * b.ncols());
-    if !multiply_tall(out.as_mut(), accumulate, scale, a, b)
-        && !multiply_large(out.as_mut(), accumulate, scale, a, b)
-    {
+    if !multiply_large(out.as_mut(), accumulate, scale, a, b) {
         R::multiply(out, accumulate, scale, a, b);
     }
 }

@@ -57,6 +57,7 @@ pub use real::Real;
 pub(crate) use share::share;
 pub(crate) use sparse::SparseColumns;
 pub use stream::{Purpose, Stream};
+pub(crate) use tall::multiply_columns;
 pub(crate) use team::{Team, hands, spread, with_team};
 pub(crate) use tile::panel_rows;
 pub(crate) use vector::{

@@ -23,6 +23,7 @@ use std::ops::Range;
 use super::{FeatureCotangent, FeaturePlan, NetworkInputs, Part, Parts};
 use crate::compute::{
     COLUMNS, Matrix, MatrixMut, Real, hands, matrix, matrix_mut, multiply, multiply_by,
+    multiply_columns,
 };
 use crate::network::{Activation, Composition, HiddenLayer};
 pub(super) use blocks::{block_rows, bytes, evaluates_again, kept_rows};
@@ -206,7 +207,7 @@ impl<R: Real> HiddenLayers<R> {
             let delta = matrix(delta, count, units);
             let inputs = below.inputs(place, count, layer.rows());
             let out = matrix_mut(&mut gradient[own.clone()], layer.rows(), units);
-            multiply(out, is_added, layer.factor(), inputs.transpose(), delta);
+            multiply_columns(out, is_added, layer.factor(), inputs, delta);
             let fan_in = layer.shape.fan_in;
             let out = matrix_mut(&mut self.next_cotangent[..count * fan_in], count, fan_in);
             let w = matrix(&weights[own.clone()], layer.rows(), units).subrows(0, fan_in);

@@ -28,7 +28,7 @@ thread_local! {
     static LENT: Cell<Option<Team>> = const { Cell::new(None) };
 }
 
-/// Does `work`, for whose [spread] kernels there are so many threads, this one included; fewer where the system has no more.
+/// Does `work`, for whose kernels there are so many threads, this one included; fewer where the system has no more.
 pub fn with_team<T>(threads: usize, work: impl FnOnce() -> T) -> T {
     if threads < 2 {
         return work();

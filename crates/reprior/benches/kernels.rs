@@ -13,7 +13,7 @@ use criterion::{
 };
 use reprior::compute::kernels::{
     Cholesky, Packed, PackedShape, autoregress, gram_of_columns, gram_of_rows, matrix_mut,
-    multiply, multiply_packed,
+    multiply, multiply_columns, multiply_packed,
 };
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::network::Activation;
@@ -78,6 +78,33 @@ fn products(criterion: &mut Criterion) {
     }
 }
 
+/// What layers of few units make of many rows: the left factor is the units below, with their constant column.
+fn narrow(criterion: &mut Criterion) {
+    for (n, d) in [(1000, 32), (1000, 50)] {
+        let mut group = criterion.benchmark_group(format!("{n} rows, {d} units, narrow"));
+        let p = d + 1;
+        let (h, delta) = (noise(n * p), noise(n * d));
+        let (h, delta) = (matrix(&h, n, p), matrix(&delta, n, d));
+        let (mut gram, mut gradient) = (vec![0.0_f32; p * p], vec![0.0_f32; p * d]);
+        rate(&mut group, "gram of columns", n * p * p, || {
+            gram_of_columns(matrix_mut(&mut gram, p, p), h);
+        });
+        rate(&mut group, "gradient of weights", 2 * n * p * d, || {
+            multiply_columns(matrix_mut(&mut gradient, p, d), false, 0.5, h, delta);
+        });
+        rate(
+            &mut group,
+            "gradient by the general product",
+            2 * n * p * d,
+            || {
+                let gradient = matrix_mut(&mut gradient, p, d);
+                multiply(gradient, false, 0.5, h.transpose(), delta);
+            },
+        );
+        group.finish();
+    }
+}
+
 fn elementwise(criterion: &mut Criterion) {
     let count = 1 << 18;
     let (z, mut values, mut derivatives) = (noise(count), noise(count), noise(count));
@@ -108,5 +135,5 @@ fn elementwise(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, products, elementwise);
+criterion_group!(benches, products, narrow, elementwise);
 criterion_main!(benches);

@@ -9,7 +9,6 @@ use reprior_io::run::{Files, checkpoint};
 use reprior_run::{Options, Watcher};
 use serde_json::Value;
 
-use crate::common as runs;
 pub use crate::common::{Silent, settings};
 
 /// Nobody stops a run by this.
@@ -17,7 +16,7 @@ pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// One thread, so that calls come in the same order each time, and a checkpoint after every transition.
 pub fn options<'a>(stop: &'a AtomicBool, watcher: &'a dyn Watcher) -> Options<'a> {
-    runs::options(1, stop, watcher)
+    crate::common::options(1, stop, watcher)
 }
 
 /// What a run holds, by the names of its files: the bytes, but of summaries and checkpoints what does not say how long it took.

@@ -431,14 +431,8 @@ impl<R: Real> Flat<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::{Purpose, Stream};
+    use crate::compute::stream::noise;
     use proptest::prelude::*;
-
-    fn noise<R: Real>(n: usize, index: u64) -> Vec<R> {
-        let mut values = vec![R::ZERO; n];
-        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
-        values
-    }
 
     fn close<R: Real>(a: &[R], b: &[f64], tolerance: f64) {
         for (x, y) in a.iter().zip(b) {

@@ -243,14 +243,8 @@ unsafe fn sum_runs<R: Real, S: Simd, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::{Purpose, Stream};
+    use crate::compute::stream::noise;
     use proptest::prelude::*;
-
-    fn noise<R: Real>(n: usize, index: u64) -> Vec<R> {
-        let mut values = vec![R::ZERO; n];
-        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
-        values
-    }
 
     /// The safe twin: one loop in another.
     fn agree<R: Real>(

@@ -116,14 +116,9 @@ impl<R: Real> WithSimd for GramRows<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
+    use crate::compute::stream::noise;
+    use crate::compute::{matrix, matrix_mut, multiply};
     use proptest::prelude::*;
-
-    fn noise<R: Real>(n: usize, index: u64) -> Vec<R> {
-        let mut values = vec![R::ZERO; n];
-        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
-        values
-    }
 
     /// Against faer's products, which are the safe twins of the unsafe tiles.
     fn agree<R: Real>(n: usize, p: usize, tolerance: f64) {

@@ -77,6 +77,7 @@ pub mod kernels {
     pub use super::matrix::{MatrixMut, matrix_mut, multiply};
     pub use super::operations::Operations;
     pub use super::packed::{Packed, PackedShape, multiply_packed};
+    pub use super::tall::multiply_columns;
     pub use super::team::with_team;
     pub use super::vector::{add_scaled, autoregress, dot, norm_squared};
 }

@@ -328,14 +328,9 @@ fn copy_part<R: Real>(part: &mut [R], b: Matrix<'_, R>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::{Purpose, Stream, matrix, matrix_mut, multiply};
+    use crate::compute::stream::noise;
+    use crate::compute::{matrix, matrix_mut, multiply};
     use proptest::prelude::*;
-
-    fn noise<R: Real>(n: usize, index: u64) -> Vec<R> {
-        let mut values = vec![R::ZERO; n];
-        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
-        values
-    }
 
     fn shaped<R: Real>(shape: PackedShape, rows: usize, columns: usize) -> Vec<R> {
         let mut values = noise(rows * columns, 1);

@@ -114,6 +114,14 @@ impl Stream {
     }
 }
 
+/// Standard normals, for tests of kernels.
+#[cfg(test)]
+pub(super) fn noise<R: Real>(count: usize, index: u64) -> Vec<R> {
+    let mut values = vec![R::ZERO; count];
+    Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
+    values
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,10 +27,8 @@ const ROWS_A_COLUMN: usize = 8;
 /// Whether columns one number after the other make this the way to go.
 fn is_tall<R: Real>(a: Matrix<'_, R>, b: Matrix<'_, R>) -> bool {
     let is_narrow = |columns: usize, least: usize| (least..=MOST_COLUMNS).contains(&columns);
-    let is_stored = a.row_stride() == 1 && b.row_stride() == 1;
-    let is_whole = a.col_stride() > 0 && b.col_stride() > 0;
-    is_stored
-        && is_whole
+    a.row_stride() == 1
+        && b.row_stride() == 1
         && a.nrows() >= LEAST_ROWS
         && is_narrow(a.ncols(), LEFT)
         && is_narrow(b.ncols(), RIGHT)
@@ -49,11 +47,10 @@ pub fn multiply_columns<R: Real>(
     if !is_tall(a, b) || a.nrows() < ROWS_A_COLUMN * most {
         return multiply(out, accumulate, scale, a.transpose(), b);
     }
-    Operations::product(2 * a.nrows() * a.ncols() * b.ncols());
     multiply_tall(out, accumulate, scale, a, b);
 }
 
-/// As [`multiply_columns`] where it does not leave the product to others, and uncounted.
+/// As [`multiply_columns`] where it does not leave the product to others.
 fn multiply_tall<R: Real>(
     out: MatrixMut<'_, R>,
     accumulate: bool,
@@ -78,11 +75,6 @@ pub(super) fn gram_tall<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) -> boo
         return false;
     }
     assert_eq!((out.nrows(), out.ncols()), (a.ncols(), a.ncols()));
-    let strips = (0..a.ncols()).step_by(LEFT);
-    let columns: usize = strips
-        .map(|first| (first + LEFT).min(a.ncols()).next_multiple_of(RIGHT))
-        .sum();
-    Operations::product(2 * LEFT * columns * a.nrows());
     let factors = Factors {
         a,
         b: a,
@@ -104,8 +96,20 @@ struct Factors<'a, R> {
 }
 
 impl<R: Real> Factors<'_, R> {
-    fn multiply(self, mut out: MatrixMut<'_, R>, onto: Onto) {
+    /// Multiplications and additions: of half a product, those of its tiles.
+    fn operations(self) -> usize {
         let (rows, columns) = (self.a.nrows(), self.a.ncols());
+        if !self.is_half {
+            return 2 * rows * columns * self.b.ncols();
+        }
+        let strips = (0..columns).step_by(LEFT);
+        let of_strips = strips.map(|first| (first + LEFT).min(columns).next_multiple_of(RIGHT));
+        2 * rows * LEFT * of_strips.sum::<usize>()
+    }
+
+    fn multiply(self, mut out: MatrixMut<'_, R>, onto: Onto) {
+        Operations::product(self.operations());
+        let rows = self.a.nrows();
         for first in (0..rows).step_by(DEPTH) {
             let depth = DEPTH.min(rows - first);
             let part = Factors {
@@ -115,8 +119,7 @@ impl<R: Real> Factors<'_, R> {
             };
             let onto = if first > 0 { Onto::Add } else { onto };
             let strips = row_pieces_from_below(out.as_mut(), LEFT);
-            let operations = 2 * depth * columns * self.b.ncols();
-            spread(operations, strips, |(start, out)| {
+            spread(part.operations(), strips, |(start, out)| {
                 arch().dispatch(Strip {
                     factors: part,
                     start,
@@ -231,14 +234,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::compute::with_team;
-    use crate::compute::{Purpose, Stream, matrix, matrix_mut};
-
-    fn noise<R: Real>(n: usize, index: u64) -> Vec<R> {
-        let mut values = vec![R::ZERO; n];
-        Stream::new(0, 0, Purpose::Initial, index).fill_normal(&mut values);
-        values
-    }
+    use crate::compute::stream::noise;
+    use crate::compute::{matrix, matrix_mut, with_team};
 
     /// Against faer's products, which are the safe twins of the unsafe tiles.
     fn agree<R: Real>(n: usize, p: usize, q: usize, tolerance: f64) {

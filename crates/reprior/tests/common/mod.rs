@@ -22,6 +22,16 @@ pub fn sample<T: Target>(
     settings: &SamplerSettings,
     schedule: Schedule,
 ) -> Vec<Collect<T::Real>> {
+    sample_on(make, settings, schedule, 2)
+}
+
+/// The same on so many threads.
+pub fn sample_on<T: Target>(
+    make: impl Fn() -> T,
+    settings: &SamplerSettings,
+    schedule: Schedule,
+    threads: usize,
+) -> Vec<Collect<T::Real>> {
     let chains = (0..schedule.chains)
         .map(|index| {
             (
@@ -32,7 +42,7 @@ pub fn sample<T: Target>(
         .collect();
     let stop = AtomicBool::new(false);
     let control = Control {
-        threads: 2,
+        threads,
         checkpoint_every: Duration::from_secs(1),
         stop: &stop,
     };

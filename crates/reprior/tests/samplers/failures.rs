@@ -11,7 +11,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use super::{Line, SIGMA, Y, exact_methods, sample, settings, z_score};
+use super::{Line, SIGMA, Y, exact_methods, sample_on, settings, z_score};
 
 /// What can go wrong with an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -137,7 +137,7 @@ fn failures_at_random_are_counted_and_keep_the_law() {
                 thin: 5,
                 seed: 21,
             };
-            let chains = sample(|| Flaky::new(0.05, failures), &fixed(method), schedule, 2);
+            let chains = sample_on(|| Flaky::new(0.05, failures), &fixed(method), schedule, 2);
             let first = |f: &dyn Fn(f64) -> f64| -> Vec<Vec<f64>> {
                 let values = |c: &Collect<f64>| c.positions.iter().map(|z| f(z[0])).collect();
                 chains.iter().map(values).collect()
@@ -217,7 +217,7 @@ fn where_every_evaluation_fails_there_is_no_mass() {
             trajectory: base.trajectory_in_use().map(|_| 0.3),
             ..base
         };
-        let chains = sample(|| Half(failure), &settings, schedule, 2);
+        let chains = sample_on(|| Half(failure), &settings, schedule, 2);
         let first: Vec<Vec<f64>> = chains
             .iter()
             .map(|c| c.positions.iter().map(|z| z[0]).collect())
@@ -251,7 +251,7 @@ fn uncorrected_steps_refuse_only_failures() {
     };
     for settings in [langevin, mclmc] {
         for failures in [&VALUES[..], &GRADIENTS[..]] {
-            let chains = sample(|| Flaky::new(0.1, failures), &settings, schedule, 1);
+            let chains = sample_on(|| Flaky::new(0.1, failures), &settings, schedule, 1);
             let chain = &chains[0];
             let mut rates = 0.0;
             for (statistics, z) in chain.statistics.iter().zip(&chain.positions) {

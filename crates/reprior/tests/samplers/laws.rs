@@ -12,7 +12,7 @@ use reprior::posterior::{
 };
 use reprior::sampler::{Method, SamplerSettings};
 
-use super::{Line, SIGMA, Y, exact_methods, gentle, one_point_model, sample, settings, z_score};
+use super::{Line, SIGMA, Y, exact_methods, gentle, one_point_model, sample_on, settings, z_score};
 
 #[test]
 fn a_gaussian_posterior_has_its_mean_and_variance() {
@@ -41,7 +41,7 @@ fn a_gaussian_posterior_has_its_mean_and_variance() {
             thin: 4,
             seed: 1,
         };
-        let chains = sample(|| Line, &settings, schedule, 2);
+        let chains = sample_on(|| Line, &settings, schedule, 2);
         let first = |f: &dyn Fn(f64) -> f64| -> Vec<Vec<f64>> {
             chains
                 .iter()
@@ -97,7 +97,7 @@ fn without_data_everything_is_accepted_and_the_prior_comes_back() {
             thin: 2,
             seed: 2,
         };
-        let chains = sample(|| Prior, &settings(method), schedule, 2);
+        let chains = sample_on(|| Prior, &settings(method), schedule, 2);
         let norms = |c: &Collect<f32>| -> Vec<f64> {
             c.positions
                 .iter()
@@ -133,7 +133,7 @@ fn uncorrected_langevin_has_the_law_of_the_leapfrog() {
             thin: 4,
             seed: 14,
         };
-        let chains = sample(|| Prior, &settings, schedule, 2);
+        let chains = sample_on(|| Prior, &settings, schedule, 2);
         let norm = |z: &Vec<f32>| z.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
         let norms: Vec<Vec<f64>> = chains
             .iter()
@@ -190,7 +190,7 @@ fn langevin_accepts_as_the_dimension_allows() {
             thin: 1,
             seed: 15,
         };
-        let chains = sample(|| Wide(dim), &settings, schedule, 2);
+        let chains = sample_on(|| Wide(dim), &settings, schedule, 2);
         let rates = |c: &Collect<f32>| c.statistics.iter().map(|s| s.acceptance_sum).collect();
         let rates: Vec<Vec<f64>> = chains.iter().map(rates).collect();
         let mean = rates.concat().iter().sum::<f64>() / 3000.0;
@@ -261,7 +261,7 @@ fn one_training_point_agrees_with_quadrature_in(coordinates: Coordinates) {
                 thin: if is_slow { 20 } else { 4 },
                 seed: 3,
             };
-            let chains = sample(make, &gentle(method), schedule, 2);
+            let chains = sample_on(make, &gentle(method), schedule, 2);
             let [means, squares] = recorded(&chains, make);
             for (values, exact) in [(means, exact.0), (squares, exact.1)] {
                 let z = z_score(&values, exact);
@@ -330,7 +330,7 @@ fn a_linear_network_agrees_with_the_closed_form() {
                 thin: 2,
                 seed: 4,
             };
-            let chains = sample(make, &settings(Method::HmcInfinite), schedule, 2);
+            let chains = sample_on(make, &settings(Method::HmcInfinite), schedule, 2);
             let [means, squares] = recorded(&chains, make);
             for (values, exact) in [(means, mean / mass), (squares, square / mass)] {
                 let z = z_score(&values, exact);
@@ -369,7 +369,7 @@ fn a_linear_model_is_bayesian_linear_regression() {
             thin: 5,
             seed: 5,
         };
-        let chains = sample(make, &settings(method), schedule, 2);
+        let chains = sample_on(make, &settings(method), schedule, 2);
         // f(x₁) from the sampled weights themselves, not from the closed form given inner weights
         let f = |z: &Vec<f64>| {
             let factor = 1.0 / (d as f64).sqrt();
@@ -389,7 +389,7 @@ fn a_linear_model_is_bayesian_linear_regression() {
         let z = z_score(&squares, exact_square[0][0]);
         assert!(z.abs() < 4.5, "{method}: {z}");
     }
-    let chains = sample(
+    let chains = sample_on(
         marginal,
         &settings(Method::HmcInfinite),
         Schedule {

@@ -9,7 +9,7 @@ use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, EvaluationError, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use super::{Line, SIGMA, Y, sample, settings, z_score};
+use super::{Line, SIGMA, Y, sample_on, settings, z_score};
 
 /// Independent normal coordinates, N(0, 1/(1 + κ_i)) with κ from 0 to 3.
 struct Gaussian(Vec<f64>);
@@ -86,7 +86,7 @@ fn the_bias_falls_with_the_square_of_the_step() {
             trajectory: Some(0.8),
             ..settings(Method::Mclmc)
         };
-        let chains = sample(|| Gaussian::new(50), &settings, SCHEDULE, 2);
+        let chains = sample_on(|| Gaussian::new(50), &settings, SCHEDULE, 2);
         let [mean, error] = mean_and_error(&chains, |z| target.mean_square(z));
         [mean - 1.0, error]
     };
@@ -115,7 +115,7 @@ fn warm_up_finds_step_and_length() {
                 energy_variance: variance,
                 ..settings(Method::Mclmc)
             };
-            let chains = sample(|| Gaussian::new(dimension), &settings, SCHEDULE, 2);
+            let chains = sample_on(|| Gaussian::new(dimension), &settings, SCHEDULE, 2);
             let [mean, error] = mean_and_error(&chains, |z| target.mean_square(z));
             let bias = mean - 1.0;
             assert!(
@@ -168,7 +168,7 @@ fn in_one_dimension_it_is_exact() {
     }
     let total = SIGMA * SIGMA + 1.25;
     let (mean, variance) = (Y / total, 1.0 - 1.0 / total);
-    let chains = sample(|| Point, &settings(Method::Mclmc), SCHEDULE, 2);
+    let chains = sample_on(|| Point, &settings(Method::Mclmc), SCHEDULE, 2);
     for (f, exact) in [
         (&(|z: f64| z) as &dyn Fn(f64) -> f64, mean),
         (&|z: f64| (z - mean).powi(2), variance),
@@ -188,7 +188,7 @@ fn in_one_dimension_it_is_exact() {
         thin: 20,
         ..SCHEDULE
     };
-    let chains = sample(|| Line, &settings, long, 2);
+    let chains = sample_on(|| Line, &settings, long, 2);
     let [found, error] = mean_and_error(&chains, |z| z[0]);
     assert!(
         (found - mean).abs() < 4.5 * error,
@@ -227,7 +227,7 @@ fn small_steps_agree_with_the_corrected_sampler() {
                 thin,
                 seed: 17,
             };
-            let chains = sample(make, settings, schedule, 2);
+            let chains = sample_on(make, settings, schedule, 2);
             let fits: Vec<Vec<f64>> = chains.iter().map(|c| c.log_ratios.clone()).collect();
             let mean = fits.concat().iter().sum::<f64>() / fits.concat().len() as f64;
             let fit = [mean, 1.0 / z_score(&fits, mean - 1.0)];

@@ -10,65 +10,19 @@ mod resume;
 mod search;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use reprior::chain::{Chain, Collect, Control, RunOutcome, Schedule, run};
 use reprior::compute::{Purpose, Stream};
-use reprior::diagnostics::{Draws, Estimator};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-fn settings(method: Method) -> SamplerSettings {
-    SamplerSettings {
-        method,
-        ..SamplerSettings::default()
-    }
-}
+use crate::common::{sample_on, settings, z_score};
 
 /// The methods that leave the posterior invariant: `mclmc` takes every step, and its law is off by its steps' errors; that law has tests of its own
 /// in `microcanonical.rs`.
 fn exact_methods() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|method| method.is_exact())
-}
-
-/// Draws of each chain from targets made by `make`.
-fn sample<T: Target>(
-    make: impl Fn() -> T,
-    settings: &SamplerSettings,
-    schedule: Schedule,
-    threads: usize,
-) -> Vec<Collect<T::Real>> {
-    let chains = (0..schedule.chains)
-        .map(|index| {
-            (
-                Chain::start(index, schedule, settings, make()).unwrap(),
-                Collect::default(),
-            )
-        })
-        .collect();
-    let stop = AtomicBool::new(false);
-    let control = Control {
-        threads,
-        checkpoint_every: Duration::from_secs(1),
-        stop: &stop,
-    };
-    let (done, outcome) = run(chains, control, &|_| {});
-    assert_eq!(outcome.unwrap(), RunOutcome::Complete);
-    done.into_iter().map(|(_, collected)| collected).collect()
-}
-
-/// z-score of the mean of chains against an exact value, with the Monte-Carlo error from the effective sample size.
-fn z_score(chains: &[Vec<f64>], exact: f64) -> f64 {
-    let flat: Vec<f64> = chains.concat();
-    let n = flat.len() as f64;
-    let mean = flat.iter().sum::<f64>() / n;
-    let sd = (flat.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let ess = Estimator::new().ess_mean(Draws::new(&flat, chains.len()).unwrap());
-    assert!(ess > 100.0, "only {ess} effective draws");
-    (mean - exact) / (sd / ess.sqrt())
 }
 
 /// One observation of z₁ + ½z₂ with Gaussian noise: a Gaussian posterior in closed form.

@@ -11,7 +11,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use super::{sample, settings, z_score};
+use super::{sample_on, settings, z_score};
 
 /// Rows and columns of Ψ.
 const N: usize = 3;
@@ -156,7 +156,7 @@ fn squares(target: &FrozenReadout, method: Method) -> Vec<(f64, Vec<Vec<f64>>)> 
         step_size: Some(0.7),
         ..settings(method)
     };
-    let chains = sample(|| target.clone(), &settings, schedule, 2);
+    let chains = sample_on(|| target.clone(), &settings, schedule, 2);
     let (values, vectors) = target.directions();
     let pulled: [f64; P] =
         std::array::from_fn(|j| (0..P).map(|i| target.root[i][j] * target.mean[i]).sum());

@@ -10,7 +10,7 @@ use reprior::network::{Activation, Composition};
 use reprior::posterior::{Coordinates, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings, Start};
 
-use super::{Line, one_point_model, sample, settings};
+use super::{Line, one_point_model, sample_on, settings};
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
@@ -23,8 +23,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
         thin: 2,
         seed: 7,
     };
-    let one = sample(make, &settings(Method::HmcInfinite), schedule, 1);
-    let three = sample(make, &settings(Method::HmcInfinite), schedule, 3);
+    let one = sample_on(make, &settings(Method::HmcInfinite), schedule, 1);
+    let three = sample_on(make, &settings(Method::HmcInfinite), schedule, 3);
     for (a, b) in one.iter().zip(&three) {
         assert_eq!(a.positions, b.positions);
         assert_eq!(a.statistics, b.statistics);
@@ -134,7 +134,7 @@ fn a_warmup_may_end_before_it_was_to() {
         let snapshot = chain.snapshot().clone();
         let mut chain = Chain::resume(0, schedule(32), &settings, make(), snapshot).unwrap();
         chain.advance_to(u64::MAX, &mut collected).unwrap();
-        let planned = sample(make, &settings, schedule(32), 1);
+        let planned = sample_on(make, &settings, schedule(32), 1);
         let own = collected.positions;
         assert_eq!(planned[0].positions, own, "{settings:?}");
     }
@@ -208,7 +208,7 @@ fn value_stability() {
         ..settings(Method::HmcInfinite)
     };
     for settings in every_way().into_iter().take(13).chain([with_replicas]) {
-        let chains = sample(|| Line, &settings, schedule, 1);
+        let chains = sample_on(|| Line, &settings, schedule, 1);
         for z in &chains[0].positions {
             drawn += &format!("{:.7} {:.7}, ", z[0], z[1]);
         }

@@ -5,7 +5,7 @@ use reprior::compute::{Purpose, Stream};
 use reprior::posterior::{EvaluationError, Target};
 use reprior::sampler::{Method, SamplerSettings};
 
-use super::{SIGMA, Y, sample, settings, z_score};
+use super::{SIGMA, Y, sample_on, settings, z_score};
 
 /// Independent observations of zero with standard deviation s: z has standard deviations s/√(1 + s²).
 struct Narrow(f64);
@@ -96,7 +96,7 @@ fn chains_of_a_very_narrow_posterior_move() {
             thin: 1,
             seed: 31,
         };
-        let chains = sample(|| Narrow(1e-5), &settings(method), schedule, 1);
+        let chains = sample_on(|| Narrow(1e-5), &settings(method), schedule, 1);
         for chain in &chains {
             let rates = chain.statistics.iter().map(|s| s.acceptance_sum);
             let rate = rates.sum::<f64>() / chain.statistics.len() as f64;
@@ -173,12 +173,12 @@ fn a_target_without_gradients_is_sampled_by_methods_without() {
         seed: 33,
     };
     for method in [Method::Pcn, Method::Elliptical, Method::Rwm] {
-        let chains = sample(|| Panics, &settings(method), schedule, 1);
+        let chains = sample_on(|| Panics, &settings(method), schedule, 1);
         let first = |chain: &Collect<f64>| chain.positions.iter().map(|z| z[0]).collect();
         let values: Vec<Vec<f64>> = chains.iter().map(first).collect();
         let z = z_score(&values, Y / total);
         assert!(z.abs() < 4.5, "{method}: off by {z} standard errors");
-        let others = sample(|| Value, &settings(method), schedule, 1);
+        let others = sample_on(|| Value, &settings(method), schedule, 1);
         assert_eq!(others[0].positions, chains[0].positions);
     }
     let error = Chain::start(0, schedule, &settings(Method::Hmc), Value).err();

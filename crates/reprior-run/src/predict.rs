@@ -237,6 +237,10 @@ impl Predictor {
                 name_of(&run.files)
             )));
         }
+        // a line that is missing in `config.toml` is a default again, which the draws need not be of
+        let plan = family(problem.settings.sampler.method()).plan(&problem)?;
+        let checked = run.reader.check(&plan.schema);
+        checked.map_err(Failure::request)?;
         Ok(Self { run, problem })
     }
 

@@ -11,6 +11,7 @@ use super::cursor::Cursor;
 use super::tensor_file::{self, Body, StoredTensor, Tensor};
 use super::values::{DataType, Values, decode};
 use super::{Files, RunError};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -100,6 +101,19 @@ pub(super) fn load_from(
     }))
 }
 
+/// Counts are far below: their sums and small multiples fit into 64 bits.
+const MOST_COUNTED: u64 = 1 << 53;
+
+/// A count in a document that is above [`MOST_COUNTED`].
+fn huge(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64().filter(|&count| count > MOST_COUNTED),
+        Value::Array(all) => all.iter().find_map(huge),
+        Value::Object(all) => all.values().find_map(huge),
+        _ => None,
+    }
+}
+
 /// The numbers of a tensor.
 enum Owned {
     F32(Vec<f32>),
@@ -156,6 +170,18 @@ impl Checkpoint {
     /// The caller's document.
     pub fn document(&self) -> &Value {
         &self.document
+    }
+
+    /// The caller's document as what it was made of.
+    ///
+    /// # Errors
+    /// A damaged file: another document, or a count that nothing comes to.
+    pub fn document_as<T: DeserializeOwned>(&self) -> Result<T, RunError> {
+        if let Some(count) = huge(&self.document) {
+            let what = format!("{count} of anything has never been counted");
+            return Err(RunError::damaged(&self.path, what));
+        }
+        T::deserialize(&self.document).map_err(|error| RunError::damaged(&self.path, error))
     }
 
     /// Names and shapes of the tensors, sorted by name.

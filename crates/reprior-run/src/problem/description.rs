@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, name_of};
 
+/// No data in memory have more rows, and what is counted of so many is far from the largest number.
+const MOST_ROWS: usize = 1 << 40;
+
 /// The file of a run that says what its data were.
 pub(crate) const DATA: &str = "data.json";
 
@@ -149,7 +152,9 @@ impl DataDescription {
             _ => (0, 1),
         };
         let outputs = self.output_names.len();
+        let rows = [self.train_rows, self.test_rows];
         let is_sound = inputs == columns
+            && rows.iter().all(|&rows| rows <= MOST_ROWS)
             && columns > 0
             && outputs > 0
             && (self.column_names.is_empty() || self.column_names.len() == columns)
@@ -170,7 +175,7 @@ impl DataDescription {
             return Ok(());
         }
         Err(Failure::request(format!(
-            "`{}/{DATA}` is damaged: the numbers of columns, outputs and scales in it contradict each other",
+            "`{}/{DATA}` is damaged: the numbers of rows, columns, outputs and scales in it contradict each other, or are none that data have",
             name_of(files)
         )))
     }

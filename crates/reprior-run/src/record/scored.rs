@@ -3,6 +3,8 @@
 //! The choice hangs on nothing but the numbers of rows: of two runs on the same rows, the smaller choice is a part of the larger, so that they can be
 //! compared row by row. Rows that minibatch methods hold out are never among them.
 
+use std::collections::HashMap;
+
 use reprior::compute::{Purpose, Stream};
 use reprior::model::standardisation::Affine;
 use reprior_io::run::{DataType, Draws, Group, Labels};
@@ -26,49 +28,62 @@ pub(super) fn available(settings: &Settings, description: &DataDescription) -> u
     description.train_rows.saturating_sub(held_out)
 }
 
-/// The rows that a run's settings lead to, in ascending order.
-pub fn scored_rows(settings: &Settings, description: &DataDescription) -> Vec<usize> {
+/// How many rows a run's settings lead to.
+fn scored(settings: &Settings, description: &DataDescription) -> usize {
     let count = settings.record.keep_log_likelihood.unwrap_or(0);
-    let available = available(settings, description);
-    choose(available, usize::try_from(count).unwrap_or(usize::MAX))
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    count.min(available(settings, description))
 }
 
-/// So many of so many rows.
+/// The rows that a run's settings lead to, in ascending order.
+pub fn scored_rows(settings: &Settings, description: &DataDescription) -> Vec<usize> {
+    let available = available(settings, description);
+    choose(available, scored(settings, description))
+}
+
+/// So many of so many rows: the first places of a shuffle, of which only rows that were moved are remembered.
 fn choose(available: usize, count: usize) -> Vec<usize> {
-    let mut all: Vec<usize> = (0..available).collect();
     if count >= available {
-        return all;
+        return (0..available).collect();
     }
     let mut stream = Stream::new(0, 0, Purpose::Shuffle, available as u64);
+    let mut moved: HashMap<usize, usize> = HashMap::new();
+    let mut chosen: Vec<usize> = Vec::new();
     for place in 0..count {
         let left = available - place;
         let other = place + ((stream.uniform() * left as f64) as usize).min(left - 1);
-        all.swap(place, other);
+        let own = moved.remove(&place).unwrap_or(place);
+        chosen.push(match other == place {
+            true => own,
+            false => moved.insert(other, own).unwrap_or(other),
+        });
     }
-    all.truncate(count);
-    all.sort_unstable();
-    all
+    chosen.sort_unstable();
+    chosen
 }
 
 /// The group of their log-likelihoods, if there are any, as ArviZ has it.
 pub(super) fn log_likelihoods(problem: &Problem, text: &str) -> Option<Group> {
     let settings = &problem.settings;
-    let rows = scored_rows(settings, &problem.description);
-    let name = match rows.len() == problem.description.train_rows {
+    let rows = scored(settings, &problem.description);
+    let name = match rows == problem.description.train_rows {
         true => "train_row",
         false => CHOSEN,
     };
-    let dims = [(name, rows.len() as u64)];
+    let dims = [(name, rows as u64)];
     let own = variable(TARGET, DataType::F64, &dims, text);
     let draws = Some(Draws::new(settings.schedule().draws));
-    (!rows.is_empty()).then(|| group(settings, LOG_LIKELIHOOD, draws, vec![own]))
+    (rows > 0).then(|| group(settings, LOG_LIKELIHOOD, draws, vec![own]))
 }
 
 /// Their labels, where they are not all rows.
 pub(super) fn labels(problem: &Problem) -> Option<Labels> {
-    let rows = scored_rows(&problem.settings, &problem.description);
-    let is_choice = !rows.is_empty() && rows.len() < problem.description.train_rows;
-    is_choice.then(|| Labels::Integers(rows.into_iter().map(|row| row as i64).collect()))
+    let count = scored(&problem.settings, &problem.description);
+    let is_choice = count > 0 && count < problem.description.train_rows;
+    is_choice.then(|| {
+        let rows = scored_rows(&problem.settings, &problem.description);
+        Labels::Integers(rows.into_iter().map(|row| row as i64).collect())
+    })
 }
 
 /// What a log-density of standardised targets has to be lowered by, to be one of targets in their own units.
@@ -86,6 +101,20 @@ mod tests {
         assert_eq!((few.len(), more.len()), (50, 300));
         assert!(few.iter().all(|row| more.contains(row)));
         assert!(more.windows(2).all(|pair| pair[0] < pair[1]));
+        // as a shuffle of all of them has it
+        let mut stream = Stream::new(0, 0, Purpose::Shuffle, 40);
+        let mut all: Vec<usize> = (0..40).collect();
+        for place in 0..30 {
+            all.swap(
+                place,
+                place + (stream.uniform() * (40 - place) as f64) as usize,
+            );
+        }
+        all.truncate(30);
+        all.sort_unstable();
+        assert_eq!(choose(40, 30), all);
+        // a damaged number of rows asks for no memory
+        assert_eq!(choose(usize::MAX >> 4, 5).len(), 5);
         assert_eq!(choose(7, 7), (0..7).collect::<Vec<_>>());
         assert_eq!(choose(3, 100), [0, 1, 2]);
         assert_eq!(choose(3, 0), [0; 0]);

@@ -78,19 +78,23 @@ fn corpus_and_new_inputs(name: &str) {
     }
     let corpus = corpus.into_iter().filter(|(is_bomb, _)| !is_bomb);
     let corpus: Vec<Vec<u8>> = corpus.map(|(_, bytes)| bytes).collect();
-    let survives_one = |chance: &mut Chance| {
-        survives(reader, &mutated(&corpus, reader.words, chance));
-    };
     let Some((seed, seconds)) = others() else {
         let mut chance = Chance::new(16);
-        (0..reader.new_inputs).for_each(|_| survives_one(&mut chance));
+        for _ in 0..reader.new_inputs {
+            survives(reader, &mutated(&corpus, reader.words, &mut chance));
+        }
         return;
     };
     let (begun, mut chance, mut count) = (Instant::now(), Chance::new(seed), 0_u64);
+    let last = std::env::temp_dir().join(format!("hostile-{name}-last"));
     while begun.elapsed() < seconds {
-        survives_one(&mut chance);
+        let bytes = mutated(&corpus, reader.words, &mut chance);
+        // what ends the program leaves nobody who could tell
+        fs::write(&last, &bytes).unwrap();
+        survives(reader, &bytes);
         count += 1;
     }
+    let _ = fs::remove_file(last);
     println!("{name}: {count} new inputs");
 }
 

@@ -126,8 +126,7 @@ pub fn save<R: Stored>(
 /// # Errors
 /// A damaged checkpoint.
 pub fn read_document(checkpoint: &Checkpoint) -> Result<CheckpointDocument, RunError> {
-    serde_json::from_value(checkpoint.document().clone())
-        .map_err(|error| RunError::Request(format!("a checkpoint is not understood: {error}")))
+    checkpoint.document_as()
 }
 
 /// The chain's state and moments in a checkpoint.

@@ -10,6 +10,9 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::words::{bytes, duration, number};
 
+/// Training rows whose squares can still be counted in bytes, many times over. All of them are looked at in each transition.
+const MOST_ROWS: usize = 1 << 28;
+
 /// Memory in all, with so many bytes of buffers for the draws of each chain.
 fn with_writers(sizes: &ProblemSizes, writers: u64) -> u64 {
     let writers = writers.saturating_mul(sizes.chains as u64);
@@ -48,6 +51,12 @@ pub fn checkpoint_bytes(sizes: &ProblemSizes) -> u64 {
 pub fn plan(problem: &Problem, method: Method) -> Result<Plan, Failure> {
     let settings = &problem.settings;
     let sizes = sizes(problem, method);
+    if sizes.rows > MOST_ROWS {
+        return Err(Failure::request(format!(
+            "chains on all data look at every row in each transition, and {} training rows are too many for them: give --method sgld, or a method that trains",
+            sizes.rows
+        )));
+    }
     let schema = schema(problem, &sizes);
     let budget = sizes.budget();
     let writers = schema.bytes_in_memory().map_err(Failure::request)?;

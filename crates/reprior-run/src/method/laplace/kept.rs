@@ -63,8 +63,9 @@ fn load<R: Stored>(
             name_of(files)
         ))
     })?;
-    let about: KeptFit = serde_json::from_value(file.document().clone())
-        .map_err(|error| wrong(format!("`{}`: {error}", path)))?;
+    let about: KeptFit = file
+        .document_as()
+        .map_err(|error| wrong(error.to_string()))?;
     let mut arrays = KeptArrays::default();
     for (name, shape) in file.tensors() {
         let read = |error: RunError| wrong(error.to_string());

@@ -326,8 +326,7 @@ fn of(updates: &UpdateStatistics) -> (OfUpdates, Corrections) {
 /// # Errors
 /// A damaged checkpoint.
 pub fn read_document(checkpoint: &Checkpoint) -> Result<Document, RunError> {
-    serde_json::from_value(checkpoint.document().clone())
-        .map_err(|error| RunError::Request(format!("a checkpoint is not understood: {error}")))
+    checkpoint.document_as()
 }
 
 /// What a checkpoint keeps of a chain of so many parameters; `rank` is that of swag, where draws are of it.

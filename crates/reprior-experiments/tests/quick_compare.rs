@@ -15,6 +15,7 @@ fn swapped(row: &mut Row) {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn compare() {
     let outcome = crate::common::measured("compare", false);
     // every sampler in three coordinate systems, and the papers' five

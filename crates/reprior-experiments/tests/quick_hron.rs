@@ -44,6 +44,7 @@ fn figure_2() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn figure_3() {
     let outcome = measured("hron2022-fig3", false);
     expect(&outcome, &["functions tend"], Holds);
@@ -79,6 +80,7 @@ fn figure_6() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn figure_7() {
     let outcome = measured("hron2022-fig7", false);
     expect_reasons(&outcome);
@@ -122,6 +124,7 @@ fn figure_8_left_and_9() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn figure_8_right() {
     let outcome = measured("hron2022-fig8-right", false);
     expect_reasons(&outcome);
@@ -140,6 +143,7 @@ fn figure_10() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn figure_11() {
     let outcome = measured("hron2022-fig11", false);
     expect_reasons(&outcome);

@@ -130,6 +130,7 @@ fn a_million_steps() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn figure_3() {
     let outcome = measured("pezzetti2024-fig3", true);
     expect_reasons(&outcome);
@@ -192,6 +193,7 @@ fn figure_5() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn figure_6() {
     let outcome = measured("pezzetti2024-fig6", true);
     expect_reasons(&outcome);

@@ -48,6 +48,7 @@ fn figure_2() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn figure_4() {
     let outcome = measured("roy2024-fig4", false);
     expect_reasons(&outcome);
@@ -153,6 +154,7 @@ fn theorem_5_1() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn table_1() {
     let outcome = measured("roy2024-table1", true);
     expect_reasons(&outcome);
@@ -187,6 +189,7 @@ fn table_1() {
 }
 
 #[test]
+#[ignore = "20 seconds and more: .ci/long"]
 fn table_1_against_the_rank() {
     let outcome = measured("roy2024-table1-rank", false);
     expect_reasons(&outcome);

@@ -232,6 +232,27 @@ fn damaged_checkpoints_are_refused() {
 }
 
 #[test]
+fn a_run_says_its_instruction_set_and_where_it_goes_on_with_another() {
+    let place = Place::new();
+    let sampled = place.succeed(&format!("sample {SMALL} --out run"));
+    assert!(!sampled.stderr.contains("instructions"), "{sampled:?}");
+    let config = place.read("run/config.toml");
+    let own = config
+        .lines()
+        .find(|line| line.starts_with("instructions = "))
+        .unwrap();
+    place.write(
+        "run/config.toml",
+        config.replace(own, "instructions = \"abacus\""),
+    );
+    let told = "of abacus instructions";
+    assert!(place.succeed("resume run").stderr.contains(told));
+    let again = place.succeed("sample --config run/config.toml --out again");
+    assert!(again.stderr.contains(told), "{again:?}");
+    assert_eq!(place.read("again/config.toml"), config);
+}
+
+#[test]
 fn damaged_or_changed_settings_are_refused() {
     let place = Place::new();
     place.succeed(&format!("sample {SMALL} --out run"));

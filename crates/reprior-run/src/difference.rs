@@ -21,6 +21,10 @@ impl Ignored {
     fn has(self, section: &str, name: &str) -> bool {
         let lengths = ["warmup", "draws", "thin", "minutes", "until"];
         let chains = ["chains", "first-chain", "chain-numbers"];
+        // of the machine, not of what is asked for
+        if section == "run" && name == "instructions" {
+            return true;
+        }
         match self {
             Self::Nothing => false,
             Self::Lengths => section == "record" || section == "run" && lengths.contains(&name),

@@ -12,6 +12,7 @@ mod check;
 mod difference;
 mod effects;
 mod failure;
+mod instructions;
 mod joint;
 mod merge;
 mod method;

@@ -80,6 +80,9 @@ pub fn merge(runs: &[PathBuf], out: &Path, options: MergeOptions) -> Result<Summ
     settings.run.chains = Some(numbers.len());
     settings.run.first_chain = (is_gapless && lowest > 0).then_some(lowest);
     settings.run.chain_numbers = (!is_gapless).then_some(numbers);
+    let own = |part: &Part| part.settings.run.instructions.clone();
+    settings.run.instructions =
+        own(first).filter(|one| parts.iter().all(|part| own(part).as_ref() == Some(one)));
     let config = settings.to_toml()?;
     let family = checked(&mut settings)?;
     let problem = Problem::without_records(settings, first.description.clone())?;

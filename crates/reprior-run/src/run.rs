@@ -8,6 +8,7 @@ use reprior_io::run::{Files, RunFolder, WEIGHTS, checkpoint};
 use crate::check::{check, check_more, checked};
 use crate::difference::{Ignored, difference};
 use crate::failure::{Failure, name_of};
+use crate::instructions;
 use crate::method::{Benchmark, Options, Plan, RunContext, bench, defaults, family};
 use crate::problem::{DataDescription, GivenWeights, Problem, Records, kept_as};
 use crate::read::Recorded;
@@ -57,12 +58,17 @@ fn prepare_with(
     // the default is not written out
     settings.run.first_chain = settings.run.first_chain.filter(|&first| first > 0);
     check(&settings)?;
+    let note = match run {
+        None => instructions::choose(&mut settings),
+        Some(_) => None,
+    };
     let records = Records::load(&mut settings, run, given)?;
     let choices = defaults::choose(&mut settings, &records)?;
     let asked = settings.record.clone();
     let family = checked(&mut settings)?;
     let mut problem = Problem::new(settings, records, choices)?;
     problem.asked = Some(asked);
+    problem.description.notes.extend(note);
     family.complete(&mut problem)?;
     Ok(problem)
 }
@@ -312,7 +318,11 @@ pub fn resume(run: &Path, options: &Options<'_>) -> Result<Summary, Failure> {
 /// As [`resume`].
 pub fn resume_in(folder: &RunFolder, options: &Options<'_>) -> Result<Summary, Failure> {
     let files = folder.files();
-    let mut problem = prepare_from(Settings::of_run(files)?, Some(files))?;
+    let settings = Settings::of_run(files)?;
+    if let Some(note) = instructions::keep(&settings) {
+        options.watcher.note(&format!("note: {note}"));
+    }
+    let mut problem = prepare_from(settings, Some(files))?;
     if let Some(more) = options.more {
         let method = problem.settings.sampler.method();
         check_more(method, more.minutes, more.until)?;

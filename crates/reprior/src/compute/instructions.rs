@@ -7,12 +7,37 @@ use std::sync::OnceLock;
 
 use pulp::Arch;
 
+/// Kernels without vector instructions.
+const PLAIN: &str = "plain";
+
+static CHOSEN: OnceLock<Arch> = OnceLock::new();
+
+/// The instruction set of this process, by name: `avx2` (with FMA), `neon` or `plain`. The same seed gives the same bytes for one of
+/// them; sums are rounded otherwise by others.
+pub fn instructions() -> &'static str {
+    match arch() {
+        #[cfg(target_arch = "x86_64")]
+        Arch::V3(_) => "avx2",
+        #[cfg(target_arch = "aarch64")]
+        Arch::Neon(_) => "neon",
+        _ => PLAIN,
+    }
+}
+
+/// Whether kernels run with the instruction set of this name. Plain instructions are taken for it, by the whole process, where no
+/// kernel has run yet; every processor has them.
+pub fn keep_to_instructions(name: &str) -> bool {
+    if name == PLAIN {
+        CHOSEN.get_or_init(|| Arch::Scalar);
+    }
+    instructions() == name
+}
+
 /// The instruction set of this process.
 #[inline]
 pub(super) fn arch() -> Arch {
-    static CHOSEN: OnceLock<Arch> = OnceLock::new();
     *CHOSEN.get_or_init(|| match std::env::var("REPRIOR_INSTRUCTIONS") {
-        Ok(asked) if asked == "plain" => Arch::Scalar,
+        Ok(asked) if asked == PLAIN => Arch::Scalar,
         _ => Arch::new(),
     })
 }
@@ -27,5 +52,15 @@ mod tests {
         let asked = std::env::var("REPRIOR_INSTRUCTIONS").is_ok_and(|asked| asked == "plain");
         let plain = matches!(arch(), Arch::Scalar);
         assert_eq!(plain, asked || matches!(Arch::new(), Arch::Scalar));
+        assert_eq!(plain, instructions() == PLAIN);
+    }
+
+    #[test]
+    fn what_has_been_chosen_stays() {
+        let own = instructions();
+        for name in ["avx2", "neon", "plain", "abacus"] {
+            assert_eq!(keep_to_instructions(name), own == name);
+        }
+        assert_eq!(instructions(), own);
     }
 }

@@ -41,6 +41,7 @@ pub(crate) use determinant::{inverse, log_determinant};
 pub(crate) use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{FeatureRun, Gather, WeightColumns, gather_product};
 pub(crate) use gram::{gram_of_columns, gram_of_rows};
+pub use instructions::{instructions, keep_to_instructions};
 pub(crate) use log_sum::LogSum;
 pub(crate) use lq::lower_trapezoidal_factor;
 pub use matrix::{Matrix, matrix};

@@ -10,9 +10,7 @@ use reprior::model::likelihood::{
 };
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{
-    Coordinates, Posterior, PosteriorSettings, Recorder, Space, Target, gaussian_leave_one_out,
-};
+use reprior::posterior::{Coordinates, Posterior, PosteriorSettings, Recorder, Space, Target};
 
 /// Uniform numbers that any language makes alike.
 fn uniforms(count: usize) -> Vec<f64> {
@@ -355,7 +353,6 @@ fn of_gaussian_processes_too() {
         b.iter().flat_map(|&x| of(x)).collect()
     };
     let whole = kernel(&x, &x);
-    let [left_out, in_sample] = gaussian_leave_one_out(&whole, rows, &y, noise).unwrap();
     let predicted = |process: &GaussianProcess, cross: &[f64], target: &[f64]| -> f64 {
         let means = process.mean(cross).unwrap();
         let variance = process.variance(cross, &[1.0]).unwrap().values[0] + noise * noise;
@@ -363,6 +360,7 @@ fn of_gaussian_processes_too() {
         each.map(|(mean, &y)| log_normal(y, *mean, variance)).sum()
     };
     let process = GaussianProcess::new(&whole, rows, &y, noise).unwrap();
+    let [left_out, in_sample] = process.leave_one_out();
     for row in 0..rows {
         let (others, own) = without(&x, rows, row, true);
         let (targets, target) = without(&y, rows, row, false);

@@ -3,13 +3,13 @@
 
 use std::time::Instant;
 
+use reprior::compute::kernels::with_team;
 use reprior::compute::{Matrix, matrix};
 use reprior::gaussian_process::GaussianProcess;
 use reprior::gaussian_process::evidence::Covariance;
 use reprior::model::Noise;
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::infinite::{InfiniteNetwork, Kernels, Kinds};
-use reprior::posterior::gaussian_leave_one_out;
 use reprior_io::run::{Draws, Schema, Values, checkpoint};
 use serde_json::json;
 
@@ -69,12 +69,12 @@ fn kinds(covariance: Covariance) -> Kinds {
 
 /// Bytes of the kernels and factors of `rows` training rows.
 fn bytes_needed(covariance: Covariance, rows: usize) -> f64 {
-    let kernels = match covariance {
+    let blocks = match covariance {
         Covariance::Nngp => 1.0,
         Covariance::Ntk => 2.0,
     };
-    // and the matrix to be factorised with its factor, twice, with its inverse, and a block of test rows
-    8.0 * rows as f64 * ((kernels + 5.0) * rows as f64 + 3.0 * BLOCK_ROWS as f64)
+    // the kernel and its factor, or both kernels; and a block of test rows
+    8.0 * rows as f64 * (2.0 * rows as f64 + 3.0 * blocks * BLOCK_ROWS as f64)
 }
 
 fn schema(problem: &Problem) -> Schema {
@@ -101,14 +101,6 @@ impl<'a> InfinitePosterior<'a> {
     /// # Errors
     /// A wrong request: a network without an infinitely wide limit.
     fn new(problem: &'a Problem, covariance: Covariance) -> Result<Self, Failure> {
-        Ok(Self::with_kernel(problem, covariance)?.0)
-    }
-
-    /// The same with the training rows' kernel.
-    fn with_kernel(
-        problem: &'a Problem,
-        covariance: Covariance,
-    ) -> Result<(Self, Vec<f64>), Failure> {
         let rows = problem.description.train_rows;
         let network = network(problem)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -118,31 +110,29 @@ impl<'a> InfinitePosterior<'a> {
             .map_err(Failure::run)?;
         let noise = problem.settings.model.noise().typical(1)[0];
         let kernel = of(kernels, covariance);
-        let process =
-            GaussianProcess::new(&kernel, rows, &problem.targets, noise).map_err(Failure::run)?;
-        let posterior = Self {
+        let targets = &problem.targets;
+        let factorise = || GaussianProcess::new(&kernel, rows, targets, noise);
+        let process = with_team(threads, factorise).map_err(Failure::run)?;
+        Ok(Self {
             problem,
             network,
             covariance,
             process,
             inputs,
             threads,
-        };
-        Ok((posterior, kernel))
+        })
     }
 
-    /// Leave-one-out cross-validation in closed form; one more factorisation.
-    fn leave_one_out(&self, kernel: &[f64]) -> Result<ExactLeaveOneOut, Failure> {
-        let (rows, targets) = (self.process.size(), &self.problem.targets);
-        let found = gaussian_leave_one_out(kernel, rows, targets, self.process.noise());
+    /// Leave-one-out cross-validation in closed form.
+    fn leave_one_out(&self) -> ExactLeaveOneOut {
         let unit = log_unit(&self.problem.output_maps());
-        let [log_densities, in_sample] = found
-            .map_err(Failure::run)?
-            .map(|all| all.into_iter().map(|density| density - unit).collect());
-        Ok(ExactLeaveOneOut {
+        let found = with_team(self.threads, || self.process.leave_one_out());
+        let [log_densities, in_sample] =
+            found.map(|all| all.into_iter().map(|density| density - unit).collect());
+        ExactLeaveOneOut {
             log_densities,
             in_sample,
-        })
+        }
     }
 }
 
@@ -313,9 +303,8 @@ impl MethodFamily for Infinite {
     ) -> Result<(), Failure> {
         let start = Instant::now();
         let store = place.open(problem, &plan.schema)?;
-        let (mut posterior, kernel) = InfinitePosterior::with_kernel(problem, self.0)?;
-        let left_out = posterior.leave_one_out(&kernel)?;
-        drop(kernel);
+        let mut posterior = InfinitePosterior::new(problem, self.0)?;
+        let left_out = posterior.leave_one_out();
         let text = serde_json::to_string(&left_out).map_err(Failure::run)?;
         place
             .folder

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::gram::gram_onto;
 use super::matrix::{STRIP, column_pieces, for_each_column, row_pieces_from_below};
 use super::tile::Onto;
-use super::{COLUMNS, MatrixMut, Operations, Real, matrix, matrix_mut, spread};
+use super::{COLUMNS, MatrixMut, Operations, Real, matrix, matrix_mut, norm_squared, spread};
 
 /// The matrix is not positive definite, even after raising its diagonal.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
@@ -30,8 +30,6 @@ pub struct NotPositiveDefinite {
 pub struct Cholesky {
     size: usize,
     factor: Vec<f64>,
-    /// The diagonal and lower half of A, kept for another try with jitter.
-    original: Vec<f64>,
     scratch: MemBuffer,
 }
 
@@ -44,13 +42,12 @@ const BLOCK: usize = COLUMNS;
 const JITTER: (f64, f64, usize) = (1e-14, 100.0, 4);
 
 impl Cholesky {
-    /// Buffers for `size` × `size` matrices: 16·size² bytes.
+    /// Buffers for `size` × `size` matrices: 8·size² bytes.
     pub fn new(size: usize) -> Self {
         let requirement = cholesky_in_place_scratch::<f64>(size, Par::Seq, Default::default());
         Self {
             size,
             factor: vec![0.0; size * size],
-            original: vec![0.0; size * size],
             scratch: MemBuffer::new(requirement),
         }
     }
@@ -60,7 +57,8 @@ impl Cholesky {
         self.size
     }
 
-    /// Factorises the matrix whose lower half `fill(row, column)` gives; size³/3 operations.
+    /// Factorises the matrix whose lower half `fill(row, column)` gives, once more for each time that the diagonal is raised; size³/3
+    /// operations.
     ///
     /// Returns how many times the diagonal had to be raised before the factorisation went through: 0 for a matrix
     /// that is positive definite to working precision. At most four tries, up to 1e-8 of the mean diagonal.
@@ -72,18 +70,13 @@ impl Cholesky {
         fill: impl Fn(usize, usize) -> f64 + Sync,
     ) -> Result<u32, NotPositiveDefinite> {
         let n = self.size;
-        for_each_column(&mut self.original, n, |column, out| {
-            for (row, out) in out.iter_mut().enumerate().skip(column) {
-                *out = fill(row, column);
-            }
-        });
-        let mean_diagonal = (0..n).map(|i| self.original[i * n + i]).sum::<f64>() / n.max(1) as f64;
+        let mean_diagonal = (0..n).map(|i| fill(i, i)).sum::<f64>() / n.max(1) as f64;
         let mut jitter = 0.0;
         for attempt in 0..=JITTER.2 {
-            let original = &self.original;
             for_each_column(&mut self.factor, n, |column, out| {
-                let lower = column * n + column..(column + 1) * n;
-                out[column..].copy_from_slice(&original[lower]);
+                for (row, out) in out.iter_mut().enumerate().skip(column) {
+                    *out = fill(row, column);
+                }
             });
             for i in 0..n {
                 self.factor[i * n + i] += jitter;
@@ -159,6 +152,43 @@ impl Cholesky {
     pub fn inverse(&self, inverse: &mut [f64], inverse_factor: &mut [f64]) {
         self.invert_factor(inverse_factor);
         multiply_transposed_lower(inverse, inverse_factor, inverse_factor, self.size);
+    }
+
+    /// The lower half of A⁻¹, in the factor's place and one buffer more. 2·size³/3 operations.
+    pub(crate) fn into_inverse(self) -> Vec<f64> {
+        let mut inverse_factor = vec![0.0; self.factor.len()];
+        self.invert_factor(&mut inverse_factor);
+        let mut inverse = self.factor;
+        multiply_transposed_lower(&mut inverse, &inverse_factor, &inverse_factor, self.size);
+        inverse
+    }
+
+    /// The diagonal of A⁻¹: squares of the columns of C⁻¹, some columns at a time. size³/3 operations.
+    pub(crate) fn inverse_diagonal(&self) -> Vec<f64> {
+        let n = self.size;
+        Operations::factorisation(n * n * n / 3);
+        let factor = matrix(&self.factor, n, n);
+        let mut diagonal = vec![0.0; n];
+        let pieces = (0..).step_by(STRIP).zip(diagonal.chunks_mut(STRIP));
+        spread(
+            n * n * n / 3,
+            pieces,
+            |(start, out): (usize, &mut [f64])| {
+                // they begin on the diagonal
+                let (height, width) = (n - start, out.len());
+                let mut columns = vec![0.0; height * width];
+                for (column, own) in columns.chunks_exact_mut(height).enumerate() {
+                    own[column] = 1.0;
+                }
+                let factor = factor.submatrix(start, start, height, height);
+                let block = matrix_mut(&mut columns, height, width);
+                solve_lower_triangular_in_place(factor, block, Par::Seq);
+                for (own, out) in columns.chunks_exact(height).zip(out) {
+                    *out = norm_squared(own);
+                }
+            },
+        );
+        diagonal
     }
 
     /// The factor C, column-major; entries above the diagonal are not defined.
@@ -284,6 +314,14 @@ mod tests {
                     let unit: f64 = (0..n).map(|l| at(i, l) * inverse_at(l, j)).sum();
                     assert!((unit - f64::from(u8::from(i == j))).abs() < 1e-8);
                 }
+            }
+            let of_diagonal = cholesky.inverse_diagonal();
+            for (i, found) in of_diagonal.into_iter().enumerate() {
+                assert!((found / inverse_at(i, i) - 1.0).abs() < 1e-12, "{n}: {i}");
+            }
+            let in_place = cholesky.into_inverse();
+            for (i, j) in (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+                assert_eq!(in_place[j * n + i], inverse_at(i, j));
             }
         }
         let mut diagonal = Cholesky::new(3);

@@ -1,13 +1,14 @@
 //! Gram matrices, one half of them, at the processor's peak.
 //!
 //! The factor is packed in panels, [`DEPTH`] columns at a time; two panels of that many stay in the nearest cache while
-//! each tile of the lower half is made, both factors of which come from panels.
+//! each tile of the lower half is made, both factors of which come from panels. Tiles are made in blocks of columns, whose own panels
+//! stay in the next cache.
 #![allow(unsafe_code)] // the calls of `tile` and `Out::store`
 
 use pulp::{Simd, WithSimd};
 
 use super::instructions::arch;
-use super::matrix::row_pieces_from_below;
+use super::matrix::{column_pieces, row_pieces_from_below};
 use super::packed::COLUMNS;
 use super::tall::gram_tall;
 use super::tile::{Onto, Out, VECTORS, WIDTH, pack, panel_rows, tile};
@@ -16,6 +17,18 @@ use super::{Matrix, MatrixMut, Operations, Real, spread};
 /// Columns of the factor at a time: as many as a packed product makes at once, so that what is added up part by part of so many has the
 /// same bits as all at once.
 const DEPTH: usize = COLUMNS;
+
+/// Panels of the result that are worked on at once.
+const PANELS: usize = 4;
+
+/// Columns of the result whose rows of the factor, some 290 kB, stay in a near cache while they meet all panels below: a multiple of a
+/// tile's width and of every panel's height.
+const fn near_columns<R: Real>() -> usize {
+    match R::BYTES {
+        8 => 288,
+        _ => 576,
+    }
+}
 
 /// Lower half of out ← a·aᵀ, or out ← out + a·aᵀ if `accumulate`, for a of n × p: n²p operations. Some entries above the
 /// diagonal change as well. `out` must be column-major.
@@ -52,11 +65,17 @@ pub(super) fn gram_onto<R: Real>(mut out: MatrixMut<'_, R>, onto: Onto, a: Matri
             } else {
                 onto
             };
-            let rows = row_pieces_from_below(out.as_mut(), height);
-            spread(a_column * depth, rows, |(start, out)| {
-                arch().dispatch(GramRows {
+            let blocks = column_pieces(out.as_mut(), near_columns::<R>());
+            let pieces = blocks.flat_map(|(first_column, block)| {
+                let below = block.split_at_row_mut(first_column).1;
+                let rows = row_pieces_from_below(below, PANELS * height);
+                rows.map(move |(row, out)| (first_column, first_column + row, out))
+            });
+            spread(a_column * depth, pieces, |(first_column, start, out)| {
+                arch().dispatch(GramPiece {
                     out: Out::new(out),
                     start,
+                    first_column,
                     onto,
                     depth,
                     packed,
@@ -73,17 +92,18 @@ pub fn gram_of_columns<R: Real>(mut out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
     }
 }
 
-/// A panel of the result, given some columns of the factor in panels.
-struct GramRows<'a, R> {
+/// Some panels of the result by as many columns as stay near, given some columns of the factor in panels.
+struct GramPiece<'a, R> {
     out: Out<'a, R>,
-    /// The first row.
+    /// The first row and the first column, which is no later.
     start: usize,
+    first_column: usize,
     onto: Onto,
     depth: usize,
     packed: &'a [R],
 }
 
-impl<R: Real> WithSimd for GramRows<'_, R> {
+impl<R: Real> WithSimd for GramPiece<'_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -91,23 +111,29 @@ impl<R: Real> WithSimd for GramRows<'_, R> {
         let Self {
             out,
             start,
+            first_column,
             onto,
             depth,
             packed,
         } = self;
         let height = VECTORS * R::lanes::<S>();
         let length = height * depth;
-        let panel = &packed[start / height * length..][..length];
-        for column in (0..out.columns.min(start + height)).step_by(WIDTH) {
-            // rows past the last panel are not wanted: any that can be read will do
-            let right = std::array::from_fn(|j| {
-                let row = (column + j).min(out.columns - 1);
-                packed[row / height * length + row % height..].as_ptr()
-            });
-            // SAFETY: both factors are panels of `depth` columns, and the tile begins within `out`
-            unsafe {
-                let tile = tile(simd, depth, panel.as_ptr(), right, height);
-                out.store(simd, [0, column], &tile, onto);
+        let last_row = start + out.rows - 1;
+        for row in (0..out.rows).step_by(height) {
+            let panel = &packed[(start + row) / height * length..][..length];
+            let columns = out.columns.min(start + row + height - first_column);
+            for column in (0..columns).step_by(WIDTH) {
+                // rows past the last column are not wanted: any that can be read will do
+                let right = std::array::from_fn(|j| {
+                    let row = (first_column + (column + j).min(out.columns - 1)).min(last_row);
+                    packed[row / height * length + row % height..].as_ptr()
+                });
+                // SAFETY: both factors are panels of `depth` columns, and the tile begins within `out`
+                unsafe {
+                    out.fetch::<S>([row, column]);
+                    let tile = tile(simd, depth, panel.as_ptr(), right, height);
+                    out.store(simd, [row, column], &tile, onto);
+                }
             }
         }
     }

@@ -105,6 +105,30 @@ impl<'a, R: Real> Out<'a, R> {
         }
     }
 
+    /// Has what the tile at (row, column) will be written onto fetched while the tile is being made: columns of a large matrix are too far
+    /// from each other for the processor to guess.
+    ///
+    /// # Safety
+    /// `row` and `column` are within the matrix.
+    #[inline(always)]
+    pub unsafe fn fetch<S: Simd>(&self, [row, column]: [usize; 2]) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let last = (row + VECTORS * R::lanes::<S>()).min(self.rows) - 1;
+            for column in column..(column + WIDTH).min(self.columns) {
+                // SAFETY: both numbers are within the matrix; nothing is read
+                unsafe {
+                    let first = self.first.add(column * self.stride);
+                    _mm_prefetch::<_MM_HINT_T0>(first.add(row).cast());
+                    _mm_prefetch::<_MM_HINT_T0>(first.add(last).cast());
+                }
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (row, column);
+    }
+
     /// Writes the tile at (row, column), cut off at the end of the matrix.
     ///
     /// # Safety

@@ -6,7 +6,7 @@
 use super::noise::fit_noise;
 use super::simplex::minimise;
 use super::{GaussianProcess, GaussianProcessError};
-use crate::compute::Matrix;
+use crate::compute::{Matrix, with_team};
 use crate::network::infinite::{InfiniteNetwork, Kinds};
 
 /// Which of a network's kernels is the prior covariance.
@@ -139,14 +139,13 @@ pub fn evidence_gradient(
 ) -> Result<[f64; 3], GaussianProcessError> {
     let kernel = network.kernel(inputs, covariance, threads)?;
     let process = GaussianProcess::new(&kernel, inputs.nrows(), targets, noise)?;
-    let mut gradient = [process.noise_gradient(), 0.0, 0.0];
-    for (parameter, gradient) in gradient.iter_mut().enumerate().skip(1) {
+    drop(kernel);
+    let derivatives = [true, false].into_iter().map(|of_weights| {
         let kernel_at = |step: f64| {
             let factor = step.exp();
-            let scaled = if parameter == 1 {
-                network.scaled(factor, 1.0)
-            } else {
-                network.scaled(1.0, factor)
+            let scaled = match of_weights {
+                true => network.scaled(factor, 1.0),
+                false => network.scaled(1.0, factor),
             };
             scaled.kernel(inputs, covariance, threads)
         };
@@ -154,7 +153,8 @@ pub fn evidence_gradient(
         for (up, down) in derivative.iter_mut().zip(kernel_at(-STEP)?) {
             *up = (*up - down) / (2.0 * STEP);
         }
-        *gradient = process.gradient(&derivative)?;
-    }
-    Ok(gradient)
+        Ok(derivative)
+    });
+    let gradients = with_team(threads, || process.into_gradients(derivatives))?;
+    Ok([gradients[0], gradients[1], gradients[2]])
 }

@@ -13,8 +13,9 @@
 //! covariance is Θ, a network linear in all its weights; how much trained networks differ from one another is
 //! [`GaussianProcess::trained_ensemble_variance`].
 //!
-//! n³/3 operations once for all outputs, n² a test input and for each output; 16n² bytes.
+//! n³/3 operations once for all outputs, n² a test input and for each output; 8n² bytes beside the kernel.
 
+mod leave_one_out;
 mod simplex;
 mod varying_noise;
 
@@ -26,6 +27,7 @@ pub mod noise;
 #[doc(hidden)]
 pub mod prior_scales;
 
+pub(crate) use leave_one_out::log_density;
 use thiserror::Error;
 
 use crate::compute::{Cholesky, NotPositiveDefinite, Stream, dot, matrix, matrix_mut, multiply};
@@ -120,6 +122,38 @@ fn outputs(kernel: &[f64], n: usize, targets: &[f64]) -> Result<usize, GaussianP
     Ok(outputs)
 }
 
+/// What ℓ's derivatives by the kernel are made of.
+struct Linearised<'a> {
+    outputs: usize,
+    /// α = K_s⁻¹Y.
+    weights: &'a [f64],
+    /// The lower half of K_s⁻¹.
+    inverse: &'a [f64],
+}
+
+impl Linearised<'_> {
+    fn gradient(&self, derivative: &[f64]) -> Result<f64, GaussianProcessError> {
+        let n = self.weights.len() / self.outputs;
+        check("the derivative", derivative.len(), n * n)?;
+        let mut product = vec![0.0; n * self.outputs];
+        multiply(
+            matrix_mut(&mut product, n, self.outputs),
+            false,
+            1.0,
+            matrix(derivative, n, n),
+            matrix(self.weights, n, self.outputs),
+        );
+        let trace: f64 = (0..n)
+            .map(|j| {
+                let below = j * n + j + 1..(j + 1) * n;
+                self.inverse[j * (n + 1)] * derivative[j * (n + 1)]
+                    + 2.0 * dot(&self.inverse[below.clone()], &derivative[below])
+            })
+            .sum();
+        Ok(0.5 * dot(self.weights, &product) - 0.5 * self.outputs as f64 * trace)
+    }
+}
+
 impl GaussianProcess {
     /// The posterior given `targets` (n × C, column-major) at n inputs with prior covariance `kernel` (n × n, of which the
     /// lower half is read) and noise σ.
@@ -190,33 +224,46 @@ impl GaussianProcess {
     /// [`GaussianProcessError::Length`].
     pub fn gradient(&self, derivative: &[f64]) -> Result<f64, GaussianProcessError> {
         let n = self.size();
-        check("the derivative", derivative.len(), n * n)?;
-        let mut product = vec![0.0; n * self.outputs];
-        multiply(
-            matrix_mut(&mut product, n, self.outputs),
-            false,
-            1.0,
-            matrix(derivative, n, n),
-            matrix(&self.weights, n, self.outputs),
-        );
         let (mut inverse, mut work) = (vec![0.0; n * n], vec![0.0; n * n]);
         self.cholesky.inverse(&mut inverse, &mut work);
-        let trace: f64 = (0..n)
-            .map(|j| {
-                let below = j * n + j + 1..(j + 1) * n;
-                inverse[j * (n + 1)] * derivative[j * (n + 1)]
-                    + 2.0 * dot(&inverse[below.clone()], &derivative[below])
-            })
-            .sum();
-        Ok(0.5 * dot(&self.weights, &product) - 0.5 * self.outputs as f64 * trace)
+        drop(work);
+        let about = Linearised {
+            outputs: self.outputs,
+            weights: &self.weights,
+            inverse: &inverse,
+        };
+        about.gradient(derivative)
+    }
+
+    /// ∂ℓ/∂log σ, and [`gradient`](Self::gradient) of several derivatives, one at a time: all that is kept meanwhile is one inverse, in the
+    /// factor's place.
+    pub(super) fn into_gradients(
+        self,
+        derivatives: impl Iterator<Item = Result<Vec<f64>, GaussianProcessError>>,
+    ) -> Result<Vec<f64>, GaussianProcessError> {
+        let Self {
+            outputs,
+            noise,
+            cholesky,
+            weights,
+            ..
+        } = self;
+        let n = cholesky.size();
+        let inverse = cholesky.into_inverse();
+        let trace: f64 = (0..n).map(|i| inverse[i * (n + 1)]).sum();
+        let by_noise = noise.powi(2) * (dot(&weights, &weights) - outputs as f64 * trace);
+        let about = Linearised {
+            outputs,
+            weights: &weights,
+            inverse: &inverse,
+        };
+        let others = derivatives.map(|derivative| about.gradient(&derivative?));
+        std::iter::once(Ok(by_noise)).chain(others).collect()
     }
 
     /// ∂ℓ/∂log σ = σ²(Σ_j ‖α_j‖² − C tr K_s⁻¹).
     pub fn noise_gradient(&self) -> f64 {
-        let n = self.size();
-        let (mut inverse, mut work) = (vec![0.0; n * n], vec![0.0; n * n]);
-        self.cholesky.inverse(&mut inverse, &mut work);
-        let trace: f64 = (0..n).map(|i| inverse[i * (n + 1)]).sum();
+        let trace: f64 = self.cholesky.inverse_diagonal().iter().sum();
         let fit = dot(&self.weights, &self.weights);
         self.noise.powi(2) * (fit - self.outputs as f64 * trace)
     }

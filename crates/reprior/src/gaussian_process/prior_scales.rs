@@ -116,11 +116,9 @@ pub fn evidence_by_scales(
     let n = inputs.nrows();
     let pass = kernel.forward(inputs, scales, threads);
     let process = GaussianProcess::new(pass.kernel(), n, targets, noise)?;
-    let c = process.outputs;
+    let (c, value) = (process.outputs, process.log_marginal_likelihood());
     // G = ½(AAᵀ − C·K_s⁻¹), lower half
-    let (mut cotangent, mut work) = (vec![0.0; n * n], vec![0.0; n * n]);
-    process.cholesky.inverse(&mut cotangent, &mut work);
-    drop(work);
+    let mut cotangent = process.cholesky.into_inverse();
     cotangent.iter_mut().for_each(|g| *g *= -0.5 * c as f64);
     let weights = matrix(&process.weights, n, c);
     add_symmetric_product(matrix_mut(&mut cotangent, n, n), 0.25, weights, weights);
@@ -128,7 +126,7 @@ pub fn evidence_by_scales(
     let trace: f64 = (0..n).map(|i| cotangent[i * (n + 1)]).sum();
     let by_noise = 2.0 * noise * noise * trace;
     let by = kernel.pull_back(&pass, &mut cotangent, threads);
-    Ok((process.log_marginal_likelihood(), by, by_noise))
+    Ok((value, by, by_noise))
 }
 
 /// The scales and the noise. `None` for a network that is not fully connected.

@@ -10,9 +10,8 @@
 
 use super::Space;
 use super::readout::Readout;
-use crate::compute::{
-    Cholesky, Matrix, NotPositiveDefinite, Real, dot, matrix, matrix_mut, multiply, norm_squared,
-};
+use crate::compute::{Matrix, Real, matrix, matrix_mut, multiply, norm_squared};
+use crate::gaussian_process::log_density;
 use crate::model::Model;
 
 /// Rows that are solved for at a time in feature space, which bounds the work space.
@@ -86,11 +85,6 @@ impl<R: Real> LogLikelihoodRows<R> {
     }
 }
 
-/// ½ log κ − ½ α²/κ − ½ log 2π.
-fn log_density(alpha: f64, kappa: f64) -> f64 {
-    0.5 * (kappa.ln() - alpha * alpha / kappa - std::f64::consts::TAU.ln())
-}
-
 impl<R: Real> Readout<R> {
     /// log p(y_i | y_−i) of these rows given the features, all outputs together, after [`log_ratio`](Self::log_ratio).
     pub fn leave_one_out(&mut self, features: Matrix<'_, R>, rows: &[usize], out: &mut [f64]) {
@@ -138,43 +132,4 @@ impl<R: Real> Readout<R> {
             }
         }
     }
-}
-
-/// log p(y_i | y_−i), and log p(y_i | y), of a Gaussian process with the prior covariance `kernel` (n × n, of which the lower half is read), noise σ
-/// and `targets` (n × C, column-major), all outputs together. From f | y at row i, N(y_i − σ²α_i, σ² − σ⁴κ_i), follows the latter.
-///
-/// # Errors
-/// A kernel that is not positive definite.
-#[doc(hidden)]
-pub fn gaussian_leave_one_out(
-    kernel: &[f64],
-    rows: usize,
-    targets: &[f64],
-    noise: f64,
-) -> Result<[Vec<f64>; 2], NotPositiveDefinite> {
-    let n = rows;
-    let variance = noise * noise;
-    let mut cholesky = Cholesky::new(n);
-    cholesky.factorise(|row, column| {
-        kernel[column * n + row] + if row == column { variance } else { 0.0 }
-    })?;
-    let mut weights = targets.to_vec();
-    let outputs = targets.len() / n.max(1);
-    cholesky.solve_lower(&mut weights, outputs);
-    cholesky.solve_upper(&mut weights, outputs);
-    let mut inverse = vec![0.0; n * n];
-    cholesky.invert_factor(&mut inverse);
-    let (mut left_out, mut in_sample) = (vec![0.0; n], vec![0.0; n]);
-    for row in 0..n {
-        let column = &inverse[row * n + row..(row + 1) * n];
-        let kappa = dot(column, column);
-        // of y itself given all rows
-        let spread = (2.0 * variance - variance * variance * kappa).max(variance);
-        for output in 0..outputs {
-            let alpha = weights[output * n + row];
-            left_out[row] += log_density(alpha, kappa);
-            in_sample[row] += log_density(variance * alpha / spread, 1.0 / spread);
-        }
-    }
-    Ok([left_out, in_sample])
 }

@@ -32,7 +32,6 @@ pub mod target;
 
 pub use coordinates::{Coordinates, Regulariser, Space};
 #[doc(hidden)]
-pub use leave_one_out::gaussian_leave_one_out;
 pub use network::{Posterior, PosteriorError, PosteriorSettings};
 pub use recorder::{DrawRecord, Recorder};
 pub use shards::{Shard, ShardError, Shards, Total, add};

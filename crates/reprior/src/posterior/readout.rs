@@ -190,7 +190,7 @@ impl<R: Real> Readout<R> {
     ) -> usize {
         let size = if space == Space::Feature { p } else { rows };
         let gradients = if with_gradients { 16 + R::BYTES } else { 0 };
-        let matrices = R::BYTES + 16 * groups + gradients;
+        let matrices = R::BYTES + 8 * groups + gradients;
         size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES)
     }
 

@@ -241,15 +241,17 @@ fn a_run_says_its_instruction_set_and_where_it_goes_on_with_another() {
         .lines()
         .find(|line| line.starts_with("instructions = "))
         .unwrap();
-    place.write(
-        "run/config.toml",
-        config.replace(own, "instructions = \"abacus\""),
-    );
     let told = "of abacus instructions";
-    assert!(place.succeed("resume run").stderr.contains(told));
-    let again = place.succeed("sample --config run/config.toml --out again");
+    let others = config.replace(own, "instructions = \"abacus\"");
+    place.write("others.toml", &others);
+    let again = place.succeed("sample --config others.toml --out again");
     assert!(again.stderr.contains(told), "{again:?}");
     assert_eq!(place.read("again/config.toml"), config);
+    // killed before it drew anything
+    place.write("begun/config.toml", &others);
+    let resumed = place.succeed("resume begun");
+    assert!(resumed.stderr.contains(told), "{resumed:?}");
+    assert_eq!(place.read("begun/config.toml"), others);
 }
 
 #[test]

@@ -255,7 +255,9 @@ pub(crate) fn given<T: Serialize + Default>(section: &T) -> Vec<String> {
     };
     let default = table(&T::default());
     let given = table(section).into_iter();
-    let given = given.filter(|(key, value)| default.get(key) != Some(value));
+    // nobody gives what the run writes of the machine
+    let given =
+        given.filter(|(key, value)| key != "instructions" && default.get(key) != Some(value));
     given
         .map(|(key, _)| match key.as_str() {
             "metropolis" => "--no-metropolis".to_owned(),

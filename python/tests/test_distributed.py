@@ -105,12 +105,12 @@ def test_killed_workers_cost_no_bytes(cluster, client, tmp_path):
     made = threading.Thread(target=make)
     made.start()
     chance, killed = random.Random(1), 0
-    while made.is_alive() and killed < KILLS:
+    while made.is_alive():
         made.join(chance.uniform(*BETWEEN))
         # not asked of the workers: one that was just killed never answers; and one that is killed while it starts is not started again
         known = client.scheduler_info(n_workers=-1)["workers"]
         processes = sorted(nanny.pid for nanny in cluster.workers.values() if nanny.pid and nanny.process.status.name == "running" and nanny.worker_address in known)
-        if made.is_alive() and processes:
+        if made.is_alive() and processes and killed < KILLS:
             # one that is gone already is not one more
             with contextlib.suppress(ProcessLookupError):
                 os.kill(chance.choice(processes), signal.SIGKILL)
@@ -118,7 +118,6 @@ def test_killed_workers_cost_no_bytes(cluster, client, tmp_path):
         elif made.is_alive() and not known:
             # Dask gives up a worker that dies while it starts: who runs the cluster asks for another
             cluster.scale(2)
-    made.join()
     assert "error" not in found, found
     assert killed == KILLS, f"the chains were done after {killed} kills"
     reprior.sample(X, y, chains=4, out=tmp_path / "whole", progress=False, **LONG)

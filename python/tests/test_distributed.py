@@ -165,6 +165,12 @@ def test_an_object_store_has_the_chains(threads, tmp_path):
     assert_same(tmp_path / "run", tmp_path / "whole")
     files = fsspec.filesystem("memory")
     assert files.exists("/bucket/run/config.toml") and not files.exists("/bucket/run-chains")
+    # a worker that was lost while it sent the first of its chain: there is no checkpoint, and not all that one would need
+    files.pipe_file("/bucket/cut-chains/run/chain-00000/config.toml", (tmp_path / "whole" / "config.toml").read_bytes())
+    run = reprior.distributed.sample(X, y, chains=2, client=threads, out="memory://bucket/cut", progress=False, **FAST, **kept)
+    run.save(tmp_path / "cut")
+    assert_same(tmp_path / "cut", tmp_path / "whole")
+
     # what is there when a chain is stopped is enough to go on
     def interrupt(now):
         if now.made > 0:

@@ -15,6 +15,8 @@ from typing import Any
 #: The file that asks workers to stop.
 STOP = "stop"
 _CHECKPOINT = "checkpoint"
+#: Bytes that are sent to a store side by side.
+AT_ONCE = 1 << 26
 
 
 def is_address(place: str) -> bool:
@@ -47,8 +49,7 @@ class Store:
     def write(self, name: str, data: bytes) -> None:
         path = self.path(name)
         if self.is_remote:
-            self._files.makedirs(os.path.dirname(path), exist_ok=True)
-            self._files.pipe_file(path, data)
+            self._pipe({path: data})
             return
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         # whole or not at all
@@ -56,13 +57,37 @@ class Store:
         part.write_bytes(data)
         part.replace(path)
 
+    def write_all(self, data: dict[str, bytes]) -> None:
+        """Files by their names, in no order, side by side where a store can."""
+        if self.is_remote:
+            self._pipe({self.path(name): own for name, own in data.items()})
+            return
+        for name, own in data.items():
+            self.write(name, own)
+
+    def _pipe(self, data: dict[str, bytes]) -> None:
+        try:
+            self._files.pipe(data)
+        except FileNotFoundError:
+            # where there are folders
+            for folder in sorted({os.path.dirname(path) for path in data}):
+                self._files.makedirs(folder, exist_ok=True)
+            self._files.pipe(data)
+
     def read(self, name: str) -> bytes:
         path = self.path(name)
         return self._files.cat_file(path) if self.is_remote else Path(path).read_bytes()
 
     def has(self, name: str) -> bool:
         path = self.path(name)
-        return self._files.exists(path) if self.is_remote else os.path.exists(path)
+        if not self.is_remote:
+            return os.path.exists(path)
+        self._look_again()
+        return self._files.exists(path)
+
+    def _look_again(self) -> None:
+        """Others write there too: what was listed before is forgotten."""
+        self._files.invalidate_cache()
 
     def remove(self, name: str = "") -> None:
         path = self.path(name)
@@ -82,13 +107,11 @@ class Store:
     def fetch(self, name: str, folder: Path) -> None:
         """Copies what an object store has below a name into a folder of this machine."""
         path = self.path(name)
-        if not self._files.exists(path):
+        if not self.has(name):
             return
         root = self._files._strip_protocol(path).rstrip("/")
-        for source in self._files.find(path):
-            to = folder / source[len(root) :].lstrip("/")
-            to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_bytes(self._files.cat_file(source))
+        sources = self._files.find(path)
+        self._files.get(sources, [os.fspath(folder / source[len(root) :].lstrip("/")) for source in sources])
 
 
 class Copy:
@@ -101,23 +124,30 @@ class Copy:
     def push(self) -> None:
         """Sends what has changed: what checkpoints say is there, and then the checkpoints."""
         checkpoints = {name: path.read_bytes() for name, path in self._below(self.folder / _CHECKPOINT)}
+        changed: dict[str, bytes] = {}
+        states: dict[str, tuple[int, int]] = {}
         for name, path in self._below(self.folder):
             if name.split("/")[0] == _CHECKPOINT:
                 continue
             try:
                 found = path.stat()
                 state = (found.st_mtime_ns, found.st_size)
-                if self._sent.get(name) != state:
-                    self._write(name, path.read_bytes())
-                    self._sent[name] = state
+                if self._sent.get(name) == state:
+                    continue
+                changed[name] = path.read_bytes()
             except FileNotFoundError:
                 # replaced as a whole at this moment: it is sent the next time
                 continue
-        for name, data in checkpoints.items():
-            self._write(name, data)
+            states[name] = state
+            if sum(map(len, changed.values())) > AT_ONCE:
+                self._write(changed)
+                changed = {}
+        self._write(changed)
+        self._sent.update(states)
+        self._write(checkpoints)
 
-    def _write(self, name: str, data: bytes) -> None:
-        self.store.write(f"{self.name}/{name}" if self.name else name, data)
+    def _write(self, data: dict[str, bytes]) -> None:
+        self.store.write_all({f"{self.name}/{name}" if self.name else name: own for name, own in data.items()})
 
     def _below(self, folder: Path) -> list[tuple[str, Path]]:
         """Files by their names; those that begin with a dot are the lock and what is half written."""
@@ -137,7 +167,9 @@ class Workplace:
             return
         self._temporary = tempfile.TemporaryDirectory(prefix="reprior-")
         self.folder = Path(self._temporary.name) / "run"
-        store.fetch(name, self.folder)
+        # without a checkpoint it was lost while it was first sent: something may be missing, and nothing is lost by a new start
+        if store.has(f"{name}/{_CHECKPOINT}"):
+            store.fetch(name, self.folder)
         self._copy = Copy(store, self.folder, name)
 
     def push(self) -> None:

@@ -95,7 +95,13 @@ impl Target {
         };
         let refuse = |name: &Path, error: object_store::Error| RunError::Store {
             place: format!("{} in {}", name, self.name),
-            reason: error.to_string(),
+            reason: match error {
+                // what a store says of a bucket that it does not have is a page of XML
+                object_store::Error::NotFound { .. } => {
+                    "there is no such bucket or folder".to_owned()
+                }
+                error => error.to_string(),
+            },
         };
         let last = of(ROOT);
         match runtime.block_on(self.store.head(&last)) {

@@ -17,6 +17,7 @@ import reprior
 import reprior.distributed
 from reprior.distributed import _dask
 from reprior.distributed._chains import ATTEMPTS, WAITS, Ended, make_all
+from reprior.distributed._store import Copy, Store
 
 
 #: Numbers of what is kept are of each chain.
@@ -151,6 +152,28 @@ def test_what_is_stopped_goes_on(client, tmp_path):
     reprior.distributed.sample(X, y, chains=2, client=client, out=tmp_path / "run", progress=False, **LONG)
     reprior.sample(X, y, chains=2, out=tmp_path / "whole", progress=False, **LONG)
     assert_same(tmp_path / "run", tmp_path / "whole")
+
+
+@pytest.mark.parametrize("address", ["file://{}/store", "memory://{}/store"])
+def test_files_come_back_from_a_store_as_they_were_sent(address, tmp_path):
+    store = Store(address.format(tmp_path))
+    here = tmp_path / "here"
+    files = {"checkpoint/one": b"1", "draws/of/it": b"22", "empty": b""}
+    for name, data in files.items():
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_bytes(data)
+    copy = Copy(store, here, "part")
+    copy.push()
+    (here / "empty").write_bytes(b"no longer")
+    copy.push()
+    there = tmp_path / "there"
+    store.fetch("part", there)
+    found = {path.relative_to(there).as_posix(): path.read_bytes() for path in there.rglob("*") if path.is_file()}
+    assert found == {**files, "empty": b"no longer"}
+    store.write("stop", b"")
+    assert store.has("stop") and store.has("part/checkpoint") and not store.has("part/other")
+    store.remove("part")
+    assert not store.has("part") and store.has("stop")
 
 
 def test_an_object_store_has_the_chains(threads, tmp_path):

@@ -111,7 +111,11 @@ class Store:
             return
         root = self._files._strip_protocol(path).rstrip("/")
         sources = self._files.find(path)
-        self._files.get(sources, [os.fspath(folder / source[len(root) :].lstrip("/")) for source in sources])
+        targets = [folder / source[len(root) :].lstrip("/") for source in sources]
+        # not every store's get makes them
+        for parent in {target.parent for target in targets}:
+            parent.mkdir(parents=True, exist_ok=True)
+        self._files.get(sources, [os.fspath(target) for target in targets])
 
 
 class Copy:

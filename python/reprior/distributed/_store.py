@@ -112,10 +112,14 @@ class Store:
         root = self._files._strip_protocol(path).rstrip("/")
         sources = self._files.find(path)
         targets = [folder / source[len(root) :].lstrip("/") for source in sources]
-        # not every store's get makes them
         for parent in {target.parent for target in targets}:
             parent.mkdir(parents=True, exist_ok=True)
-        self._files.get(sources, [os.fspath(target) for target in targets])
+        if self._files.async_impl:
+            self._files.get(sources, [os.fspath(target) for target in targets])
+            return
+        # a get of files one after another looks through all the store for each
+        for source, target in zip(sources, targets):
+            target.write_bytes(self._files.cat_file(source))
 
 
 class Copy:

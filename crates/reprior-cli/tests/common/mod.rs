@@ -163,8 +163,9 @@ impl Running {
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         let id = self.0.as_ref().unwrap().id().to_string();
-        // an error only says that it has ended by itself
-        let _ = Command::new("kill").args([name, &id]).output().unwrap();
+        // the shell's own, since a bare machine has no other; an error only says that it has ended by itself
+        let words = ["-c", "kill \"$@\"", "sh", name, &id];
+        let _ = Command::new("sh").args(words).output().unwrap();
     }
 
     /// Whether it has ended.

@@ -85,7 +85,7 @@ def merging(parts, megabytes, turns, binary, place):
     runs = [place / f"part-{at}" for at in range(parts)]
     for at, run in enumerate(runs):
         command = f"{binary} sample --data {place}/wide.csv --target y --network fcn:1024 --method pcn --step-size 0.1 --arrival 0 --warmup 1 --draws {keep}"
-        command += f" --thin 1 --keep-weights {keep} --keep 1 --keep-predictions 1 --chains 1 --first-chain {at} --quiet --noise 1 --out {run}"
+        command += f" --thin 1 --keep-weights {keep} --keep 1 --keep-predictions 1 --chains 1 --first-chain {at} --quiet --noise 1 --scales none --out {run}"
         subprocess.run(command.split(), check=True, stdout=subprocess.DEVNULL)
     size = sum(path.stat().st_size for run in runs for path in run.rglob("*") if path.is_file())
     subprocess.run(["sync"], check=True)

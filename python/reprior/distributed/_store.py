@@ -47,10 +47,10 @@ class Store:
         return f"{self._root.rstrip('/')}/{name}" if self.is_remote else os.path.join(self._root, name)
 
     def write(self, name: str, data: bytes) -> None:
-        path = self.path(name)
         if self.is_remote:
-            self._pipe({path: data})
+            self.write_all({name: data})
             return
+        path = self.path(name)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         # whole or not at all
         part = Path(f"{path}.{os.getpid()}.part")
@@ -58,21 +58,15 @@ class Store:
         part.replace(path)
 
     def write_all(self, data: dict[str, bytes]) -> None:
-        """Files by their names, in no order, side by side where a store can."""
-        if self.is_remote:
-            self._pipe({self.path(name): own for name, own in data.items()})
-            return
-        for name, own in data.items():
-            self.write(name, own)
-
-    def _pipe(self, data: dict[str, bytes]) -> None:
+        """Files of an object store by their names, in no order, side by side where it can."""
+        by_path = {self.path(name): own for name, own in data.items()}
         try:
-            self._files.pipe(data)
+            self._files.pipe(by_path)
         except FileNotFoundError:
             # where there are folders
-            for folder in sorted({os.path.dirname(path) for path in data}):
+            for folder in sorted({os.path.dirname(path) for path in by_path}):
                 self._files.makedirs(folder, exist_ok=True)
-            self._files.pipe(data)
+            self._files.pipe(by_path)
 
     def read(self, name: str) -> bytes:
         path = self.path(name)
@@ -82,12 +76,9 @@ class Store:
         path = self.path(name)
         if not self.is_remote:
             return os.path.exists(path)
-        self._look_again()
-        return self._files.exists(path)
-
-    def _look_again(self) -> None:
-        """Others write there too: what was listed before is forgotten."""
+        # others write there too: what was listed before is forgotten
         self._files.invalidate_cache()
+        return self._files.exists(path)
 
     def remove(self, name: str = "") -> None:
         path = self.path(name)
@@ -134,6 +125,7 @@ class Copy:
         checkpoints = {name: path.read_bytes() for name, path in self._below(self.folder / _CHECKPOINT)}
         changed: dict[str, bytes] = {}
         states: dict[str, tuple[int, int]] = {}
+        size = 0
         for name, path in self._below(self.folder):
             if name.split("/")[0] == _CHECKPOINT:
                 continue
@@ -147,9 +139,10 @@ class Copy:
                 # replaced as a whole at this moment: it is sent the next time
                 continue
             states[name] = state
-            if sum(map(len, changed.values())) > AT_ONCE:
+            size += len(changed[name])
+            if size > AT_ONCE:
                 self._write(changed)
-                changed = {}
+                changed, size = {}, 0
         self._write(changed)
         self._sent.update(states)
         self._write(checkpoints)

@@ -56,7 +56,7 @@ pub struct RunSettings {
     /// Seed of every random number; the same seed gives the same draws on any number of threads [default: 0]
     #[arg(long, value_name = "N")]
     pub seed: u64,
-    /// Instruction set that kernels ran with, which rounds sums in its own way: `avx2`, `neon` or `plain`. Written by the run.
+    /// Instruction set that kernels ran with, which rounds sums in its own way: `avx512`, `avx2`, `neon` or `plain`. Written by the run.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,

@@ -3,7 +3,7 @@
 //! Same key and nonce as the generator of [`Stream`](super::Stream), with block counters from 2⁶³ on, which that one never
 //! reaches. The words of eight consecutive blocks come out interleaved: first word of each block, second word of each, …
 
-use super::vector::simd;
+use super::vector::simd_of_eight_words;
 
 /// Blocks made at a time.
 const LANES: usize = 8;
@@ -44,7 +44,7 @@ impl BlockGenerator {
     /// Overwrites `words`, whose number is a multiple of [`WORDS`].
     pub fn fill(&mut self, words: &mut [u32]) {
         debug_assert_eq!(words.len() % WORDS, 0);
-        simd(
+        simd_of_eight_words(
             #[inline(always)]
             || {
                 for out in words.chunks_exact_mut(WORDS) {

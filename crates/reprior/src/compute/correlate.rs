@@ -12,6 +12,7 @@ use pulp::{Simd, WithSimd};
 
 use super::Real;
 use super::instructions::arch;
+use super::lanes::{load, store};
 use super::tile::{MOST_ROWS, VECTORS, panel_rows};
 
 /// Positions at a time.
@@ -228,11 +229,10 @@ impl<R: Real> CorrelationKernel<'_, R> {
                             (place.panel * columns + place.column + j) * rows + place.row + i;
                         let at = entry * height + vector * lanes;
                         let to = self.gradient[at..at + lanes].as_mut_ptr();
-                        let to = to.cast::<R::Vector<S>>();
                         // SAFETY: `to` has a vector's numbers
                         unsafe {
-                            let old = to.read_unaligned();
-                            to.write_unaligned(R::multiply_add(simd, factor, sum, old));
+                            let old = load::<R, S>(to);
+                            store::<R, S>(to, R::multiply_add(simd, factor, sum, old));
                         }
                     }
                 }
@@ -283,12 +283,9 @@ unsafe fn add<R: Real, S: Simd, const M: usize, const N: usize>(
         let left = left.add(pair[0] as usize * height + vector * lanes);
         let right = right.add(pair[1] as usize * height + vector * lanes);
         let features: [R::Vector<S>; M] =
-            std::array::from_fn(|i| left.add(i * height).cast::<R::Vector<S>>().read_unaligned());
+            std::array::from_fn(|i| load::<R, S>(left.add(i * height)));
         for j in 0..N {
-            let cotangent = right
-                .add(j * height)
-                .cast::<R::Vector<S>>()
-                .read_unaligned();
+            let cotangent = load::<R, S>(right.add(j * height));
             for (sums, &feature) in sums.iter_mut().zip(&features) {
                 sums[j] = R::multiply_add(simd, feature, cotangent, sums[j]);
             }
@@ -386,9 +383,8 @@ impl<R: Real> Flat<'_, R> {
                     // of the N cotangents
                     unsafe {
                         let from = square.as_ptr().add(sample * height);
-                        let features: [R::Vector<S>; VECTORS] = std::array::from_fn(|i| {
-                            from.add(i * lanes).cast::<R::Vector<S>>().read_unaligned()
-                        });
+                        let features: [R::Vector<S>; VECTORS] =
+                            std::array::from_fn(|i| load::<R, S>(from.add(i * lanes)));
                         for (j, sums) in sums.iter_mut().enumerate() {
                             let number = R::splat(simd, *cotangents.add(j * height + sample));
                             for (sum, &feature) in sums.iter_mut().zip(&features) {
@@ -412,9 +408,9 @@ impl<R: Real> Flat<'_, R> {
                 for (i, &sum) in sums.iter().enumerate() {
                     // SAFETY: the target has `height` numbers
                     unsafe {
-                        let at = target.add(i * lanes).cast::<R::Vector<S>>();
-                        let old = at.read_unaligned();
-                        at.write_unaligned(R::multiply_add(simd, factor, sum, old));
+                        let at = target.add(i * lanes);
+                        let old = load::<R, S>(at);
+                        store::<R, S>(at, R::multiply_add(simd, factor, sum, old));
                     }
                 }
                 if !is_whole {

@@ -10,6 +10,7 @@ use pulp::{Simd, WithSimd};
 
 use super::Real;
 use super::instructions::arch;
+use super::lanes::{load, number, store};
 use super::tile::{VECTORS, panel_rows};
 
 /// Consecutive features of a panel that meet consecutive numbers of each column of the right factor.
@@ -190,13 +191,12 @@ impl<R: Real> Product<'_, R> {
                         let bias = R::splat(simd, biases[j]);
                         for (i, &sum) in sums.iter().enumerate() {
                             let to = out.as_mut_ptr().add(j * height + i * lanes);
-                            let to = to.cast::<R::Vector<S>>();
                             let start = if self.accumulate {
-                                R::plus(simd, to.read_unaligned(), bias)
+                                R::plus(simd, load::<R, S>(to), bias)
                             } else {
                                 bias
                             };
-                            to.write_unaligned(R::multiply_add(simd, factor, sum, start));
+                            store::<R, S>(to, R::multiply_add(simd, factor, sum, start));
                         }
                     }
                 }
@@ -224,12 +224,11 @@ unsafe fn sum_runs<R: Real, S: Simd, const N: usize>(
             let mut a = left.add(run.left as usize * VECTORS * lanes);
             let first = run.right as usize;
             for row in first..first + run.depth as usize {
-                let features: [R::Vector<S>; VECTORS] = std::array::from_fn(|i| {
-                    a.add(i * lanes).cast::<R::Vector<S>>().read_unaligned()
-                });
+                let features: [R::Vector<S>; VECTORS] =
+                    std::array::from_fn(|i| load::<R, S>(a.add(i * lanes)));
                 a = a.add(VECTORS * lanes);
                 for (sums, column) in sums.iter_mut().zip(&right) {
-                    let number = R::splat(simd, *column.add(row));
+                    let number = R::splat(simd, number(column.add(row)));
                     for (sum, &feature) in sums.iter_mut().zip(&features) {
                         *sum = R::multiply_add(simd, feature, number, *sum);
                     }

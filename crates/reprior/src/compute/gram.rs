@@ -11,22 +11,25 @@ use super::instructions::arch;
 use super::matrix::{column_pieces, row_pieces_from_below};
 use super::packed::COLUMNS;
 use super::tall::gram_tall;
-use super::tile::{Onto, Out, VECTORS, WIDTH, pack, panel_rows, tile};
+use super::tile::{NARROW, Onto, Out, VECTORS, is_wide, pack, panel_rows, tile};
 use super::{Matrix, MatrixMut, Operations, Real, spread};
 
 /// Columns of the factor at a time: as many as a packed product makes at once, so that what is added up part by part of so many has the
 /// same bits as all at once.
 const DEPTH: usize = COLUMNS;
 
+/// Columns of a tile where there are 32 registers: whole tiles make a panel.
+const OF_A_PANEL: usize = 8;
+
 /// Panels of the result that are worked on at once.
 const PANELS: usize = 4;
 
-/// Columns of the result whose rows of the factor, some 290 kB, stay in a near cache while they meet all panels below: a multiple of a
+/// Columns of the result whose rows of the factor, some 340 kB, stay in a near cache while they meet all panels below: a multiple of a
 /// tile's width and of every panel's height.
 const fn near_columns<R: Real>() -> usize {
     match R::BYTES {
-        8 => 288,
-        _ => 576,
+        8 => 336,
+        _ => 672,
     }
 }
 
@@ -108,6 +111,16 @@ impl<R: Real> WithSimd for GramPiece<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        match is_wide::<S>() {
+            true => self.tiles::<S, OF_A_PANEL>(simd),
+            false => self.tiles::<S, NARROW>(simd),
+        }
+    }
+}
+
+impl<R: Real> GramPiece<'_, R> {
+    #[inline(always)]
+    fn tiles<S: Simd, const WIDTH: usize>(self, simd: S) {
         let Self {
             out,
             start,
@@ -124,13 +137,19 @@ impl<R: Real> WithSimd for GramPiece<'_, R> {
             let columns = out.columns.min(start + row + height - first_column);
             for column in (0..columns).step_by(WIDTH) {
                 // rows past the last column are not wanted: any that can be read will do
-                let right = std::array::from_fn(|j| {
-                    let row = (first_column + (column + j).min(out.columns - 1)).min(last_row);
-                    packed[row / height * length + row % height..].as_ptr()
-                });
+                let from = |row: usize| packed[row / height * length + row % height..].as_ptr();
+                let right: [_; WIDTH] = if height.is_multiple_of(WIDTH) {
+                    // of one panel: a single register holds where they are
+                    let first = from(first_column + column);
+                    std::array::from_fn(|j| first.wrapping_add(j))
+                } else {
+                    std::array::from_fn(|j| {
+                        from((first_column + (column + j).min(out.columns - 1)).min(last_row))
+                    })
+                };
                 // SAFETY: both factors are panels of `depth` columns, and the tile begins within `out`
                 unsafe {
-                    out.fetch::<S>([row, column]);
+                    out.fetch::<S>([row, column], WIDTH);
                     let tile = tile(simd, depth, panel.as_ptr(), right, height);
                     out.store(simd, [row, column], &tile, onto);
                 }

@@ -12,12 +12,14 @@ use pulp::{Simd, WithSimd};
 
 use super::instructions::arch;
 use super::matrix::column_pieces;
-use super::tile::{Onto, Out, VECTORS, WIDTH, pack, panel_rows, tile};
+use super::tile::{
+    NARROW, Onto, Out, VECTORS, WIDE, are_tiles_wide, is_wide, pack, panel_rows, tile,
+};
 use super::{Matrix, MatrixMut, Operations, Real, hands, spread};
 
 /// Columns of the left factor that are worked through at a time: that much of a panel stays in the nearest cache.
 const DEPTH: usize = 256;
-/// Columns of the right factor at a time, a multiple of [`WIDTH`]: with [`DEPTH`] rows, a part that stays in the second cache.
+/// Columns of the right factor at a time, a multiple of a tile's: with [`DEPTH`] rows, a part that stays in the second cache.
 pub(crate) const COLUMNS: usize = 126;
 /// Where the columns of that part begin: a line of cache further than their length.
 const STRIDE: usize = DEPTH + 16;
@@ -217,7 +219,9 @@ pub(super) fn multiply_large<R: Real>(
 pub(crate) fn columns_of_piece(columns: usize, operations: usize) -> usize {
     match hands(operations) {
         1 => columns.max(1),
-        hands => columns.div_ceil(2 * hands).next_multiple_of(WIDTH),
+        hands => columns
+            .div_ceil(2 * hands)
+            .next_multiple_of(if are_tiles_wide() { WIDE } else { NARROW }),
     }
 }
 
@@ -262,6 +266,16 @@ impl<R: Real, P: Fn(usize) -> Panel> WithSimd for Multiply<'_, R, P> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        match is_wide::<S>() {
+            true => self.tiles::<S, WIDE>(simd),
+            false => self.tiles::<S, NARROW>(simd),
+        }
+    }
+}
+
+impl<R: Real, P: Fn(usize) -> Panel> Multiply<'_, R, P> {
+    #[inline(always)]
+    fn tiles<S: Simd, const WIDTH: usize>(self, simd: S) {
         let Self {
             product,
             out,
@@ -292,7 +306,7 @@ impl<R: Real, P: Fn(usize) -> Panel> WithSimd for Multiply<'_, R, P> {
                     for column in (0..columns).step_by(WIDTH) {
                         // a tile that is cut off multiplies columns of an earlier part as well: COLUMNS is a
                         // multiple of WIDTH
-                        let right = std::array::from_fn(|j| {
+                        let right: [_; WIDTH] = std::array::from_fn(|j| {
                             part[(column + j) * STRIDE + from - start..].as_ptr()
                         });
                         // SAFETY: `left` has to − from columns of a panel, so many numbers follow in each column

@@ -9,6 +9,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::instructions::arch;
+use super::lanes::{load, store};
 use super::{Real, Team, panel_rows};
 
 /// Columns whose results are written together.
@@ -204,9 +205,7 @@ impl<R: Real, const N: usize, const V: usize> WithSimd for Count<'_, R, N, V> {
                         for (i, &sum) in sums.iter().enumerate() {
                             // SAFETY: a tile's row has room for V vectors of any instruction set
                             unsafe {
-                                to.add(i * lanes)
-                                    .cast::<R::Vector<S>>()
-                                    .write_unaligned(sum);
+                                store::<R, S>(to.add(i * lanes), sum);
                             }
                         }
                     }
@@ -257,11 +256,8 @@ unsafe fn tile<R: Real, S: Simd, const N: usize, const V: usize>(
             let at = offset + i * lanes;
             // SAFETY: the caller's
             let (first, second) = unsafe {
-                let first = from[0].add(at).cast::<R::Vector<S>>().read_unaligned();
-                (
-                    first,
-                    from[1].add(at).cast::<R::Vector<S>>().read_unaligned(),
-                )
+                let [first, second] = from;
+                (load::<R, S>(first.add(at)), load::<R, S>(second.add(at)))
             };
             sums[0][i] = R::multiply_add(simd, value, first, sums[0][i]);
             if N > 1 {

@@ -1,20 +1,25 @@
 //! Products of the columns of tall matrices, aᵀ·b: sums over many rows, of few columns.
 //!
-//! Columns lie one number after the other: a tile of [`LEFT`] by [`RIGHT`] sums takes a vector of rows of each of its columns at a time, and
+//! Columns lie one number after the other: a tile of [`LEFT`] by some more sums takes a vector of rows of each of its columns at a time, and
 //! nothing is packed, which for few columns takes as long as the product. The lanes of a sum are added up at its end.
 #![allow(unsafe_code)] // vectors of rows are read without bounds checks
+
+use std::slice::from_raw_parts;
 
 use pulp::{Simd, WithSimd};
 
 use super::instructions::arch;
+use super::lanes::load;
 use super::matrix::row_pieces_from_below;
-use super::tile::Onto;
+use super::tile::{Onto, are_tiles_wide, is_wide};
 use super::{Matrix, MatrixMut, Operations, Real, multiply, spread};
 
 /// Columns of a tile, of either factor: 12 sums and the vectors of the second factor leave one of AVX2's 16 registers, and twelve chains of additions
 /// hide their latency.
 const LEFT: usize = 4;
-const RIGHT: usize = 3;
+const NARROW: usize = 3;
+/// The same of the second factor where there are 32 registers: fewer vectors are read for each sum.
+const WIDE: usize = 6;
 /// Rows at a time: of a hundred columns they stay in the second cache.
 const DEPTH: usize = 1024;
 /// Rows from which on the sums of lanes are of no weight, and columns up to which packing takes longer.
@@ -31,7 +36,7 @@ fn is_tall<R: Real>(a: Matrix<'_, R>, b: Matrix<'_, R>) -> bool {
         && b.row_stride() == 1
         && a.nrows() >= LEAST_ROWS
         && is_narrow(a.ncols(), LEFT)
-        && is_narrow(b.ncols(), RIGHT)
+        && is_narrow(b.ncols(), NARROW)
 }
 
 /// out ← scale·aᵀ·b, or out ← out + scale·aᵀ·b: as [`multiply`], and faster where both are tall matrices of few columns. Which way it goes hangs on all
@@ -103,7 +108,8 @@ impl<R: Real> Factors<'_, R> {
             return 2 * rows * columns * self.b.ncols();
         }
         let strips = (0..columns).step_by(LEFT);
-        let of_strips = strips.map(|first| (first + LEFT).min(columns).next_multiple_of(RIGHT));
+        let right = if are_tiles_wide() { WIDE } else { NARROW };
+        let of_strips = strips.map(|first| (first + LEFT).min(columns).next_multiple_of(right));
         2 * rows * LEFT * of_strips.sum::<usize>()
     }
 
@@ -145,6 +151,16 @@ impl<R: Real> WithSimd for Strip<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        match is_wide::<S>() {
+            true => self.tiles::<S, WIDE>(simd),
+            false => self.tiles::<S, NARROW>(simd),
+        }
+    }
+}
+
+impl<R: Real> Strip<'_, R> {
+    #[inline(always)]
+    fn tiles<S: Simd, const RIGHT: usize>(self, simd: S) {
         let Self {
             factors,
             start,
@@ -164,7 +180,7 @@ impl<R: Real> WithSimd for Strip<'_, R> {
         };
         let left = std::array::from_fn(|i| column_of(a, start + i));
         for first in (0..end).step_by(RIGHT) {
-            let right = std::array::from_fn(|j| column_of(b, first + j));
+            let right: [_; RIGHT] = std::array::from_fn(|j| column_of(b, first + j));
             // SAFETY: the columns of both factors are `depth` numbers, one after the other
             let sums = unsafe { sums(simd, depth, left, right) };
             for (j, sums) in sums.iter().enumerate().take(end - first) {
@@ -186,7 +202,7 @@ impl<R: Real> WithSimd for Strip<'_, R> {
 /// # Safety
 /// `depth` numbers can be read at each of `left` and `right`.
 #[inline(always)]
-unsafe fn sums<R: Real, S: Simd>(
+unsafe fn sums<R: Real, S: Simd, const RIGHT: usize>(
     simd: S,
     depth: usize,
     left: [*const R; LEFT],
@@ -195,22 +211,32 @@ unsafe fn sums<R: Real, S: Simd>(
     let lanes = R::lanes::<S>();
     let mut sums = [[R::splat(simd, R::ZERO); LEFT]; RIGHT];
     let whole = depth / lanes * lanes;
+    let mut factors = [R::splat(simd, R::ZERO); RIGHT];
     let mut row = 0;
     while row < whole {
         // SAFETY: row + lanes ≤ depth
         unsafe {
-            let mut factors = [R::splat(simd, R::ZERO); RIGHT];
             for (factor, column) in factors.iter_mut().zip(right) {
-                *factor = column.add(row).cast::<R::Vector<S>>().read_unaligned();
+                *factor = load::<R, S>(column.add(row));
             }
             for (i, column) in left.into_iter().enumerate() {
-                let vector = column.add(row).cast::<R::Vector<S>>().read_unaligned();
-                for (sums, &factor) in sums.iter_mut().zip(&factors) {
-                    sums[i] = R::multiply_add(simd, vector, factor, sums[i]);
-                }
+                let vector = load::<R, S>(column.add(row));
+                add_products::<R, S, RIGHT>(simd, &mut sums, i, vector, &factors);
             }
         }
         row += lanes;
+    }
+    if whole < depth {
+        // SAFETY: the last numbers of each column
+        unsafe {
+            for (factor, column) in factors.iter_mut().zip(right) {
+                *factor = R::of_some(simd, from_raw_parts(column.add(whole), depth - whole));
+            }
+            for (i, column) in left.into_iter().enumerate() {
+                let vector = R::of_some(simd, from_raw_parts(column.add(whole), depth - whole));
+                add_products::<R, S, RIGHT>(simd, &mut sums, i, vector, &factors);
+            }
+        }
     }
     let mut totals = [[R::ZERO; LEFT]; RIGHT];
     for (totals, sums) in totals.iter_mut().zip(&sums) {
@@ -218,15 +244,21 @@ unsafe fn sums<R: Real, S: Simd>(
             *total = R::total(simd, sum);
         }
     }
-    for row in whole..depth {
-        for (totals, right) in totals.iter_mut().zip(right) {
-            for (total, left) in totals.iter_mut().zip(left) {
-                // SAFETY: row < depth
-                *total = unsafe { *total + *left.add(row) * *right.add(row) };
-            }
-        }
-    }
     totals
+}
+
+/// Adds the products of column `i` of the first factor with those of the second one.
+#[inline(always)]
+fn add_products<R: Real, S: Simd, const RIGHT: usize>(
+    simd: S,
+    sums: &mut [[R::Vector<S>; LEFT]; RIGHT],
+    i: usize,
+    vector: R::Vector<S>,
+    factors: &[R::Vector<S>; RIGHT],
+) {
+    for (sums, &factor) in sums.iter_mut().zip(factors) {
+        sums[i] = R::multiply_add(simd, vector, factor, sums[i]);
+    }
 }
 
 #[cfg(test)]

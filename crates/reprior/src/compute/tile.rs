@@ -1,8 +1,8 @@
 //! The inner loop of products: a tile of the result in registers.
 //!
 //! The left factor lies in panels of [`VECTORS`] vector registers of rows, column after column, so that it is loaded in
-//! order (Goto & van de Geijn 2008). A tile is a panel's rows by [`WIDTH`] columns of the result: for each column of the
-//! panel [`VECTORS`] vectors are loaded, and each is multiplied by [`WIDTH`] numbers of the right factor.
+//! order (Goto & van de Geijn 2008). A tile is a panel's rows by as many columns of the result as registers allow: for each column
+//! of the panel [`VECTORS`] vectors are loaded, and each is multiplied by so many numbers of the right factor.
 #![allow(unsafe_code)] // read and written without bounds checks; `super::packed` and `super::gram` test against faer
 
 use std::marker::PhantomData;
@@ -10,14 +10,17 @@ use std::marker::PhantomData;
 use pulp::{Simd, WithSimd};
 
 use super::instructions::arch;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, load, number, store};
 use super::transpose::scatter_rows;
 use super::{Matrix, MatrixMut, Real, spread};
 
-/// Vector registers of rows in a panel, and columns of a tile: 12 sums, 2 vectors of the left factor and one number of the
-/// right one leave one of AVX2's 16 registers, and twelve chains of additions hide their latency.
+/// Vector registers of rows in a panel.
 pub(super) const VECTORS: usize = 2;
-pub(super) const WIDTH: usize = 6;
+/// Columns of a tile: 12 sums, 2 vectors of the left factor and one number of the right one leave one of AVX2's 16 registers, and
+/// twelve chains of additions hide their latency.
+pub(super) const NARROW: usize = 6;
+/// The same where there are 32 registers: 28 sums, so that a panel is read less than half as often.
+pub(super) const WIDE: usize = 14;
 /// The most rows of a panel: 2 vectors of 16 numbers.
 pub(super) const MOST_ROWS: usize = 32;
 
@@ -35,13 +38,33 @@ pub(crate) fn panel_rows<R: Real>() -> usize {
     arch().dispatch(PanelRows::<R>(PhantomData))
 }
 
-/// Sums over `depth` of a panel's column times a row of [`WIDTH`] numbers, whose columns begin at `b` and go on by
+/// Whether tiles have as many columns as 32 registers hold: [`WIDE`], and not [`NARROW`].
+#[inline(always)]
+pub(super) const fn is_wide<S: Simd>() -> bool {
+    S::REGISTER_COUNT >= 32
+}
+
+/// The same of this processor's instruction set.
+pub(super) fn are_tiles_wide() -> bool {
+    struct AreWide;
+    impl WithSimd for AreWide {
+        type Output = bool;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> bool {
+            is_wide::<S>()
+        }
+    }
+    arch().dispatch(AreWide)
+}
+
+/// Sums over `depth` of a panel's column times a row of `WIDTH` numbers, whose columns begin at `b` and go on by
 /// `stride`.
 ///
 /// # Safety
 /// `a` has `depth` columns of a panel, and each of `b` can be read at 0, `stride`, … (depth − 1)·`stride`.
 #[inline(always)]
-pub(super) unsafe fn tile<R: Real, S: Simd>(
+pub(super) unsafe fn tile<R: Real, S: Simd, const WIDTH: usize>(
     simd: S,
     depth: usize,
     mut a: *const R,
@@ -54,10 +77,10 @@ pub(super) unsafe fn tile<R: Real, S: Simd>(
         // SAFETY: the caller's
         unsafe {
             let rows: [R::Vector<S>; VECTORS] =
-                std::array::from_fn(|i| a.add(i * lanes).cast::<R::Vector<S>>().read_unaligned());
+                std::array::from_fn(|i| load::<R, S>(a.add(i * lanes)));
             a = a.add(VECTORS * lanes);
             for (sums, b) in sums.iter_mut().zip(&mut b) {
-                let number = R::splat(simd, **b);
+                let number = R::splat(simd, number(*b));
                 *b = b.wrapping_add(stride);
                 for (sum, &rows) in sums.iter_mut().zip(&rows) {
                     *sum = R::multiply_add(simd, rows, number, *sum);
@@ -105,18 +128,18 @@ impl<'a, R: Real> Out<'a, R> {
         }
     }
 
-    /// Has what the tile at (row, column) will be written onto fetched while the tile is being made: columns of a large matrix are too far
+    /// Has what a tile of `width` columns at (row, column) will be written onto fetched while the tile is being made: columns of a large matrix are too far
     /// from each other for the processor to guess.
     ///
     /// # Safety
     /// `row` and `column` are within the matrix.
     #[inline(always)]
-    pub unsafe fn fetch<S: Simd>(&self, [row, column]: [usize; 2]) {
+    pub unsafe fn fetch<S: Simd>(&self, [row, column]: [usize; 2], width: usize) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let last = (row + VECTORS * R::lanes::<S>()).min(self.rows) - 1;
-            for column in column..(column + WIDTH).min(self.columns) {
+            for column in column..(column + width).min(self.columns) {
                 // SAFETY: both numbers are within the matrix; nothing is read
                 unsafe {
                     let first = self.first.add(column * self.stride);
@@ -126,7 +149,7 @@ impl<'a, R: Real> Out<'a, R> {
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = (row, column);
+        let _ = (row, column, width);
     }
 
     /// Writes the tile at (row, column), cut off at the end of the matrix.
@@ -134,7 +157,7 @@ impl<'a, R: Real> Out<'a, R> {
     /// # Safety
     /// `row` and `column` are within the matrix.
     #[inline(always)]
-    pub unsafe fn store<S: Simd>(
+    pub unsafe fn store<S: Simd, const WIDTH: usize>(
         &self,
         simd: S,
         [row, column]: [usize; 2],
@@ -154,24 +177,24 @@ impl<'a, R: Real> Out<'a, R> {
             let first = self.first.add(column * self.stride + row);
             if rows == VECTORS * lanes {
                 for (j, sums) in tile.iter().enumerate().take(columns) {
-                    let to = first.add(j * self.stride).cast::<R::Vector<S>>();
+                    let to = first.add(j * self.stride);
                     for (i, &sum) in sums.iter().enumerate() {
-                        let to = to.add(i);
-                        to.write_unaligned(match onto {
+                        let to = to.add(i * lanes);
+                        let sum = match onto {
                             Onto::Replace => sum,
                             _ => {
                                 let sign = R::splat(simd, sign);
-                                R::multiply_add(simd, sign, sum, to.read_unaligned())
+                                R::multiply_add(simd, sign, sum, load::<R, S>(to))
                             }
-                        });
+                        };
+                        store::<R, S>(to, sum);
                     }
                 }
             } else {
                 for (j, sums) in tile.iter().enumerate().take(columns) {
                     let mut whole = [R::ZERO; MOST_ROWS];
                     for (i, &sum) in sums.iter().enumerate() {
-                        let to = whole.as_mut_ptr().add(i * lanes).cast::<R::Vector<S>>();
-                        to.write_unaligned(sum);
+                        store::<R, S>(whole.as_mut_ptr().add(i * lanes), sum);
                     }
                     for (i, &value) in whole[..rows].iter().enumerate() {
                         let to = first.add(j * self.stride + i);
@@ -232,10 +255,7 @@ fn pack_panel<R: Real, S: Simd>(panel: &mut [R], a: Matrix<'_, R>) {
             for i in 0..VECTORS {
                 // SAFETY: both have `height` numbers, one after the other
                 unsafe {
-                    let vector = from.add(i * lanes).cast::<R::Vector<S>>().read_unaligned();
-                    to.add(i * lanes)
-                        .cast::<R::Vector<S>>()
-                        .write_unaligned(vector);
+                    store::<R, S>(to.add(i * lanes), load::<R, S>(from.add(i * lanes)));
                 }
             }
         }

@@ -20,11 +20,15 @@ pub trait Transpose: Copy {
     unsafe fn transpose(from: *const Self, stride: usize, to: *mut Self, height: usize);
 }
 
-/// Whether `S` is the instruction set with AVX2.
+/// Whether `S` is an instruction set with AVX2's registers.
 #[inline(always)]
 fn has_avx<S: Simd>() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return std::any::TypeId::of::<S>() == std::any::TypeId::of::<pulp::x86::V3>();
+    {
+        use std::any::TypeId;
+        let own = TypeId::of::<S>();
+        own == TypeId::of::<pulp::x86::V3>() || own == TypeId::of::<pulp::x86::V4>()
+    }
     #[cfg(not(target_arch = "x86_64"))]
     false
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rand_distr::{ChiSquared, Distribution};
 
-use super::instructions::arch;
+use super::instructions::{arch, arch_of_eight_words};
 use super::{Real, Stream, spread};
 
 /// Runs `operation` with the widest vector instructions that this processor has: closures inlined into it are
@@ -13,6 +13,13 @@ use super::{Real, Stream, spread};
 #[inline]
 pub fn simd<T>(operation: impl FnOnce() -> T) -> T {
     arch().dispatch(operation)
+}
+
+/// As [`simd`] with vectors of at most eight words. In longer ones the compiler puts two of eight together and takes them apart, for
+/// three times as long as it works on them.
+#[inline]
+pub(super) fn simd_of_eight_words<T>(operation: impl FnOnce() -> T) -> T {
+    arch_of_eight_words().dispatch(operation)
 }
 
 /// Lanes of the fixed-order sums.

@@ -60,30 +60,59 @@ pub(super) fn check_pages(
     Ok(has_lengths)
 }
 
-/// None of what is not understood as the reader would understand it, a field of another type included.
+/// None where a field is of another type than the format has: the reader takes it for its own, whatever it is, and goes on from another place.
 fn page_header(bytes: &mut Compact<'_>) -> Option<PageHeader> {
     let mut header = PageHeader::default();
     bytes.fields(0, &mut |bytes, field, kind| {
-        match (field, kind) {
-            (2, Compact::I32) => header.uncompressed = bytes.integer32()?,
-            (3, Compact::I32) => header.compressed = bytes.integer32()?,
-            (5 | 7 | 8, Compact::STRUCT) => bytes.fields(1, &mut |bytes, own, kind| {
-                match (field, own, kind) {
-                    (5, 2, Compact::I32) | (8, 4, Compact::I32) => {
-                        header.has_lengths |= WITH_LENGTHS.contains(&bytes.integer32()?);
-                    }
-                    (7, 1, Compact::I32) => header.dictionary = Some(bytes.integer32()?),
-                    (5, 2, _) | (8, 4, _) | (7, 1, _) => return None,
-                    _ => return Some(ControlFlow::Continue(())),
-                }
-                Some(ControlFlow::Break(()))
-            })?,
-            (2 | 3 | 5 | 7 | 8, _) => return None,
+        let own = match (field, kind) {
+            (1..=4, Compact::I32) => bytes.integer32()?,
+            (5..=8, Compact::STRUCT) => {
+                bytes.fields(1, &mut |bytes, own, kind| {
+                    header.page_field(bytes, [field, own], kind)
+                })?;
+                return Some(ControlFlow::Break(()));
+            }
+            (1..=8, _) => return None,
             _ => return Some(ControlFlow::Continue(())),
+        };
+        match field {
+            2 => header.uncompressed = own,
+            3 => header.compressed = own,
+            _ => {}
         }
         Some(ControlFlow::Break(()))
     })?;
     Some(header)
+}
+
+impl PageHeader {
+    /// A field of the header of values (5), of a dictionary (7) or of values of the second version (8).
+    fn page_field(&mut self, bytes: &mut Compact<'_>, field: [i64; 2], kind: u8) -> Taken {
+        match (field, kind) {
+            ([5, 1..=4] | [7, 1..=2] | [8, 1..=6], Compact::I32) => {
+                let own = bytes.integer32()?;
+                match field {
+                    [5, 2] | [8, 4] => self.has_lengths |= WITH_LENGTHS.contains(&own),
+                    [7, 1] => self.dictionary = Some(own),
+                    _ => {}
+                }
+            }
+            ([7, 3] | [8, 7], 1 | 2) => {}
+            // statistics: the least and the greatest value, numbers of values, whether they are exact
+            ([5, 5] | [8, 8], Compact::STRUCT) => bytes.fields(2, &mut |_, own, kind| {
+                let is_own = match own {
+                    1 | 2 | 5 | 6 => kind == 8,
+                    3 | 4 => kind == 6,
+                    7 | 8 => matches!(kind, 1 | 2),
+                    _ => true,
+                };
+                is_own.then_some(ControlFlow::Continue(()))
+            })?,
+            ([5, 1..=5] | [7, 1..=3] | [8, 1..=8], _) => return None,
+            _ => return Some(ControlFlow::Continue(())),
+        }
+        Some(ControlFlow::Break(()))
+    }
 }
 
 /// Whether a field was taken (`Break`) or is to be passed over; none where it is not understood.
@@ -210,7 +239,7 @@ mod tests {
         0x15, 40,   // 20 in the file
         0x2c, // field 5
         0x15, 6, 0x15, 0, 0x15, 0, 0x15, 0, // values, encodings
-        0x1c, 0x18, 2, b'a', b'b', 0x11, 0, // statistics
+        0x1c, 0x18, 2, b'a', b'b', 0x61, 0, // statistics
         0, 0x49, 0x12, // a list of one, of a field that there is none of
         1,    // yes
     ];
@@ -231,6 +260,16 @@ mod tests {
         };
         assert_eq!(page_header(&mut bytes), Some(expected));
         assert_eq!(bytes.0.len(), 20);
+    }
+
+    /// Of the number of values, and of a statistic.
+    #[test]
+    fn fields_of_another_type_are_refused() {
+        for at in [8, 17, 21] {
+            let mut bytes = page();
+            bytes[at] = (bytes[at] & 0xf0) | 6;
+            assert_eq!(page_header(&mut Compact(&bytes)), None, "{at}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 """Regressions of the UCI repository beside people's own tools: test NLL, RMSE, coverage of 90 % intervals and seconds, on the same splits.
 
-usage: tables.py FOLDER [--binary target/release/reprior] [--sets SET,...] [--splits N] [--peers NAME,...] [--new-rows] [--out FILE]
+usage: tables.py FOLDER [--binary target/release/reprior] [--sets SET,...] [--splits N] [--peers NAME,...] [--networks NETWORK ...] [--new-rows] [--out FILE]
 
 FOLDER has SET.csv and splits/SET_test_rows.csv (one line of row numbers a split; airfoil.csv has one split: rows from 1,202 on).
-reprior runs as `sample --data TABLE --target NAME` with no other flag but those that say which rows train. Others are taken as their
+reprior runs as `sample --data TABLE --target NAME` with no other flag but those that say which rows train; with --networks (fcn:64,64 ...)
+once more with each of these, and the table has what leaving out training rows says of each (LOO, a row's mean, in nats). Others are taken as their
 documentation has them; those that give no variance get one for all rows, from the errors of a 5-fold cross-validation of the training
 rows. What is not installed is left out, and said. With --new-rows only test rows count whose inputs no training row has. Rows are
 appended to FILE, and the table is of all that are in it.
@@ -11,6 +12,7 @@ appended to FILE, and the table is of all that are in it.
 
 import argparse
 import csv
+import functools
 import importlib.util
 import json
 import subprocess
@@ -72,8 +74,8 @@ class Split:
         }
 
 
-def reprior(split, number, options):
-    """The program as it comes."""
+def reprior(split, number, options, network=None):
+    """The program as it comes, or with this network."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "table.csv"
         with open(table, "w", newline="") as file:
@@ -83,14 +85,17 @@ def reprior(split, number, options):
         command = [options.binary, "sample", "--data", table, "--target", split.target, "--json", "--quiet"]
         command += ["--train", len(split.train), "--test", len(split.test), "--no-shuffle"]
         command += ["--seed", number, "--out", Path(folder) / "run"]
+        command += ["--network", network] if network else []
         text = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout
     summary = json.loads(text)
-    metrics, predictions = summary["metrics"], summary["ess"]["prediction"]
+    metrics, predictions, left_out = summary["metrics"], summary["ess"]["prediction"], summary["loo"]
     return {
         "rmse": metrics["rmse"],
         "nll": metrics["nll"],
         "coverage": metrics["coverage_90"],
         "rhat": predictions and predictions["rhat_max"],
+        "loo": left_out and left_out["elpd_loo_per_row"],
+        "unreliable": left_out and left_out["rows_above_07"] / left_out["rows"],
         "verdict": summary["verdict"]["sentence"],
     }
 
@@ -193,11 +198,11 @@ PEERS = {
 }
 
 
-def table(rows):
+def table(rows, peers):
     """Means over splits and their standard errors, in Markdown."""
-    print("| set | who | splits | NLL | RMSE | coverage | seconds |\n|---|---|---|---|---|---|---|")
+    print("| set | who | splits | NLL | NLL left out | RMSE | coverage | seconds |\n|---|---|---|---|---|---|---|---|")
     for name in SETS:
-        for peer in PEERS:
+        for peer in peers:
             own = [row for row in rows if (row["set"], row["peer"]) == (name, peer)]
             if not own:
                 continue
@@ -207,7 +212,8 @@ def table(rows):
                 error = f" ± {values.std(ddof=1) / len(own) ** 0.5:.{digits}f}" if len(own) > 1 else ""
                 return f"{values.mean():.{digits}f}{error}"
 
-            print(f"| {name} | {peer} | {len(own)} | {shown('nll', 3)} | {shown('rmse', 4)} | {shown('coverage', 3)} | {shown('seconds', 0)} |")
+            left_out = f"{-np.mean([row['loo'] for row in own]):.3f}" if all(row.get("loo") for row in own) else "-"
+            print(f"| {name} | {peer} | {len(own)} | {shown('nll', 3)} | {left_out} | {shown('rmse', 4)} | {shown('coverage', 3)} | {shown('seconds', 0)} |")
 
 
 def main():
@@ -217,12 +223,14 @@ def main():
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--networks", nargs="*", default=[])
     parser.add_argument("--new-rows", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("target/tables.jsonl"))
     options = parser.parse_args()
-    peers = []
-    for peer in options.peers.split(","):
-        module = PEERS[peer][1]
+    with_network = {f"reprior {network}": (functools.partial(reprior, network=network), None) for network in options.networks}
+    every, peers = PEERS | with_network, []
+    for peer in [*options.peers.split(","), *with_network]:
+        module = every[peer][1]
         if module and importlib.util.find_spec(module) is None:
             print(f"{peer}: {module} is not installed, and left out")
         else:
@@ -236,13 +244,13 @@ def main():
                 if (name, number, peer) in done:
                     continue
                 start = time.perf_counter()
-                found = PEERS[peer][0](split, number, options)
+                found = every[peer][0](split, number, options)
                 row = {"set": name, "split": number, "peer": peer, **found, "seconds": time.perf_counter() - start}
                 known.append(row)
                 with open(options.out, "a") as file:
                     file.write(json.dumps(row) + "\n")
                 print(json.dumps(row), flush=True)
-    table(known)
+    table(known, every)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ use super::instructions::arch;
 use super::matrix::{column_pieces, row_pieces_from_below};
 use super::packed::COLUMNS;
 use super::tall::gram_tall;
-use super::tile::{NARROW, Onto, Out, VECTORS, is_wide, pack, panel_rows, tile};
+use super::tile::{Depths, NARROW, Onto, Out, VECTORS, is_wide, pack, panel_rows, tile};
 use super::{Matrix, MatrixMut, Operations, Real, spread};
 
 /// Columns of the factor at a time: as many as a packed product makes at once, so that what is added up part by part of so many has the
@@ -40,12 +40,12 @@ pub fn gram_of_rows<R: Real>(out: MatrixMut<'_, R>, accumulate: bool, a: Matrix<
     gram_onto(out, Onto::accumulate(accumulate), a);
 }
 
-/// Operations for each column of the factor: those of the lower half and of the rest of its panels.
+/// Operations for each column of the factor: those of the lower half and of the rest of its vectors of rows.
 fn operations_a_column<R: Real>(n: usize) -> usize {
-    let height = panel_rows::<R>();
-    let panels = 1..=n.div_ceil(height);
-    2 * panels
-        .map(|panel| height * n.min(panel * height))
+    let lanes = panel_rows::<R>() / VECTORS;
+    let vectors = 1..=n.div_ceil(lanes);
+    2 * vectors
+        .map(|vector| lanes * n.min(vector * lanes))
         .sum::<usize>()
 }
 
@@ -129,7 +129,8 @@ impl<R: Real> GramPiece<'_, R> {
             depth,
             packed,
         } = self;
-        let height = VECTORS * R::lanes::<S>();
+        let lanes = R::lanes::<S>();
+        let height = VECTORS * lanes;
         let length = height * depth;
         let last_row = start + out.rows - 1;
         for row in (0..out.rows).step_by(height) {
@@ -147,10 +148,18 @@ impl<R: Real> GramPiece<'_, R> {
                         from((first_column + (column + j).min(out.columns - 1)).min(last_row))
                     })
                 };
+                let depths = if first_column + column >= start + row + lanes {
+                    // the first vector of rows ends above the diagonal
+                    Depths::of_second(depth)
+                } else if out.rows - row <= lanes {
+                    Depths::of_first(depth)
+                } else {
+                    Depths::of_both(depth)
+                };
                 // SAFETY: both factors are panels of `depth` columns, and the tile begins within `out`
                 unsafe {
                     out.fetch::<S>([row, column], WIDTH);
-                    let tile = tile(simd, depth, panel.as_ptr(), right, height);
+                    let tile = tile(simd, depths, panel.as_ptr(), right, height);
                     out.store(simd, [row, column], &tile, onto);
                 }
             }

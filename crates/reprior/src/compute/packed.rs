@@ -13,7 +13,7 @@ use pulp::{Simd, WithSimd};
 use super::instructions::arch;
 use super::matrix::column_pieces;
 use super::tile::{
-    NARROW, Onto, Out, VECTORS, WIDE, are_tiles_wide, is_wide, pack, panel_rows, tile,
+    Depths, NARROW, Onto, Out, VECTORS, WIDE, are_tiles_wide, is_wide, pack, panel_rows, tile,
 };
 use super::{Matrix, MatrixMut, Operations, Real, hands, spread};
 
@@ -46,10 +46,52 @@ pub struct Packed<R> {
 
 #[derive(Debug, Clone)]
 struct Panel {
-    /// Columns that are not zero.
-    columns: Range<usize>,
+    /// Columns of its first vector of rows that are not zero, and of its second: these begin and end no earlier.
+    vectors: [Range<usize>; VECTORS],
     /// Where its numbers begin.
     offset: usize,
+}
+
+impl Panel {
+    /// That whose rows from number `first` on are of such a matrix.
+    fn new(shape: PackedShape, first: usize, height: usize, [rows, columns]: [usize; 2]) -> Self {
+        let lanes = height / VECTORS;
+        let end = match shape {
+            PackedShape::Lower => columns.min(first + lanes),
+            _ => columns,
+        };
+        let start = match shape {
+            PackedShape::Upper => first.min(columns),
+            _ => 0,
+        };
+        let second = match shape {
+            _ if first + lanes >= rows => end..end,
+            PackedShape::Full => 0..columns,
+            PackedShape::Lower => 0..columns.min(first + height),
+            PackedShape::Upper => (first + lanes).min(columns)..columns,
+        };
+        Self {
+            vectors: [start..end, second],
+            offset: 0,
+        }
+    }
+
+    /// Columns that are not zero.
+    fn columns(&self) -> Range<usize> {
+        self.vectors[0].start..self.vectors[1].end
+    }
+
+    /// What of some of these columns each vector counts.
+    fn depths(&self, from: usize, to: usize) -> Depths {
+        let [first, second] = &self.vectors;
+        let alone = second.start.clamp(from, to) - from;
+        let second_alone = to - first.end.clamp(from, to);
+        Depths {
+            first: alone,
+            both: to - from - alone - second_alone,
+            second: second_alone,
+        }
+    }
 }
 
 impl<R: Real> Packed<R> {
@@ -58,13 +100,9 @@ impl<R: Real> Packed<R> {
         let (rows, columns, height) = (matrix.nrows(), matrix.ncols(), panel_rows::<R>());
         let (mut panels, mut values) = (Vec::new(), Vec::new());
         for first in (0..rows).step_by(height) {
-            let columns = match shape {
-                PackedShape::Full => 0..columns,
-                PackedShape::Lower => 0..columns.min(first + height),
-                PackedShape::Upper => first.min(columns)..columns,
-            };
-            let offset = values.len();
-            for column in columns.clone() {
+            let mut panel = Panel::new(shape, first, height, [rows, columns]);
+            panel.offset = values.len();
+            for column in panel.columns() {
                 values.extend((first..first + height).map(|row| {
                     let is_kept = match shape {
                         PackedShape::Full => true,
@@ -78,7 +116,7 @@ impl<R: Real> Packed<R> {
                     }
                 }));
             }
-            panels.push(Panel { columns, offset });
+            panels.push(panel);
         }
         Self {
             rows,
@@ -94,7 +132,7 @@ impl<R: Real> Packed<R> {
         assert!(
             self.panels
                 .iter()
-                .all(|panel| panel.columns.len() == self.columns)
+                .all(|panel| panel.columns().len() == self.columns)
         );
         pack(&mut self.values, 1.0, matrix);
     }
@@ -158,12 +196,13 @@ fn multiply_part<R: Real>(
         return;
     }
     let panels = rows.start / height..rows.end.div_ceil(height);
-    let overlap = |panel: &Panel| {
-        let end = panel.columns.end.min(columns.end);
-        end.saturating_sub(panel.columns.start.max(columns.start))
+    let overlap = |vector: &Range<usize>| {
+        let end = vector.end.min(columns.end);
+        end.saturating_sub(vector.start.max(columns.start))
     };
-    let entries: usize = a.panels[panels.clone()].iter().map(overlap).sum();
-    let operations = 2 * entries * height * b.ncols();
+    let vectors = a.panels[panels.clone()].iter().flat_map(|p| &p.vectors);
+    let entries = height / VECTORS * vectors.map(overlap).sum::<usize>();
+    let operations = 2 * entries * b.ncols();
     Operations::product(operations);
     let panels = &a.panels[panels];
     let product = Product {
@@ -196,16 +235,19 @@ pub(super) fn multiply_large<R: Real>(
     }
     assert_eq!((out.nrows(), out.ncols()), (rows, columns));
     assert_eq!(depth, b.nrows());
-    let length = panel_rows::<R>() * depth;
-    R::with_scratch(rows.div_ceil(panel_rows::<R>()) * length, |packed| {
+    let height = panel_rows::<R>();
+    let length = height * depth;
+    R::with_scratch(rows.div_ceil(height) * length, |packed| {
         pack(packed, scale, a);
         let product = Product {
             onto: Onto::accumulate(accumulate),
             values: packed,
             panels: packed.len() / length,
-            panel: |index: usize| Panel {
-                columns: 0..depth,
-                offset: index * length,
+            panel: |index: usize| {
+                let shape = [rows, depth];
+                let mut panel = Panel::new(PackedShape::Full, index * height, height, shape);
+                panel.offset = index * length;
+                panel
             },
             columns: 0..depth,
         };
@@ -292,17 +334,19 @@ impl<R: Real, P: Fn(usize) -> Panel> Multiply<'_, R, P> {
                 copy_part(part, b.submatrix(row, first_column, depth, columns));
                 for index in 0..product.panels {
                     let panel = (product.panel)(index);
-                    let from = start.max(panel.columns.start);
-                    let to = (start + depth).min(panel.columns.end);
+                    let own = panel.columns();
+                    let from = start.max(own.start);
+                    let to = (start + depth).min(own.end);
                     if from >= to {
                         continue;
                     }
                     let onto = match product.onto {
-                        Onto::Replace if from > panel.columns.start.max(all.start) => Onto::Add,
+                        Onto::Replace if from > own.start.max(all.start) => Onto::Add,
                         onto => onto,
                     };
-                    let begin = panel.offset + (from - panel.columns.start) * height;
+                    let begin = panel.offset + (from - own.start) * height;
                     let left = values[begin..begin + (to - from) * height].as_ptr();
+                    let depths = panel.depths(from, to);
                     for column in (0..columns).step_by(WIDTH) {
                         // a tile that is cut off multiplies columns of an earlier part as well: COLUMNS is a
                         // multiple of WIDTH
@@ -312,7 +356,7 @@ impl<R: Real, P: Fn(usize) -> Panel> Multiply<'_, R, P> {
                         // SAFETY: `left` has to − from columns of a panel, so many numbers follow in each column
                         // of the part, and the tile begins within `out`
                         unsafe {
-                            let tile = tile(simd, to - from, left, right, 1);
+                            let tile = tile(simd, depths, left, right, 1);
                             let at = [index * height, first_column + column];
                             out.store(simd, at, &tile, onto);
                         }

@@ -2,7 +2,8 @@
 //!
 //! The left factor lies in panels of [`VECTORS`] vector registers of rows, column after column, so that it is loaded in
 //! order (Goto & van de Geijn 2008). A tile is a panel's rows by as many columns of the result as registers allow: for each column
-//! of the panel [`VECTORS`] vectors are loaded, and each is multiplied by so many numbers of the right factor.
+//! of the panel [`VECTORS`] vectors are loaded, and each is multiplied by so many numbers of the right factor. Where a triangle or the
+//! matrix ends one of the two is left out.
 #![allow(unsafe_code)] // read and written without bounds checks; `super::packed` and `super::gram` test against faer
 
 use std::marker::PhantomData;
@@ -58,37 +59,102 @@ pub(super) fn are_tiles_wide() -> bool {
     arch().dispatch(AreWide)
 }
 
-/// Sums over `depth` of a panel's column times a row of `WIDTH` numbers, whose columns begin at `b` and go on by
-/// `stride`.
+/// How many columns of a panel are added up: some of which the first vector of rows counts alone, then some of both, then some of the
+/// second alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Depths {
+    pub first: usize,
+    pub both: usize,
+    pub second: usize,
+}
+
+impl Depths {
+    /// Of both vectors.
+    pub fn of_both(both: usize) -> Self {
+        Self {
+            first: 0,
+            both,
+            second: 0,
+        }
+    }
+
+    /// Of the first alone.
+    pub fn of_first(first: usize) -> Self {
+        Self {
+            first,
+            both: 0,
+            second: 0,
+        }
+    }
+
+    /// Of the second alone.
+    pub fn of_second(second: usize) -> Self {
+        Self {
+            first: 0,
+            both: 0,
+            second,
+        }
+    }
+}
+
+/// Sums over the columns of a panel times a row of `WIDTH` numbers, whose columns begin at `b` and go on by `stride`.
 ///
 /// # Safety
-/// `a` has `depth` columns of a panel, and each of `b` can be read at 0, `stride`, … (depth − 1)·`stride`.
+/// `a` has so many columns of a panel, and each of `b` can be read at 0, `stride`, … as often.
 #[inline(always)]
 pub(super) unsafe fn tile<R: Real, S: Simd, const WIDTH: usize>(
     simd: S,
-    depth: usize,
-    mut a: *const R,
-    mut b: [*const R; WIDTH],
+    depths: Depths,
+    a: *const R,
+    b: [*const R; WIDTH],
     stride: usize,
 ) -> [[R::Vector<S>; VECTORS]; WIDTH] {
-    let lanes = R::lanes::<S>();
+    let mut factors = (a, b);
     let mut sums = [[R::splat(simd, R::ZERO); VECTORS]; WIDTH];
+    // SAFETY: the caller's
+    unsafe {
+        let (factors, sums) = (&mut factors, &mut sums);
+        add_columns::<R, S, 0, 1, WIDTH>(simd, depths.first, factors, stride, sums);
+        add_columns::<R, S, 0, VECTORS, WIDTH>(simd, depths.both, factors, stride, sums);
+        add_columns::<R, S, 1, 1, WIDTH>(simd, depths.second, factors, stride, sums);
+    }
+    sums
+}
+
+/// Adds `depth` more columns, of which `COUNT` vectors from number `FIRST` on count.
+///
+/// # Safety
+/// As of [`tile`].
+#[inline(always)]
+unsafe fn add_columns<
+    R: Real,
+    S: Simd,
+    const FIRST: usize,
+    const COUNT: usize,
+    const WIDTH: usize,
+>(
+    simd: S,
+    depth: usize,
+    (a, b): &mut (*const R, [*const R; WIDTH]),
+    stride: usize,
+    sums: &mut [[R::Vector<S>; VECTORS]; WIDTH],
+) {
+    let lanes = R::lanes::<S>();
     for _ in 0..depth {
         // SAFETY: the caller's
         unsafe {
-            let rows: [R::Vector<S>; VECTORS] =
-                std::array::from_fn(|i| load::<R, S>(a.add(i * lanes)));
-            a = a.add(VECTORS * lanes);
-            for (sums, b) in sums.iter_mut().zip(&mut b) {
+            let rows: [R::Vector<S>; COUNT] =
+                std::array::from_fn(|i| load::<R, S>(a.add((FIRST + i) * lanes)));
+            *a = a.add(VECTORS * lanes);
+            for (sums, b) in sums.iter_mut().zip(&mut *b) {
                 let number = R::splat(simd, number(*b));
                 *b = b.wrapping_add(stride);
-                for (sum, &rows) in sums.iter_mut().zip(&rows) {
+                for (sum, &rows) in sums[FIRST..].iter_mut().zip(&rows) {
                     *sum = R::multiply_add(simd, rows, number, *sum);
                 }
             }
         }
     }
-    sums
 }
 
 /// What a product does to the numbers that are there.

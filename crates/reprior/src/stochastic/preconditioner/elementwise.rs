@@ -93,12 +93,12 @@ impl<R: Real> Preconditioner<R> for Elementwise {
         let [_, at_inversion] = self.regularisation.parts();
         match self.rule {
             ElementwiseRule::RmsProp => {
-                divide(gradient, state, |m| (m + at_inversion).sqrt());
-                divide(noise, state, |m| (m + at_inversion).sqrt().sqrt());
+                divide(gradient, state, move |m| (m + at_inversion).sqrt());
+                divide(noise, state, move |m| (m + at_inversion).sqrt().sqrt());
             }
             ElementwiseRule::Diagonal => {
-                divide(gradient, state, |m| m + at_inversion);
-                divide(noise, state, |m| (m + at_inversion).sqrt());
+                divide(gradient, state, move |m| m + at_inversion);
+                divide(noise, state, move |m| (m + at_inversion).sqrt());
             }
         }
         0

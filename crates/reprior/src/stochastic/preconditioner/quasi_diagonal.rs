@@ -80,21 +80,24 @@ impl<R: Real> Preconditioner<R> for QuasiDiagonal {
         let (gradient, gradient_0) = gradient.split_at_mut(cross.len());
         let (noise, noise_0) = noise.split_at_mut(cross.len().min(noise.len()));
         let g_0 = gradient_0[0] * inverse;
-        let mut clamps = 0_u32;
-        simd(
+        let (own, own_noise) = (&mut *gradient, &mut *noise);
+        // numbers of its own: the compiler takes what it reaches by reference for something that the loop may change
+        let clamps = simd(
             #[inline(always)]
-            || {
-                for ((g, &m), &m_0) in gradient.iter_mut().zip(weights).zip(cross) {
+            move || {
+                let mut clamps = 0_u32;
+                for ((g, &m), &m_0) in own.iter_mut().zip(weights).zip(cross) {
                     let s = m + at_inversion - m_0 * m_0 * inverse;
                     clamps += u32::from(s < counted);
                     let s = if s < least { least } else { s };
                     *g = (*g - g_0 * m_0) / s;
                 }
-                for ((xi, &m), &m_0) in noise.iter_mut().zip(weights).zip(cross) {
+                for ((xi, &m), &m_0) in own_noise.iter_mut().zip(weights).zip(cross) {
                     let s = m + at_inversion - m_0 * m_0 * inverse;
                     let s = if s < least { least } else { s };
                     *xi = *xi / s.sqrt();
                 }
+                clamps
             },
         );
         gradient_0[0] = g_0 - dot_in_lanes(cross, gradient) * inverse;

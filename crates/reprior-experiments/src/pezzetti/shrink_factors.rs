@@ -28,7 +28,7 @@ impl Experiment for ShrinkFactors {
             figure: "Figure 3",
             what: "R-hat (potential scale reduction) of weights and predictions, mean and standard deviation over directions, of chains from the prior against steps at β = 0.1, n = 256; six chains for the paper's three, below the full size on the weights that the data touch; default: 8,000 steps at widths 512 and 1,024, quick: β = 0.2, 2,500 steps at widths 32 and 256",
             data: Some("cifar10"),
-            cost: ["15 s", "20 min", "75 min", "2 weeks"],
+            cost: ["15 s", "20 min", "4 h", "2 weeks"],
         }
     }
 

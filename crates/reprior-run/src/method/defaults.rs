@@ -22,6 +22,9 @@ pub(super) const FEW_ROWS: usize = 100;
 const WIDE: &str = "fcn:512";
 /// For other tables four narrow layers.
 const NARROW: &str = "fcn:32,32,32,32";
+/// With so many rows chains make few transitions in a minute, and three layers, whose gradients are cheaper, predict as well or better.
+const MANY_ROWS: usize = 5_000;
+const NARROW_OF_MANY_ROWS: &str = "fcn:32,32,32";
 /// Prior variance of hidden biases.
 const TABLE_BIAS_VARIANCE: f64 = 1.0;
 const IMAGE_BIAS_VARIANCE: f64 = 0.01;
@@ -113,7 +116,8 @@ fn network(method: MethodName, is_table: bool, rows: usize) -> (&'static str, St
         MethodName::Infinite(_) => (WIDE, "one hidden layer".to_owned()),
         _ if !is_table => (WIDE, "images".to_owned()),
         _ if rows < FEW_ROWS => (WIDE, format!("a table of {rows} rows")),
-        _ => (NARROW, format!("a table of {rows} rows")),
+        _ if rows < MANY_ROWS => (NARROW, format!("a table of {rows} rows")),
+        _ => (NARROW_OF_MANY_ROWS, format!("a table of {rows} rows")),
     }
 }
 
@@ -196,6 +200,8 @@ mod tests {
             choices,
             ["chosen for these data: --network fcn:32,32,32,32 (a table of 120 rows)"]
         );
+        let of_rows = |rows| network(MethodName::default(), true, rows).0;
+        assert_eq!([4_999, 5_000].map(of_rows), [NARROW, NARROW_OF_MANY_ROWS]);
         let (settings, _) = chosen("friedman", |settings| settings.data.train = Some(50));
         assert_eq!(settings.model.network, WIDE);
         assert_eq!(settings.model.likelihood(), LikelihoodName::Gaussian);

@@ -36,7 +36,8 @@ const SPREADS: RangeInclusive<f64> = 1e-3..=10.0;
 #[command(next_help_heading = "Model")]
 pub struct ModelSettings {
     /// The network: fcn:WIDTH[,WIDTH...], linear, lenet, resnet:DEPTH,width=WIDTH[,scaling=NAME], resnet-small, or a TOML
-    /// file that describes its layers [default: auto: fcn:32,32,32,32 for tables of 100 rows or more, fcn:512 for others]
+    /// file that describes its layers [default: auto: fcn:32,32,32,32 for tables of 100 rows or more, fcn:32,32,32 from 5,000
+    /// rows on, fcn:512 for others]
     #[arg(long, value_name = "NET")]
     pub network: String,
     /// Of a network that was described layer by layer.

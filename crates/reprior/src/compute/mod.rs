@@ -16,6 +16,7 @@ mod gather;
 mod gram;
 mod instructions;
 mod lanes;
+mod log_product;
 mod log_sum;
 mod lq;
 mod matrix;
@@ -42,6 +43,7 @@ pub(crate) use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{FeatureRun, Gather, WeightColumns, gather_product};
 pub(crate) use gram::{gram_of_columns, gram_of_rows};
 pub use instructions::{instructions, keep_to_instructions};
+pub(crate) use log_product::{FACTORS, LogProduct};
 pub(crate) use log_sum::LogSum;
 pub(crate) use lq::lower_trapezoidal_factor;
 pub use matrix::{Matrix, matrix};
@@ -55,6 +57,7 @@ pub(crate) use packed::{
     multiply_packed_rows,
 };
 pub use real::Real;
+pub(crate) use scalar::exp_f64;
 pub(crate) use share::share;
 pub(crate) use sparse::SparseColumns;
 pub use stream::{Purpose, Stream};

@@ -39,19 +39,22 @@ impl Activation {
 
     /// out ← f(values), values ← f'(values).
     pub fn apply_with_derivative<R: Real>(self, values: &mut [R], out: &mut [R]) {
-        debug_assert_eq!(values.len(), out.len());
-        match self {
-            Self::Gelu => pairs(values, out, gelu),
-            Self::Relu => pairs(values, out, relu),
-            Self::Erf => pairs(values, out, erf),
-            Self::Tanh => pairs(values, out, tanh),
-            Self::Identity => pairs(values, out, |x| (x, R::ONE)),
-            Self::LeakyRelu(a) => {
-                let a = R::from_f64(a);
-                pairs(values, out, |x| leaky_relu(x, a));
-            }
-            Self::Sin => pairs(values, out, sin),
-        }
+        self.visit_pairs(
+            values,
+            out,
+            #[inline(always)]
+            |x, y, f| (*y, *x) = f,
+        );
+    }
+
+    /// derivative ← f'(values), values ← f(values).
+    pub fn apply_in_place_with_derivative<R: Real>(self, values: &mut [R], derivative: &mut [R]) {
+        self.visit_pairs(
+            values,
+            derivative,
+            #[inline(always)]
+            |x, y, f| (*x, *y) = f,
+        );
     }
 
     /// out ← f(values), second ← f''(values), values ← f'(values). Where f' jumps, f'' is 0.
@@ -100,6 +103,29 @@ impl Activation {
             Self::Sin => each(values, |x| store(x, sin(*x))),
         }
     }
+
+    /// Has f and f' of each of `values` stored.
+    #[inline(always)]
+    fn visit_pairs<R: Real>(
+        self,
+        values: &mut [R],
+        others: &mut [R],
+        store: impl Fn(&mut R, &mut R, (R, R)) + Copy,
+    ) {
+        debug_assert_eq!(values.len(), others.len());
+        match self {
+            Self::Gelu => pairs(values, others, |x, y| store(x, y, gelu(*x))),
+            Self::Relu => pairs(values, others, |x, y| store(x, y, relu(*x))),
+            Self::Erf => pairs(values, others, |x, y| store(x, y, erf(*x))),
+            Self::Tanh => pairs(values, others, |x, y| store(x, y, tanh(*x))),
+            Self::Identity => pairs(values, others, |x, y| store(x, y, (*x, R::ONE))),
+            Self::LeakyRelu(a) => {
+                let a = R::from_f64(a);
+                pairs(values, others, |x, y| store(x, y, leaky_relu(*x, a)));
+            }
+            Self::Sin => pairs(values, others, |x, y| store(x, y, sin(*x))),
+        }
+    }
 }
 
 #[inline(always)]
@@ -111,12 +137,12 @@ fn each<R: Real>(values: &mut [R], operation: impl Fn(&mut R)) {
 }
 
 #[inline(always)]
-fn pairs<R: Real>(values: &mut [R], out: &mut [R], f: impl Fn(R) -> (R, R)) {
+fn pairs<R: Real>(values: &mut [R], others: &mut [R], operation: impl Fn(&mut R, &mut R)) {
     simd(
         #[inline(always)]
         || {
-            for (x, y) in values.iter_mut().zip(out) {
-                (*y, *x) = f(*x);
+            for (x, y) in values.iter_mut().zip(others) {
+                operation(x, y);
             }
         },
     );
@@ -266,6 +292,9 @@ mod tests {
                     "{activation} at {x}"
                 );
                 assert_eq!(out[0], value(x));
+                let (mut in_place, mut slope) = ([x], [0.0]);
+                activation.apply_in_place_with_derivative(&mut in_place, &mut slope);
+                assert_eq!([in_place, slope], [out, derivative]);
                 let slope = |x: f64| {
                     let (mut derivative, mut out) = ([x], [0.0]);
                     activation.apply_with_derivative(&mut derivative, &mut out);

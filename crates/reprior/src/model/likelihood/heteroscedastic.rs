@@ -4,9 +4,11 @@
 //! With r = y − f and v = σ²e^g, log p = Σ −½r²/v − log σ − ½g − ½ log 2π; scores r/v of f, ½(r²/v − 1) of g and r²/v − 1 of log σ;
 //! Fisher information 1/v of f and ½ of g. Coded targets have a zero for each g, and scales one number, which does not count.
 
+use std::ops::Range;
+
 use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
-use crate::compute::Stream;
+use crate::compute::{FACTORS, Stream, exp_f64, simd};
 use crate::metrics::PredictiveFamily;
 use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
@@ -32,9 +34,74 @@ impl Rows {
     }
 
     /// The column of target j.
-    pub fn of_target(&self, j: usize) -> std::ops::Range<usize> {
+    pub fn of_target(&self, j: usize) -> Range<usize> {
         let rows = self.half / self.count;
         j * rows..(j + 1) * rows
+    }
+}
+
+/// Rows that are worked on at a time, in vector registers.
+pub(super) const BLOCK: usize = FACTORS;
+
+/// At most [`BLOCK`] rows of a target; those that are missing have a residual of 0 and a variance of 1.
+pub(super) struct Block {
+    pub residual: [f64; BLOCK],
+    /// log v and 1/v.
+    pub log_variance: [f64; BLOCK],
+    pub precision: [f64; BLOCK],
+}
+
+impl Rows {
+    /// Those from number `first` on, `log_variance` that of the target's scale.
+    #[inline(always)]
+    pub fn block(
+        &self,
+        targets: &[f64],
+        outputs: &[f64],
+        log_variance: f64,
+        rows: Range<usize>,
+    ) -> Block {
+        let (mut residual, mut logarithm) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let (f, g) = outputs.split_at(self.half);
+        let pairs = targets[rows.clone()].iter().zip(&f[rows.clone()]);
+        for (residual, (y, f)) in residual.iter_mut().zip(pairs) {
+            *residual = y - f;
+        }
+        for (logarithm, g) in logarithm.iter_mut().zip(&g[rows]) {
+            *logarithm = log_variance + g;
+        }
+        let mut precision = [1.0; BLOCK];
+        for (precision, &logarithm) in precision.iter_mut().zip(&logarithm) {
+            *precision = exp_f64(-logarithm);
+        }
+        Block {
+            residual,
+            log_variance: logarithm,
+            precision,
+        }
+    }
+
+    /// Writes the derivatives of a block by f and g.
+    #[inline(always)]
+    pub fn write(
+        &self,
+        derivatives: &mut [f64],
+        rows: Range<usize>,
+        of_mean: &[f64; BLOCK],
+        of_logarithm: &[f64; BLOCK],
+    ) {
+        let count = rows.len();
+        let (f, g) = derivatives.split_at_mut(self.half);
+        f[rows.clone()].copy_from_slice(&of_mean[..count]);
+        g[rows].copy_from_slice(&of_logarithm[..count]);
+    }
+
+    /// The rows of each block of target j.
+    pub fn blocks(&self, j: usize) -> impl Iterator<Item = Range<usize>> {
+        let all = self.of_target(j);
+        let end = all.end;
+        all.step_by(BLOCK)
+            .map(move |first| first..end.min(first + BLOCK))
     }
 }
 
@@ -84,19 +151,32 @@ impl Likelihood for GaussianHeteroscedastic {
         let mut total = 0.0;
         for (j, &scale) in scales[..rows.count].iter().enumerate() {
             let log_variance = 2.0 * scale.ln();
-            let mut by_log_scale = 0.0;
-            for at in rows.of_target(j) {
-                let log_variance = log_variance + outputs[rows.half + at];
-                let precision = (-log_variance).exp();
-                let residual = targets[at] - outputs[at];
-                let excess = residual * residual * precision - 1.0;
-                total -= 0.5 * (excess + 1.0 + log_variance);
-                by_log_scale += excess;
-                if let Some(derivatives) = &mut derivatives {
-                    derivatives.outputs[at] = residual * precision;
-                    derivatives.outputs[rows.half + at] = 0.5 * excess;
-                }
-            }
+            // of each lane, with −1 for every row that a block lacks
+            let (mut losses, mut excesses) = ([0.0; BLOCK], [0.0; BLOCK]);
+            let mut lacking = 0;
+            simd(
+                #[inline(always)]
+                || {
+                    for at in rows.blocks(j) {
+                        let block = rows.block(targets, outputs, log_variance, at.clone());
+                        let (mut of_mean, mut of_logarithm) = ([0.0; BLOCK], [0.0; BLOCK]);
+                        for i in 0..BLOCK {
+                            of_mean[i] = block.residual[i] * block.precision[i];
+                            let excess = block.residual[i] * of_mean[i] - 1.0;
+                            of_logarithm[i] = 0.5 * excess;
+                            losses[i] += excess + 1.0 + block.log_variance[i];
+                            excesses[i] += excess;
+                        }
+                        lacking += BLOCK - at.len();
+                        if let Some(derivatives) = &mut derivatives {
+                            let all = &mut *derivatives.outputs;
+                            rows.write(all, at, &of_mean, &of_logarithm);
+                        }
+                    }
+                },
+            );
+            total -= 0.5 * losses.iter().sum::<f64>();
+            let by_log_scale = excesses.iter().sum::<f64>() + lacking as f64;
             if let Some(derivatives) = &mut derivatives {
                 derivatives.log_scales[j] = by_log_scale;
                 derivatives.log_scales[rows.count + j] = 0.0;

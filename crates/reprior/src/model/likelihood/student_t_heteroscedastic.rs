@@ -5,10 +5,10 @@
 //! scores (ν+1)r/(νv + r²) of f, ½((ν+1)q/(1+q) − 1) of g and twice that of log σ; Fisher information (ν+1)/((ν+3)v) of f and
 //! ½ν/(ν+3) of g. A row far from where the network has it thus asks g for at most ν/2, where the Gaussian is asked for ½r²/v.
 
-use super::heteroscedastic::Rows;
+use super::heteroscedastic::{BLOCK, Rows};
 use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, GaussianHeteroscedastic, Likelihood, StudentT};
-use crate::compute::Stream;
+use crate::compute::{LogProduct, Stream, simd};
 use crate::metrics::PredictiveFamily;
 use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
@@ -50,21 +50,39 @@ impl Likelihood for StudentTHeteroscedastic {
         let mut total = rows.half as f64 * self.law.log_normaliser();
         for (j, &scale) in scales[..rows.count].iter().enumerate() {
             let log_variance = 2.0 * scale.ln();
-            let mut by_log_scale = 0.0;
-            for at in rows.of_target(j) {
-                let log_variance = log_variance + outputs[rows.half + at];
-                let precision = (-log_variance).exp();
-                let residual = targets[at] - outputs[at];
-                let ratio = residual * residual * precision / nu;
-                total -= 0.5 * ((nu + 1.0) * ratio.ln_1p() + log_variance);
-                if let Some(derivatives) = &mut derivatives {
-                    let weight = (nu + 1.0) / (nu * (1.0 + ratio));
-                    let excess = weight * nu * ratio - 1.0;
-                    by_log_scale += excess;
-                    derivatives.outputs[at] = weight * residual * precision;
-                    derivatives.outputs[rows.half + at] = 0.5 * excess;
-                }
-            }
+            // of each lane, with an excess of −1 for every row that a block lacks
+            let (mut log_variances, mut excesses) = ([0.0; BLOCK], [0.0; BLOCK]);
+            let (mut tails, mut lacking) = (LogProduct::default(), 0);
+            simd(
+                #[inline(always)]
+                || {
+                    for at in rows.blocks(j) {
+                        let block = rows.block(targets, outputs, log_variance, at.clone());
+                        let mut factors = [1.0; BLOCK];
+                        let (mut of_mean, mut of_logarithm) = ([0.0; BLOCK], [0.0; BLOCK]);
+                        for i in 0..BLOCK {
+                            let (residual, precision) = (block.residual[i], block.precision[i]);
+                            let ratio = residual * residual * precision / nu;
+                            factors[i] = 1.0 + ratio;
+                            let weight = (nu + 1.0) / (nu * factors[i]);
+                            let excess = weight * nu * ratio - 1.0;
+                            of_mean[i] = weight * residual * precision;
+                            of_logarithm[i] = 0.5 * excess;
+                            log_variances[i] += block.log_variance[i];
+                            excesses[i] += excess;
+                        }
+                        tails.multiply(&factors);
+                        lacking += BLOCK - at.len();
+                        if let Some(derivatives) = &mut derivatives {
+                            let all = &mut *derivatives.outputs;
+                            rows.write(all, at, &of_mean, &of_logarithm);
+                        }
+                    }
+                },
+            );
+            let log_variances: f64 = log_variances.iter().sum();
+            total -= 0.5 * ((nu + 1.0) * tails.value() + log_variances);
+            let by_log_scale = excesses.iter().sum::<f64>() + lacking as f64;
             if let Some(derivatives) = &mut derivatives {
                 derivatives.log_scales[j] = by_log_scale;
                 derivatives.log_scales[rows.count + j] = 0.0;
@@ -185,6 +203,56 @@ mod tests {
             plain.log_density(&[*y], &[*f], &[sigma], None) + plain.left_out(1)
         });
         assert!((value - each.sum::<f64>()).abs() < 1e-12);
+    }
+
+    /// Rows by the dozen, in blocks that are not full, of several targets, with some that are far away.
+    #[test]
+    fn blocks_are_the_sum_of_their_rows() {
+        let law = StudentTHeteroscedastic::new(3.5).unwrap();
+        let (rows, count) = (75, 2);
+        let half = rows * count;
+        let numbers = |factor: usize, scale: f64| -> Vec<f64> {
+            let number = |at: usize| ((at * factor % 101) as f64 / 50.0 - 1.0) * scale;
+            (0..half).map(number).collect()
+        };
+        let mut targets = [numbers(37, 3.0), vec![0.0; half]].concat();
+        targets[80] = 1e120;
+        let outputs = [numbers(53, 2.0), numbers(71, 5.0)].concat();
+        let scales = [0.5, 2.0, 9.0, 9.0];
+        let gradient = |targets: &[f64], outputs: &[f64], scales: &[f64]| {
+            let mut own = (vec![0.0; outputs.len()], vec![0.0; scales.len()]);
+            let derivatives = Derivatives {
+                outputs: &mut own.0,
+                log_scales: &mut own.1,
+            };
+            let value = law.log_density(targets, outputs, scales, Some(derivatives));
+            (value, own)
+        };
+        let (value, (by_output, by_scale)) = gradient(&targets, &outputs, &scales);
+        assert_eq!(value, law.log_density(&targets, &outputs, &scales, None));
+        let near = |x: f64, y: f64| (x - y).abs() < 1e-11 * (1.0 + y.abs());
+        let (mut sum, mut by_scale_sum) = (0.0, [0.0; 2]);
+        for at in 0..half {
+            let scales = [scales[at / rows], 9.0];
+            let (value, (own, scale)) = gradient(
+                &[targets[at], 0.0],
+                &[outputs[at], outputs[half + at]],
+                &scales,
+            );
+            sum += value;
+            by_scale_sum[at / rows] += scale[0];
+            assert!(
+                near(by_output[at], own[0]) && near(by_output[half + at], own[1]),
+                "{at}"
+            );
+        }
+        assert!(near(value, sum), "{value} {sum}");
+        assert!(near(by_scale[0], by_scale_sum[0]) && near(by_scale[1], by_scale_sum[1]));
+        targets[3] = f64::NAN;
+        assert!(law.log_density(&targets, &outputs, &scales, None).is_nan());
+        targets[3] = 1e200;
+        let value = law.log_density(&targets, &outputs, &scales, None);
+        assert_eq!(value, f64::NEG_INFINITY);
     }
 
     #[test]

@@ -80,8 +80,7 @@ impl<R: Real> HiddenLayerBuffers<R> {
         let pieces = values.zip(self.derivative[numbers].chunks_mut(length));
         spread(operations, pieces, |((index, values), derivative)| {
             evaluate(index, values);
-            derivative.copy_from_slice(values);
-            activation.apply_with_derivative(derivative, values);
+            activation.apply_in_place_with_derivative(values, derivative);
         });
     }
 
@@ -96,8 +95,7 @@ impl<R: Real> HiddenLayerBuffers<R> {
         let pieces = active.chunks_mut(PIECE);
         let pieces = pieces.zip(self.derivative[derivative].chunks_mut(PIECE));
         spread(operations, pieces, |(active, derivative)| {
-            derivative.copy_from_slice(active);
-            activation.apply_with_derivative(derivative, active);
+            activation.apply_in_place_with_derivative(active, derivative);
         });
     }
 }

@@ -4,7 +4,7 @@
     python3 docs/measure.py --uci FOLDER --cancer CSV --cifar FOLDER --jobs 2
 
 FOLDER of --uci has SET.csv, CSV is scikit-learn's breast cancer (load_breast_cancer) with a column `target`, and the folder of --cifar CIFAR-10 as
-binary files. Each problem is what a person asks for, `sample --data TABLE --target NAME`, with `--method` and nothing else but
+binary files. Each problem is what a person asks for, `sample --data TABLE --target NAME`, shuffled, with `--method` and nothing else but
 `--until "rhat<1.01,ess>400"` for predictions within a time. Each result is appended to a file of JSON lines; what is in there is not run again, so
 the script can be stopped and started. The table is written anew each time.
 """
@@ -20,7 +20,7 @@ import tempfile
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CHAINS = ["hmc-infinite", "nuts", "mams", "mclmc", "elliptical", "pcnl", "pcn"]
+CHAINS = ["hmc-infinite", "nuts", "mams", "mclmc", "elliptical", "pcnl"]
 # Of these there is no agreement to wait for; they run as they come.
 OTHERS = ["sgld", "ensemble"]
 # What they are called, rows that train, rows that test; the target of a table.
@@ -63,7 +63,7 @@ def run(problem, method, options):
             options.binary, "sample", "--data", source(problem, options), "--train", train, "--test", test, "--method", method,
             "--threads", 1, "--json", "--quiet", "--out", f"{folder}/run",
         ]  # fmt: skip
-        command += ["--target", target] if target else []
+        command += ["--target", target, "--shuffle", 0] if target else []
         command += ["--until", UNTIL, "--minutes", options.minutes] if method in CHAINS else []
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -134,7 +134,6 @@ def main():
     options = arguments()
     records, lock = read(options.results), threading.Lock()
     tasks = [(problem, method) for problem in PROBLEMS if source(problem, options) for method in CHAINS + OTHERS]
-    # those that take as long as others have no time limit go last
     tasks = [task for task in tasks if (*task, options.minutes) not in records]
 
     def work(task):

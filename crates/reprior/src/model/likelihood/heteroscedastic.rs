@@ -4,11 +4,10 @@
 //! With r = y − f and v = σ²e^g, log p = Σ −½r²/v − log σ − ½g − ½ log 2π; scores r/v of f, ½(r²/v − 1) of g and r²/v − 1 of log σ;
 //! Fisher information 1/v of f and ½ of g. Coded targets have a zero for each g, and scales one number, which does not count.
 
-use std::ops::Range;
-
 use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
+use super::rows::{BLOCK, Rows};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
-use crate::compute::{FACTORS, Stream, exp_f64, simd};
+use crate::compute::{Stream, simd};
 use crate::metrics::PredictiveFamily;
 use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
@@ -16,94 +15,6 @@ use crate::model::targets;
 
 /// The Fisher information of f at v = 1, and of g.
 const INFORMATION: [f64; 2] = [1.0, 0.5];
-
-/// Where the rows of each target are in targets and outputs, column by column: those of all f, then those of all g.
-pub(super) struct Rows {
-    /// Where the columns of g begin.
-    pub half: usize,
-    /// Targets of a row.
-    pub count: usize,
-}
-
-impl Rows {
-    pub fn of(targets: &[f64], scales: &[f64]) -> Self {
-        Self {
-            half: targets.len() / 2,
-            count: scales.len() / 2,
-        }
-    }
-
-    /// The column of target j.
-    pub fn of_target(&self, j: usize) -> Range<usize> {
-        let rows = self.half / self.count;
-        j * rows..(j + 1) * rows
-    }
-}
-
-/// Rows that are worked on at a time, in vector registers.
-pub(super) const BLOCK: usize = FACTORS;
-
-/// At most [`BLOCK`] rows of a target; those that are missing have a residual of 0 and a variance of 1.
-pub(super) struct Block {
-    pub residual: [f64; BLOCK],
-    /// log v and 1/v.
-    pub log_variance: [f64; BLOCK],
-    pub precision: [f64; BLOCK],
-}
-
-impl Rows {
-    /// Those from number `first` on, `log_variance` that of the target's scale.
-    #[inline(always)]
-    pub fn block(
-        &self,
-        targets: &[f64],
-        outputs: &[f64],
-        log_variance: f64,
-        rows: Range<usize>,
-    ) -> Block {
-        let (mut residual, mut logarithm) = ([0.0; BLOCK], [0.0; BLOCK]);
-        let (f, g) = outputs.split_at(self.half);
-        let pairs = targets[rows.clone()].iter().zip(&f[rows.clone()]);
-        for (residual, (y, f)) in residual.iter_mut().zip(pairs) {
-            *residual = y - f;
-        }
-        for (logarithm, g) in logarithm.iter_mut().zip(&g[rows]) {
-            *logarithm = log_variance + g;
-        }
-        let mut precision = [1.0; BLOCK];
-        for (precision, &logarithm) in precision.iter_mut().zip(&logarithm) {
-            *precision = exp_f64(-logarithm);
-        }
-        Block {
-            residual,
-            log_variance: logarithm,
-            precision,
-        }
-    }
-
-    /// Writes the derivatives of a block by f and g.
-    #[inline(always)]
-    pub fn write(
-        &self,
-        derivatives: &mut [f64],
-        rows: Range<usize>,
-        of_mean: &[f64; BLOCK],
-        of_logarithm: &[f64; BLOCK],
-    ) {
-        let count = rows.len();
-        let (f, g) = derivatives.split_at_mut(self.half);
-        f[rows.clone()].copy_from_slice(&of_mean[..count]);
-        g[rows].copy_from_slice(&of_logarithm[..count]);
-    }
-
-    /// The rows of each block of target j.
-    pub fn blocks(&self, j: usize) -> impl Iterator<Item = Range<usize>> {
-        let all = self.of_target(j);
-        let end = all.end;
-        all.step_by(BLOCK)
-            .map(move |first| first..end.min(first + BLOCK))
-    }
-}
 
 /// The targets themselves and g = 0, with one over the mean of the Fisher informations there.
 pub(super) fn approximation(

@@ -24,6 +24,7 @@ mod curvature;
 mod gaussian;
 mod heteroscedastic;
 mod poisson;
+mod rows;
 mod student_t;
 mod student_t_heteroscedastic;
 

@@ -5,8 +5,8 @@
 //! scores (ν+1)r/(νv + r²) of f, ½((ν+1)q/(1+q) − 1) of g and twice that of log σ; Fisher information (ν+1)/((ν+3)v) of f and
 //! ½ν/(ν+3) of g. A row far from where the network has it thus asks g for at most ν/2, where the Gaussian is asked for ½r²/v.
 
-use super::heteroscedastic::{BLOCK, Rows};
 use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
+use super::rows::{BLOCK, Rows};
 use super::{Approximation, Curvature, Derivatives, GaussianHeteroscedastic, Likelihood, StudentT};
 use crate::compute::{LogProduct, Stream, simd};
 use crate::metrics::PredictiveFamily;

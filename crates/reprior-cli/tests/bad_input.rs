@@ -705,6 +705,14 @@ fn constant_columns_and_repeated_rows_are_allowed() {
             (&10.into(), &0.into())
         );
         assert!(summary["metrics"]["rmse"].as_f64().unwrap() < 10.0);
+        // what other values of it do is unknown: they change nothing
+        let predicted = ["0.5,7", "0.5,7e5"].map(|row| {
+            place.write("new.csv", format!("a,still\n{row}\n"));
+            place
+                .succeed(&format!("predict {space} --data new.csv"))
+                .table()
+        });
+        assert_eq!(predicted[0], predicted[1]);
     }
     place.write("constant.csv", "a,y\n1,5\n2,5\n3,5\n4,5\n5,5\n6,5\n");
     let run = place.succeed(&format!(

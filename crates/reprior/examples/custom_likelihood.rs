@@ -58,10 +58,10 @@ impl Likelihood for NegativeBinomial {
 
     /// What it looks like near f = 0: with gradient g and Fisher information w there, an observation g/w of variance 1/w.
     /// This shapes the coordinates in which is sampled, not the posterior, and so need not be exact.
-    fn approximation(&self, targets: &[f64], _scales: &[f64]) -> Approximation {
+    fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
         Approximation {
             targets: targets.iter().map(|y| y / self.mean - 1.0).collect(),
-            variance: 1.0 / self.mean + 1.0 / self.size,
+            variances: vec![1.0 / self.mean + 1.0 / self.size; scales.len()],
         }
     }
 

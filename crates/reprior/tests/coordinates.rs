@@ -149,6 +149,7 @@ fn gradients_agree_with_central_differences() {
         (&[9, 7], 5, 3),
         (&[], 6, 2),
         (&[70], 5, 1),
+        (&[5], 6, 4),
     ] {
         for (likelihood, noise) in likelihoods(outputs) {
             let model = model(hidden, rows, outputs, &likelihood, &noise);
@@ -252,7 +253,7 @@ fn the_map_has_the_right_jacobian() {
         for (likelihood, noise_scale) in likelihoods(2) {
             let model = model(hidden, rows, 2, &likelihood, &noise_scale);
             let scales = model.noise.typical(2);
-            let variance = likelihood.approximation(&model.targets, &scales).variance;
+            let variances = likelihood.approximation(&model.targets, &scales).variances;
             let is_plain = !matches!(&noise_scale, Noise::Learned(_)) && model.noise.count(2) == 1;
             let p = model.architecture.readout_rows();
             for (space, regulariser) in SPACES
@@ -260,9 +261,8 @@ fn the_map_has_the_right_jacobian() {
                 .flat_map(|s| REGULARISERS.map(|r| (s, r)))
             {
                 if regulariser == Regulariser::Matched && !is_plain {
-                    continue; // λ is then another one for every output or position
+                    continue; // λ is then another one for every position
                 }
-                let lambda = regulariser.value(rows, variance);
                 let make = |coordinates| {
                     let model = Arc::clone(&model);
                     posterior(model, coordinates, space, regulariser)
@@ -271,45 +271,50 @@ fn the_map_has_the_right_jacobian() {
                 let z = noise(target.dim(), 15);
                 let start = z.len() - 2 * p;
                 let base = theta(&mut target, &z);
-                let mut jacobian = vec![0.0; p * p];
-                for k in 0..p {
-                    let mut moved = z.clone();
-                    moved[start + k] += 1.0;
-                    let image = theta(&mut target, &moved);
-                    for i in 0..p {
-                        jacobian[k * p + i] = image[i] - base[i];
-                        // outputs do not mix
-                        assert!((image[p + i] - base[p + i]).abs() < 1e-10);
-                    }
-                }
-                if space == Space::DataSymmetric {
-                    for (i, k) in (0..p).flat_map(|i| (0..p).map(move |k| (i, k))) {
-                        assert!((jacobian[k * p + i] - jacobian[i * p + k]).abs() < 1e-9);
-                    }
-                }
                 // features by outputs of unit readout weights in standard coordinates: Ψ = ∂f/∂θ, through a Gaussian twin
                 let psi = features(&model, &z[..model.inner_parameters()]);
-                let mut cholesky = Cholesky::new(p);
                 let gram = |i: usize, j: usize| -> f64 {
                     psi.iter().map(|row| row[i] * row[j]).sum::<f64>()
                 };
-                cholesky
-                    .factorise(|i, j| gram(i, j) / lambda + if i == j { 1.0 } else { 0.0 })
-                    .unwrap();
-                let (mut sigma, mut work) = (vec![0.0; p * p], vec![0.0; p * p]);
-                cholesky.inverse(&mut sigma, &mut work);
-                for i in 0..p {
-                    for j in 0..=i {
-                        let product: f64 = (0..p)
-                            .map(|k| jacobian[k * p + i] * jacobian[k * p + j])
-                            .sum();
-                        assert!(
-                            (product - sigma[j * p + i]).abs() < 1e-9,
-                            "{space} {regulariser}"
-                        );
+                let mut log_determinant = 0.0;
+                for (output, variance) in variances.iter().enumerate() {
+                    let lambda = regulariser.value(rows, *variance);
+                    let (own, other) = (output * p, (1 - output) * p);
+                    let mut jacobian = vec![0.0; p * p];
+                    for k in 0..p {
+                        let mut moved = z.clone();
+                        moved[start + own + k] += 1.0;
+                        let image = theta(&mut target, &moved);
+                        for i in 0..p {
+                            jacobian[k * p + i] = image[own + i] - base[own + i];
+                            // outputs do not mix
+                            assert!((image[other + i] - base[other + i]).abs() < 1e-10);
+                        }
                     }
+                    if space == Space::DataSymmetric {
+                        for (i, k) in (0..p).flat_map(|i| (0..p).map(move |k| (i, k))) {
+                            assert!((jacobian[k * p + i] - jacobian[i * p + k]).abs() < 1e-9);
+                        }
+                    }
+                    let mut cholesky = Cholesky::new(p);
+                    cholesky
+                        .factorise(|i, j| gram(i, j) / lambda + if i == j { 1.0 } else { 0.0 })
+                        .unwrap();
+                    let (mut sigma, mut work) = (vec![0.0; p * p], vec![0.0; p * p]);
+                    cholesky.inverse(&mut sigma, &mut work);
+                    for i in 0..p {
+                        for j in 0..=i {
+                            let product: f64 = (0..p)
+                                .map(|k| jacobian[k * p + i] * jacobian[k * p + j])
+                                .sum();
+                            assert!(
+                                (product - sigma[j * p + i]).abs() < 1e-9,
+                                "{space} {regulariser}"
+                            );
+                        }
+                    }
+                    log_determinant -= 0.5 * cholesky.log_determinant();
                 }
-                let log_determinant = -0.5 * 2.0 * cholesky.log_determinant();
                 let mut standard = make(Coordinates::Standard);
                 let mut whole = z[..start].to_vec();
                 whole.extend(&base);

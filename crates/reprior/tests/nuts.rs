@@ -223,7 +223,7 @@ fn a_fatal_error_stops_and_leaves_the_state() {
         Err(EvaluationError::Fatal("no memory".to_owned()))
     };
     let mut target = Function::<f64, _>::new(3, fails);
-    let mut sampler = Nuts::new(0.5);
+    let mut sampler = Nuts::new(0.5, None);
     let mut state = sampler.init(&mut target, vec![0.0; 3]).unwrap();
     let before = state.clone();
     let mut stream = Stream::new(7, 0, Purpose::Transition, 1);
@@ -236,7 +236,7 @@ fn a_fatal_error_stops_and_leaves_the_state() {
 fn accounts<R: Real>() {
     let mut target = Function::<R, _>::new(DIM, gaussian);
     let mut again = Function::<R, _>::new(DIM, gaussian);
-    let mut sampler = Nuts::new(0.2);
+    let mut sampler = Nuts::new(0.2, None);
     let mut position = vec![R::ZERO; DIM];
     Stream::new(8, 0, Purpose::Initial, 0).fill_normal(&mut position);
     let mut state = sampler.init(&mut target, position).unwrap();
@@ -287,6 +287,24 @@ fn a_resumed_chain_makes_the_same_draws() {
     assert_eq!(whole[0].statistics, parts.statistics);
 }
 
+/// As often as the steps have room for.
+#[test]
+fn trajectories_double_no_further_than_asked() {
+    let mut target = Function::<f64, _>::new(DIM, gaussian);
+    let mut most = |max_steps| {
+        let mut sampler = Nuts::new(0.01, max_steps);
+        let mut state = sampler.init(&mut target, vec![0.3; DIM]).unwrap();
+        let mut stream = Stream::new(9, 0, Purpose::Transition, 1);
+        let info = sampler.step(&mut target, &mut state, &mut stream).unwrap();
+        info.n_gradients
+    };
+    assert_eq!(
+        [1, 2, 3, 14, 15].map(|steps| most(Some(steps))),
+        [1, 1, 3, 7, 15]
+    );
+    assert!(most(None) > 15);
+}
+
 #[test]
 fn flat_and_empty_targets_are_sampled() {
     let flat = |_: &[f64], gradient: &mut [f64]| {
@@ -295,7 +313,7 @@ fn flat_and_empty_targets_are_sampled() {
     };
     // a start where every derivative is 0
     let mut target = Function::<f64, _>::new(4, flat);
-    let mut sampler = Nuts::new(0.5);
+    let mut sampler = Nuts::new(0.5, None);
     let mut state = sampler.init(&mut target, vec![0.0; 4]).unwrap();
     let mut stream = Stream::new(10, 0, Purpose::Transition, 1);
     let info = sampler.step(&mut target, &mut state, &mut stream).unwrap();

@@ -51,7 +51,7 @@ impl<R: Real> PublishedPotential<R> {
         Ok(Self {
             posterior: Posterior::new(Arc::clone(&model), Coordinates::Repriorised)?,
             features: FeatureMap::new(&model),
-            map: Repriorisation::new(&model, space, scales[0].powi(2), targets),
+            map: Repriorisation::new(&model, space, &vec![scales[0].powi(2); c], targets),
             scales,
             theta: vec![R::ZERO; p * c],
             theta_cotangent: vec![R::ZERO; p * c],

@@ -79,8 +79,8 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "LENGTH")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<f64>,
-    /// Steps, and so gradients, of a trajectory of hmc-infinite, hmc or mams at most, up to 10000 [default: 128; where a minute has no room for 60
-    /// such trajectories of each chain, as many as fit, 8 or more]
+    /// Steps, and so gradients, of a trajectory of hmc-infinite, hmc, mams or nuts at most, up to 10000 [default: 128, of nuts 1023; where a minute has no
+    /// room for 84 trajectories of 128 steps of each chain, as many as fit, 8 or more]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,

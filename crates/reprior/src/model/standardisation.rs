@@ -1,8 +1,9 @@
 //! Standardisation: inputs and real targets to mean 0 and standard deviation 1, and predictions back.
 //!
 //! Tables are standardised per column; images by one scalar mean and one scalar standard deviation over all pixels of
-//! the training images (Hron et al. 2022, their code), or divided by 255 ([`PixelScaling`]). Standard deviations divide by n. A column that does not vary is
-//! centred only (scale 1) and listed in [`Standardisation::constant_columns`].
+//! the training images (Hron et al. 2022, their code), or divided by 255 ([`PixelScaling`]). Standard deviations divide by n. A column that does not vary
+//! says nothing, and has no scale in which other values of it could be told: it is 0 in every row, of test data too, and listed in
+//! [`Standardisation::constant_columns`].
 
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +93,7 @@ pub struct Standardisation {
     pub inputs: InputScaling,
     /// Of the real targets, one per output; identities for classes.
     pub targets: Vec<Affine>,
-    /// Input columns that do not vary over the training data (tables only).
+    /// Input columns that do not vary over the training data (tables only); they are 0 in standardised units, whatever their value.
     pub constant_columns: Vec<usize>,
     /// Outputs that do not vary over the training data.
     pub constant_targets: Vec<usize>,
@@ -181,12 +182,14 @@ impl Standardisation {
         match &self.inputs {
             InputScaling::Pixels(map) => inputs.iter().map(|x| standardise(map, x)).collect(),
             InputScaling::Columns(maps) => {
-                let maps = maps.iter().cycle();
-                inputs
-                    .iter()
-                    .zip(maps)
-                    .map(|(x, map)| standardise(map, x))
-                    .collect()
+                let varies = (0..maps.len()).map(|column| !self.constant_columns.contains(&column));
+                let maps: Vec<_> = maps.iter().zip(varies).collect();
+                let columns = maps.iter().cycle();
+                let standardise = |(x, (map, varies)): (f64, &(&Affine, bool))| match varies {
+                    true => standardise(map, x),
+                    false => R::ZERO,
+                };
+                inputs.iter().zip(columns).map(standardise).collect()
             }
         }
     }
@@ -259,6 +262,15 @@ mod tests {
         };
         assert_eq!(map.mean, 3.5);
         assert!((map.scale - 2.75_f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn other_values_of_a_constant_column_are_not_extrapolated() {
+        let fitted = Standardisation::fit(&table());
+        assert_eq!(
+            fitted.standardise_inputs::<f64>(&vec![2.0, 900.0].into()),
+            [0.0, 0.0]
+        );
     }
 
     #[test]

@@ -28,14 +28,17 @@ impl<R: Real> Repriorised<R> {
         scales: &[f64],
     ) -> Result<Self, PosteriorError> {
         let approximation = model.likelihood.approximation(&model.targets, scales);
-        let lambda = regulariser.value(model.rows(), approximation.variance);
-        if !lambda.is_normal() || lambda <= 0.0 {
+        let variances = approximation.variances.iter();
+        let lambdas: Vec<f64> = variances
+            .map(|variance| regulariser.value(model.rows(), *variance))
+            .collect();
+        if lambdas.iter().any(|x| !x.is_normal() || *x <= 0.0) {
             return Err(PosteriorError::Regulariser);
         }
         let size = model.architecture.readout_parameters();
         Ok(Self {
             likelihood: OutputLikelihood::new(model),
-            map: Repriorisation::new(model, space, lambda, approximation.targets),
+            map: Repriorisation::new(model, space, &lambdas, approximation.targets),
             theta: vec![R::ZERO; size],
             theta_narrow: vec![R::ZERO; size],
             theta_cotangent: vec![0.0; size],

@@ -1,7 +1,7 @@
 //! The No-U-Turn sampler (Hoffman & Gelman 2014) with multinomial trajectories (Betancourt 2017), by the crate nuts-rs.
 //!
 //! The energy −ℓ(z) + ½‖z‖² + ½‖v‖² is integrated by leapfrog steps of a fixed size with the identity as mass matrix;
-//! trajectories double until they turn back, at most 2¹⁰ − 1 steps, and a point is drawn from them with weight
+//! trajectories double until they turn back, at most 2¹⁰ − 1 steps or fewer if asked for, and a point is drawn from them with weight
 //! exp(−energy). One gradient a step; the gradient at the current state is kept.
 //!
 //! A transition must be a function of the state, the step size and the stream alone, or a run could not be resumed to
@@ -35,6 +35,8 @@ use crate::posterior::{EvaluationError, Target};
 #[derive(Debug, Clone)]
 pub struct Nuts<R> {
     step_size: f64,
+    /// Doublings at most.
+    depth: u64,
     position: Vec<R>,
     gradient: Vec<R>,
 }
@@ -45,10 +47,12 @@ const MAX_DEPTH: u64 = 10;
 pub(super) const LARGEST: f64 = 1.9;
 
 impl<R: Real> Nuts<R> {
-    /// The kernel with a step size in (0, 1.9].
-    pub fn new(step_size: f64) -> Self {
+    /// The kernel with a step size in (0, 1.9] and as many doublings as `max_steps` steps have room for, one at least.
+    pub fn new(step_size: f64, max_steps: Option<u32>) -> Self {
+        let depth = max_steps.map_or(MAX_DEPTH, |steps| u64::from((steps.max(1) + 1).ilog2()));
         Self {
             step_size: step_size.clamp(SMALLEST_STEP, LARGEST),
+            depth: depth.min(MAX_DEPTH),
             position: Vec::new(),
             gradient: Vec::new(),
         }
@@ -61,7 +65,7 @@ impl<R: Real> Nuts<R> {
             StepSizeAdaptMethod::Fixed(self.step_size);
         FlowNutsSettings {
             num_tune: 0,
-            maxdepth: MAX_DEPTH,
+            maxdepth: self.depth,
             max_energy_error: DIVERGENCE,
             store_gradient: true,
             trajectory_kind: KineticEnergyKind::Euclidean,

@@ -44,7 +44,8 @@ pub struct SamplerSettings {
     /// Mean length of a trajectory of `hmc-infinite` (an angle), `hmc` or `mams`, from 0.01 to 10; the method's default if `None`. For `mclmc` the
     /// time in which directions are forgotten, found in warm-up if `None`.
     pub trajectory: Option<f64>,
-    /// Steps of a trajectory of `hmc-infinite`, `hmc` or `mams` at most, from 1 to 10,000, those of arrival among them; [`MAX_STEPS`] if `None`.
+    /// Steps of a trajectory of `hmc-infinite`, `hmc` or `mams` at most, from 1 to 10,000, those of arrival among them; [`MAX_STEPS`] if `None`. `nuts`
+    /// doubles its trajectories as often as these have room for, or ten times if `None`.
     pub max_steps: Option<u32>,
     /// How many of the first transitions of warm-up are made by `hmc-infinite`, with an adaptation of its own, before the
     /// method itself starts where they arrived; never more than the warm-up has. [`Method::default_arrival`] if `None`.
@@ -150,7 +151,7 @@ impl SamplerSettings {
             let allowed = "it must not be longer than the trajectory";
             check("step size", self.step_size, 0.0, longest, allowed)?;
         }
-        let has_steps = profile.trajectory.is_some();
+        let has_steps = profile.trajectory.is_some() || method == Method::Nuts;
         let (smallest, largest, allowed) = match has_steps.then_some(()) {
             Some(()) => (1.0, 1e4, "it must lie between 1 and 10000"),
             None => (nothing.0, nothing.1, "it has none, leave it out"),
@@ -215,7 +216,7 @@ impl SamplerSettings {
             Method::Hmc => Box::new(Hmc::new(step_size, trajectory)),
             Method::Mams => Box::new(Mams::new(step_size, trajectory)),
             Method::Mclmc => Box::new(Mclmc::new(step_size, self.trajectory)),
-            Method::Nuts => Box::new(Nuts::new(step_size)),
+            Method::Nuts => Box::new(Nuts::new(step_size, self.max_steps)),
             Method::Pcn => Box::new(Pcn::new(step_size)),
             Method::Pcnl => Box::new(Pcnl::new(step_size)),
             Method::Mala => Box::new(Mala::new(step_size)),

@@ -63,12 +63,12 @@ impl Target for Distorted {
                 let architecture = &model.architecture;
                 let (p, outputs) = (h.ncols(), architecture.outputs);
                 let scales = model.noise.typical(outputs);
-                let lambda = model
-                    .likelihood
-                    .approximation(&model.targets, &scales)
-                    .variance;
-                let factor = architecture.readout_scale.factor(p - 1).powi(2) / lambda;
-                let log_determinant = -0.5 * outputs as f64 * log_determinant(h, factor);
+                let approximation = model.likelihood.approximation(&model.targets, &scales);
+                let scale = architecture.readout_scale.factor(p - 1).powi(2);
+                let of_outputs = approximation.variances.iter();
+                let log_determinant: f64 = of_outputs
+                    .map(|lambda| -0.5 * log_determinant(h, scale / lambda))
+                    .sum();
                 Ok(self.posterior.log_ratio(z)? - log_determinant)
             }
             Distortion::NoNormalisation => {

@@ -171,7 +171,10 @@ impl MethodFamily for Chains {
             start.check(sizes.dimension())?;
         }
         let settings = &mut problem.settings;
-        let has_steps = matches!(self.0, Method::HmcInfinite | Method::Hmc | Method::Mams);
+        let has_steps = matches!(
+            self.0,
+            Method::HmcInfinite | Method::Hmc | Method::Mams | Method::Nuts
+        );
         if let Some(minutes) = settings.run.minutes
             && has_steps
             && settings.sampler.max_steps.is_none()

@@ -110,7 +110,7 @@ fn evaluations(sampler: &SamplerSettings) -> [f64; 2] {
         Method::HmcInfinite | Method::Hmc | Method::Mams => {
             [1.0, f64::from(sampler.max_steps_in_use())]
         }
-        Method::Nuts => [1.0, MOST_LEAVES],
+        Method::Nuts => [1.0, sampler.max_steps.map_or(MOST_LEAVES, f64::from)],
         Method::Elliptical => [1.0, MOST_POINTS],
         Method::Pcn
         | Method::Pcnl

@@ -45,10 +45,10 @@ impl Likelihood for Bernoulli {
         total
     }
 
-    fn approximation(&self, targets: &[f64], _: &[f64]) -> Approximation {
+    fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
         Approximation {
             targets: targets.iter().map(|y| 4.0 * (y - 0.5)).collect(),
-            variance: 4.0,
+            variances: vec![4.0; scales.len()],
         }
     }
 

@@ -49,7 +49,7 @@ impl Likelihood for Categorical {
         let classes = scales.len() as f64;
         Approximation {
             targets: targets.iter().map(|y| classes * y - 1.0).collect(),
-            variance: classes,
+            variances: vec![classes; scales.len()],
         }
     }
 
@@ -197,9 +197,9 @@ mod tests {
         for _ in 0..1000 {
             Categorical.simulate(&[0.0; 4], &[1.0; 4], &mut stream, &mut y);
             let pseudo = Categorical.approximation(&y, &[1.0; 4]);
-            let score = pseudo.targets.iter().map(|t| t / pseudo.variance);
+            let score = pseudo.targets.iter().map(|t| t / pseudo.variances[0]);
             sum += score.map(|g| g * g).sum::<f64>() / (classes - 1) as f64;
-            assert_eq!(pseudo.variance, 4.0);
+            assert_eq!(pseudo.variances, [4.0; 4]);
         }
         assert!((sum / 1000.0 - 0.25).abs() < 1e-12);
     }

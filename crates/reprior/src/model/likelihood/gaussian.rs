@@ -51,7 +51,7 @@ impl Likelihood for Gaussian {
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
         Approximation {
             targets: targets.to_vec(),
-            variance: mean_square(scales),
+            variances: vec![mean_square(scales); scales.len()],
         }
     }
 

@@ -16,7 +16,7 @@ use crate::model::targets;
 /// The Fisher information of f at v = 1, and of g.
 const INFORMATION: [f64; 2] = [1.0, 0.5];
 
-/// The targets themselves and g = 0, with one over the mean of the Fisher informations there.
+/// The targets themselves and g = 0, with one over the Fisher informations there: the mean of those of all f, and that of each g.
 pub(super) fn approximation(
     targets: &[f64],
     scales: &[f64],
@@ -24,10 +24,11 @@ pub(super) fn approximation(
 ) -> Approximation {
     let half = scales.len() / 2;
     let of_means = scales[..half].iter().map(|sigma| of_mean / sigma.powi(2));
-    let information = of_means.sum::<f64>() + of_logarithm * half as f64;
+    let of_mean = of_means.sum::<f64>() / half as f64;
+    let of_outputs = |information: f64| vec![1.0 / information; half];
     Approximation {
         targets: targets.to_vec(),
-        variance: scales.len() as f64 / information,
+        variances: [of_outputs(of_mean), of_outputs(of_logarithm)].concat(),
     }
 }
 
@@ -101,7 +102,7 @@ impl Likelihood for GaussianHeteroscedastic {
         -0.25 * targets as f64 * std::f64::consts::TAU.ln()
     }
 
-    /// The targets themselves and g = 0, with one over the mean of the Fisher informations there. Scores of g at f = 0, far
+    /// The targets themselves and g = 0, with one over the Fisher informations there: the mean of those of all f, and that of each g. Scores of g at f = 0, far
     /// from where f will be, say nothing.
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
         approximation(targets, scales, INFORMATION)

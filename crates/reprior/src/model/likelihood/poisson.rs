@@ -71,7 +71,7 @@ impl Likelihood for Poisson {
         let information = self.means.iter().sum::<f64>() / self.means.len() as f64;
         Approximation {
             targets: targets.iter().enumerate().map(centred).collect(),
-            variance: 1.0 / information,
+            variances: vec![1.0 / information; self.means.len()],
         }
     }
 

@@ -78,7 +78,7 @@ impl Likelihood for StudentT {
         let nu = self.degrees_of_freedom;
         Approximation {
             targets: targets.to_vec(),
-            variance: mean_square(scales) * (nu + 3.0) / (nu + 1.0),
+            variances: vec![mean_square(scales) * (nu + 3.0) / (nu + 1.0); scales.len()],
         }
     }
 

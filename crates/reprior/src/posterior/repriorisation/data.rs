@@ -10,7 +10,7 @@
 //!   f (Daleckii & Krein 1965).
 
 use super::super::EvaluationError;
-use super::{MapSizes, Terms, by_rows, narrow, narrow_symmetric};
+use super::{Group, MapSizes, Terms, add_group, by_rows, narrow, narrow_symmetric};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_rows, matrix,
     matrix_mut, multiply, symmetric_eigen,
@@ -23,10 +23,7 @@ pub(in crate::posterior) struct DataMap<R> {
     is_symmetric: bool,
     pseudo_targets: Vec<f64>,
     gram: Vec<R>,
-    cholesky: Cholesky,
-    /// Λ and Q of the symmetric root.
-    eigenvalues: Vec<f64>,
-    eigenvectors: Vec<f64>,
+    groups: Vec<DataGroup>,
     /// κ, b, (L + √λI)⁻¹b, F·b, a and two more, n × C.
     kappa: Vec<f64>,
     b: Vec<f64>,
@@ -38,15 +35,37 @@ pub(in crate::posterior) struct DataMap<R> {
     narrow: Vec<R>,
     /// n × n work space; empty until needed.
     squares: [Vec<f64>; 3],
+    /// 2K̄ of the groups so far, where there are several.
+    sum: Vec<f64>,
     left: Vec<f64>,
     right: Vec<f64>,
     sums: Vec<f64>,
     pub(super) jitter_count: u64,
 }
 
+/// Some outputs, and the decomposition of K at their λ.
+struct DataGroup {
+    group: Group,
+    cholesky: Cholesky,
+    /// Λ and Q of the symmetric root.
+    eigenvalues: Vec<f64>,
+    eigenvectors: Vec<f64>,
+}
+
 impl<R: Real> DataMap<R> {
-    pub(super) fn new(sizes: MapSizes, pseudo_targets: Vec<f64>, is_symmetric: bool) -> Self {
+    pub(super) fn new(
+        sizes: MapSizes,
+        groups: Vec<Group>,
+        pseudo_targets: Vec<f64>,
+        is_symmetric: bool,
+    ) -> Self {
         let (n, c) = (sizes.rows, sizes.outputs);
+        let groups = groups.into_iter().map(|group| DataGroup {
+            group,
+            cholesky: Cholesky::new(if is_symmetric { 0 } else { n }),
+            eigenvalues: Vec::new(),
+            eigenvectors: Vec::new(),
+        });
         let small = || vec![0.0; n * c];
         Self {
             terms: Terms::new(&sizes, 2),
@@ -54,9 +73,7 @@ impl<R: Real> DataMap<R> {
             is_symmetric,
             pseudo_targets,
             gram: vec![R::ZERO; n * n],
-            cholesky: Cholesky::new(if is_symmetric { 0 } else { n }),
-            eigenvalues: Vec::new(),
-            eigenvectors: Vec::new(),
+            groups: groups.collect(),
             kappa: small(),
             b: small(),
             u: small(),
@@ -66,6 +83,7 @@ impl<R: Real> DataMap<R> {
             h: small(),
             narrow: vec![R::ZERO; n * c],
             squares: [Vec::new(), Vec::new(), Vec::new()],
+            sum: Vec::new(),
             left: vec![0.0; 2 * n * c],
             right: vec![0.0; 2 * n * c],
             sums: vec![0.0; 2 * n * c],
@@ -84,17 +102,21 @@ impl<R: Real> DataMap<R> {
             p,
             outputs: c,
             factor,
-            lambda,
         } = self.sizes;
         gram_of_rows(matrix_mut(&mut self.gram, n, n), false, features);
         let b = matrix_mut(&mut self.narrow, n, c);
         multiply(b, false, factor, features, matrix(phi, p, c));
         widen(&mut self.b, &self.narrow);
-        let log_determinant = if self.is_symmetric {
-            self.decompose()?
-        } else {
-            self.factorise()?
-        };
+        let mut log_determinant = 0.0;
+        for index in 0..self.groups.len() {
+            let own = match self.is_symmetric {
+                true => self.decompose(index)?,
+                false => self.factorise(index)?,
+            };
+            let Group { lambda, .. } = self.groups[index].group;
+            let count = self.groups[index].group.count() as f64;
+            log_determinant += 0.5 * count * (n as f64 * lambda.ln() - own);
+        }
         for ((narrow, kappa), fb) in self.narrow.iter_mut().zip(&self.kappa).zip(&self.fb) {
             *narrow = R::from_f64(kappa - fb);
         }
@@ -102,7 +124,7 @@ impl<R: Real> DataMap<R> {
         let correction = matrix(&self.narrow, n, c);
         let theta = matrix_mut(theta, p, c);
         multiply(theta, true, factor, features.transpose(), correction);
-        Ok(0.5 * c as f64 * (n as f64 * lambda.ln() - log_determinant))
+        Ok(log_determinant)
     }
 
     /// K at row and column, without λ.
@@ -110,40 +132,41 @@ impl<R: Real> DataMap<R> {
         scale * gram[column * n + row].to_f64()
     }
 
-    /// L, κ, u, F·b; returns log det K.
-    fn factorise(&mut self) -> Result<f64, EvaluationError> {
+    /// L, κ, u, F·b of a group; returns log det K.
+    fn factorise(&mut self, index: usize) -> Result<f64, EvaluationError> {
         let MapSizes {
-            rows: n,
-            outputs: c,
-            factor,
-            lambda,
-            ..
+            rows: n, factor, ..
         } = self.sizes;
+        let DataGroup {
+            group, cholesky, ..
+        } = &mut self.groups[index];
+        let (own, c, lambda) = (group.columns(n), group.count(), group.lambda);
         let gram = &self.gram;
-        let tries = self.cholesky.factorise(|row, column| {
+        let tries = cholesky.factorise(|row, column| {
             let ridge = if row == column { lambda } else { 0.0 };
             Self::kernel(gram, factor * factor, n, row, column) + ridge
         })?;
         self.jitter_count += u64::from(tries);
-        self.kappa.copy_from_slice(&self.pseudo_targets);
-        self.cholesky.solve_lower(&mut self.kappa, c);
-        self.cholesky.solve_upper(&mut self.kappa, c);
-        self.u.copy_from_slice(&self.b);
-        self.cholesky
-            .solve_shifted_lower(&mut self.u, lambda.sqrt());
-        self.fb.copy_from_slice(&self.u);
-        self.cholesky.solve_upper(&mut self.fb, c);
-        Ok(self.cholesky.log_determinant())
+        let kappa = &mut self.kappa[own.clone()];
+        kappa.copy_from_slice(&self.pseudo_targets[own.clone()]);
+        cholesky.solve_lower(kappa, c);
+        cholesky.solve_upper(kappa, c);
+        let u = &mut self.u[own.clone()];
+        u.copy_from_slice(&self.b[own.clone()]);
+        cholesky.solve_shifted_lower(u, lambda.sqrt());
+        let fb = &mut self.fb[own];
+        fb.copy_from_slice(u);
+        cholesky.solve_upper(fb, c);
+        Ok(cholesky.log_determinant())
     }
 
-    /// Λ, Q, κ, F·b; returns log det K. κ, b and u (F·b) are kept in the eigenbasis.
-    fn decompose(&mut self) -> Result<f64, EvaluationError> {
+    /// Λ, Q, κ, F·b of a group; returns log det K. κ, b and u (F·b) are kept in the eigenbasis.
+    fn decompose(&mut self, index: usize) -> Result<f64, EvaluationError> {
         let MapSizes {
-            rows: n,
-            factor,
-            lambda,
-            ..
+            rows: n, factor, ..
         } = self.sizes;
+        let own = &mut self.groups[index];
+        let (columns, lambda) = (own.group.columns(n), own.group.lambda);
         let kernel = &mut self.squares[0];
         kernel.resize(n * n, 0.0);
         for column in 0..n {
@@ -153,25 +176,23 @@ impl<R: Real> DataMap<R> {
                     Self::kernel(&self.gram, factor * factor, n, row, column) + ridge;
             }
         }
-        (self.eigenvalues, self.eigenvectors) = symmetric_eigen(kernel, n)
+        (own.eigenvalues, own.eigenvectors) = symmetric_eigen(kernel, n)
             .map_err(|error| EvaluationError::Recoverable(error.to_string()))?;
+        let (values, vectors) = (&mut own.eigenvalues, &own.eigenvectors);
         // rounding may take an eigenvalue below λ, never far
-        self.eigenvalues.iter_mut().for_each(|x| *x = x.max(lambda));
-        let function = root_function(&self.eigenvalues, lambda);
-        rotate(
-            &mut self.q,
-            &self.eigenvectors,
-            &self.pseudo_targets,
-            n,
-            true,
-        );
-        scale_rows(&mut self.q, &self.eigenvalues, |x| 1.0 / x);
-        rotate(&mut self.kappa, &self.eigenvectors, &self.q, n, false);
-        rotate(&mut self.u, &self.eigenvectors, &self.b, n, true);
-        self.b.copy_from_slice(&self.u);
-        scale_rows(&mut self.u, &function, |f| f);
-        rotate(&mut self.fb, &self.eigenvectors, &self.u, n, false);
-        Ok(self.eigenvalues.iter().map(|x| x.ln()).sum())
+        values.iter_mut().for_each(|x| *x = x.max(lambda));
+        let function = root_function(values, lambda);
+        let q = &mut self.q[columns.clone()];
+        let targets = &self.pseudo_targets[columns.clone()];
+        rotate(q, vectors, targets, n, true);
+        scale_rows(q, values, |x| 1.0 / x);
+        rotate(&mut self.kappa[columns.clone()], vectors, q, n, false);
+        let (u, b) = (&mut self.u[columns.clone()], &mut self.b[columns.clone()]);
+        rotate(u, vectors, b, n, true);
+        b.copy_from_slice(u);
+        scale_rows(u, &function, |f| f);
+        rotate(&mut self.fb[columns], vectors, u, n, false);
+        Ok(values.iter().map(|x| x.ln()).sum())
     }
 
     pub(super) fn pull_back(
@@ -195,10 +216,13 @@ impl<R: Real> DataMap<R> {
         multiply(a, false, factor, features, matrix(g, p, c));
         widen(&mut self.q, &self.narrow);
         self.squares.iter_mut().for_each(|s| s.resize(n * n, 0.0));
-        if self.is_symmetric {
-            self.pull_back_symmetric();
-        } else {
-            self.pull_back_triangular();
+        let count = self.groups.len();
+        for index in 0..count {
+            match self.is_symmetric {
+                true => self.pull_back_symmetric(index),
+                false => self.pull_back_triangular(index),
+            }
+            add_group(&mut self.sum, &mut self.squares[0], index, count);
         }
         narrow_symmetric(&mut self.gram, &self.squares[0], n);
         let h = features.subcols(0, p - 1);
@@ -218,62 +242,70 @@ impl<R: Real> DataMap<R> {
         self.terms.add_to(out, &self.sizes);
     }
 
-    /// From a in `q`: b̄, and 2K̄ in the lower half of the first square.
-    fn pull_back_triangular(&mut self) {
-        let MapSizes {
-            rows: n,
-            outputs: c,
-            lambda,
-            ..
-        } = self.sizes;
+    /// From a in `q`: b̄ of a group, and its 2K̄ in the lower half of the first square.
+    fn pull_back_triangular(&mut self, index: usize) {
+        let n = self.sizes.rows;
+        let DataGroup {
+            group, cholesky, ..
+        } = &self.groups[index];
+        let (own, c, root) = (group.columns(n), group.count(), group.lambda.sqrt());
         let [twice, first, second] = &mut self.squares;
-        let root = lambda.sqrt();
-        self.cholesky.solve_lower(&mut self.q, c);
-        self.h.copy_from_slice(&self.q);
-        self.cholesky.solve_upper(&mut self.h, c);
-        for (b, q) in self.b_cotangent.iter_mut().zip(&self.q) {
+        let (q, h) = (&mut self.q[own.clone()], &mut self.h[own.clone()]);
+        let b_cotangent = &mut self.b_cotangent[own.clone()];
+        let u = &self.u[own.clone()];
+        let [left, right, sums] =
+            [&mut self.left, &mut self.right, &mut self.sums].map(|all| &mut all[..2 * n * c]);
+        cholesky.solve_lower(q, c);
+        h.copy_from_slice(q);
+        cholesky.solve_upper(h, c);
+        for (b, q) in b_cotangent.iter_mut().zip(&*q) {
             *b = -q;
         }
-        self.cholesky
-            .solve_shifted_upper(&mut self.b_cotangent, root);
-        by_rows(&mut self.left, 2 * c, 0, &self.u, n, 1.0);
-        by_rows(&mut self.right, 2 * c, 0, &self.q, n, 1.0);
-        by_rows(&mut self.right, 2 * c, c, &self.u, n, 1.0);
-        for (q, b) in self.q.iter_mut().zip(&self.b_cotangent) {
+        cholesky.solve_shifted_upper(b_cotangent, root);
+        by_rows(left, 2 * c, 0, u, n, 1.0);
+        by_rows(right, 2 * c, 0, q, n, 1.0);
+        by_rows(right, 2 * c, c, u, n, 1.0);
+        for (q, b) in q.iter_mut().zip(&*b_cotangent) {
             *q += root * b;
         }
-        by_rows(&mut self.left, 2 * c, c, &self.q, n, 1.0);
+        by_rows(left, 2 * c, c, q, n, 1.0);
         let cotangent = Semiseparable {
-            left: &self.left,
-            right: &self.right,
+            left,
+            right,
             rank: 2 * c,
             shift: -(c as f64),
         };
-        self.cholesky
-            .pull_back(twice, first, second, &mut self.sums, cotangent);
-        let (h, kappa) = (matrix(&self.h, n, c), matrix(&self.kappa, n, c));
+        cholesky.pull_back(twice, first, second, sums, cotangent);
+        let (h, kappa) = (matrix(h, n, c), matrix(&self.kappa[own], n, c));
         add_symmetric_product(matrix_mut(twice, n, n), -1.0, h, kappa);
     }
 
     /// The same for the symmetric root.
-    fn pull_back_symmetric(&mut self) {
-        let MapSizes {
-            rows: n,
-            outputs: c,
-            lambda,
+    fn pull_back_symmetric(&mut self, index: usize) {
+        let n = self.sizes.rows;
+        let DataGroup {
+            group,
+            eigenvalues: values,
+            eigenvectors: vectors,
             ..
-        } = self.sizes;
-        let (values, vectors) = (&self.eigenvalues, &self.eigenvectors);
+        } = &self.groups[index];
+        let (own, c, lambda) = (group.columns(n), group.count(), group.lambda);
         let function = root_function(values, lambda);
-        let rotated = &mut self.h;
-        rotate(rotated, vectors, &self.q, n, true);
-        let a = rotated.clone();
+        let (rotated, b) = (&mut self.h[own.clone()], &self.b[own.clone()]);
+        rotate(rotated, vectors, &self.q[own.clone()], n, true);
+        let a = rotated.to_vec();
         // b̄ = −Fa
         scale_rows(rotated, &function, |f| -f);
-        rotate(&mut self.b_cotangent, vectors, rotated, n, false);
+        rotate(
+            &mut self.b_cotangent[own.clone()],
+            vectors,
+            rotated,
+            n,
+            false,
+        );
         let kappa = {
             let mut kappa = vec![0.0; n * c];
-            rotate(&mut kappa, vectors, &self.kappa, n, true);
+            rotate(&mut kappa, vectors, &self.kappa[own], n, true);
             kappa
         };
         let [twice, first, second] = &mut self.squares;
@@ -286,7 +318,7 @@ impl<R: Real> DataMap<R> {
                 let mut sum = if i == j { -(c as f64) / x } else { 0.0 };
                 for column in 0..c {
                     let (at_i, at_j) = (column * n + i, column * n + j);
-                    sum -= difference * (a[at_i] * self.b[at_j] + self.b[at_i] * a[at_j]);
+                    sum -= difference * (a[at_i] * b[at_j] + b[at_i] * a[at_j]);
                     sum -= a[at_i] / x * kappa[at_j] + kappa[at_i] * a[at_j] / y;
                 }
                 first[j * n + i] = sum;

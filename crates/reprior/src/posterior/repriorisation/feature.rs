@@ -6,7 +6,7 @@
 //! * Ψ̄ = ỸHᵀ + 2ΨM̄.
 
 use super::super::EvaluationError;
-use super::{MapSizes, Terms, by_rows, narrow, narrow_symmetric};
+use super::{Group, MapSizes, Terms, add_group, by_rows, narrow, narrow_symmetric};
 use crate::compute::{
     Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_columns,
     matrix, matrix_mut, multiply,
@@ -17,13 +17,15 @@ pub(in crate::posterior) struct FeatureSpaceMap<R> {
     /// The caller's, and ỸHᵀ; the pseudo-targets Ỹ stay where they are.
     pub(super) terms: Terms<R>,
     gram: Vec<R>,
-    cholesky: Cholesky,
+    groups: Vec<(Group, Cholesky)>,
     /// μ and work of its size, p × C.
     mean: Vec<f64>,
     work: Vec<f64>,
     narrow: Vec<R>,
     /// p × p work space; empty until gradients are asked for.
     squares: [Vec<f64>; 3],
+    /// 2M̄ of the groups so far, where there are several.
+    sum: Vec<f64>,
     left: Vec<f64>,
     right: Vec<f64>,
     sums: Vec<f64>,
@@ -31,7 +33,7 @@ pub(in crate::posterior) struct FeatureSpaceMap<R> {
 }
 
 impl<R: Real> FeatureSpaceMap<R> {
-    pub(super) fn new(sizes: MapSizes, pseudo_targets: &[f64]) -> Self {
+    pub(super) fn new(sizes: MapSizes, groups: Vec<Group>, pseudo_targets: &[f64]) -> Self {
         let (p, c) = (sizes.p, sizes.outputs);
         let mut terms = Terms::new(&sizes, 1);
         narrow(terms.term(1, &sizes).0, pseudo_targets);
@@ -39,11 +41,15 @@ impl<R: Real> FeatureSpaceMap<R> {
             sizes,
             terms,
             gram: vec![R::ZERO; p * p],
-            cholesky: Cholesky::new(p),
+            groups: groups
+                .into_iter()
+                .map(|group| (group, Cholesky::new(p)))
+                .collect(),
             mean: vec![0.0; p * c],
             work: vec![0.0; p * c],
             narrow: vec![R::ZERO; p * c],
             squares: [Vec::new(), Vec::new(), Vec::new()],
+            sum: Vec::new(),
             left: vec![0.0; p * c],
             right: vec![0.0; p * c],
             sums: vec![0.0; p * c],
@@ -62,32 +68,39 @@ impl<R: Real> FeatureSpaceMap<R> {
             p,
             outputs: c,
             factor,
-            lambda,
         } = self.sizes;
         gram_of_columns(matrix_mut(&mut self.gram, p, p), features);
-        let (gram, scale) = (&self.gram, factor * factor);
-        let tries = self.cholesky.factorise(|row, column| {
-            let ridge = if row == column { lambda } else { 0.0 };
-            scale * gram[column * p + row].to_f64() + ridge
-        })?;
-        self.jitter_count += u64::from(tries);
         let targets = matrix(&self.terms.left[n * c..], n, c);
         let projected = matrix_mut(&mut self.narrow, p, c);
         multiply(projected, false, factor, features.transpose(), targets);
         for (mean, b) in self.mean.iter_mut().zip(&self.narrow) {
             *mean = b.to_f64();
         }
-        self.cholesky.solve_lower(&mut self.mean, c);
-        self.cholesky.solve_upper(&mut self.mean, c);
-        let root = lambda.sqrt();
-        for (work, phi) in self.work.iter_mut().zip(phi) {
-            *work = root * phi.to_f64();
+        let (gram, scale) = (&self.gram, factor * factor);
+        let mut log_determinant = 0.0;
+        for (group, cholesky) in &mut self.groups {
+            let (own, count, lambda) = (group.columns(p), group.count(), group.lambda);
+            let tries = cholesky.factorise(|row, column| {
+                let ridge = if row == column { lambda } else { 0.0 };
+                scale * gram[column * p + row].to_f64() + ridge
+            })?;
+            self.jitter_count += u64::from(tries);
+            let mean = &mut self.mean[own.clone()];
+            cholesky.solve_lower(mean, count);
+            cholesky.solve_upper(mean, count);
+            let root = lambda.sqrt();
+            let work = &mut self.work[own.clone()];
+            for (work, phi) in work.iter_mut().zip(&phi[own]) {
+                *work = root * phi.to_f64();
+            }
+            cholesky.solve_upper(work, count);
+            let own = p as f64 * lambda.ln() - cholesky.log_determinant();
+            log_determinant += 0.5 * count as f64 * own;
         }
-        self.cholesky.solve_upper(&mut self.work, c);
         for ((theta, mean), noise) in theta.iter_mut().zip(&self.mean).zip(&self.work) {
             *theta = R::from_f64(mean + noise);
         }
-        Ok(0.5 * c as f64 * (p as f64 * lambda.ln() - self.cholesky.log_determinant()))
+        Ok(log_determinant)
     }
 
     pub(super) fn pull_back(
@@ -98,38 +111,37 @@ impl<R: Real> FeatureSpaceMap<R> {
         phi: &[R],
         phi_cotangent: &mut [R],
     ) {
-        let MapSizes {
-            p,
-            outputs: c,
-            factor,
-            lambda,
-            ..
-        } = self.sizes;
+        let MapSizes { p, factor, .. } = self.sizes;
         self.squares.iter_mut().for_each(|s| s.resize(p * p, 0.0));
         let [twice, first, second] = &mut self.squares;
-        let root = lambda.sqrt();
-        // v = C⁻¹G
         self.work.copy_from_slice(theta_cotangent);
-        self.cholesky.solve_lower(&mut self.work, c);
-        for (out, v) in phi_cotangent.iter_mut().zip(&self.work) {
-            *out = R::from_f64(root * v);
+        let count = self.groups.len();
+        for (index, (group, cholesky)) in self.groups.iter_mut().enumerate() {
+            let (own, c, root) = (group.columns(p), group.count(), group.lambda.sqrt());
+            // v = C⁻¹G
+            let work = &mut self.work[own.clone()];
+            cholesky.solve_lower(work, c);
+            for (out, v) in phi_cotangent[own.clone()].iter_mut().zip(&*work) {
+                *out = R::from_f64(root * v);
+            }
+            let (left, right) = (&mut self.left[..p * c], &mut self.right[..p * c]);
+            by_rows(right, c, 0, work, p, 1.0);
+            for (at, phi) in phi[own.clone()].iter().enumerate() {
+                left[at % p * c + at / p] = -root * phi.to_f64();
+            }
+            let cotangent = Semiseparable {
+                left,
+                right,
+                rank: c,
+                shift: -(c as f64),
+            };
+            cholesky.pull_back(twice, first, second, &mut self.sums[..p * c], cotangent);
+            // H = C⁻ᵀv
+            cholesky.solve_upper(work, c);
+            let (h, mean) = (matrix(work, p, c), matrix(&self.mean[own], p, c));
+            add_symmetric_product(matrix_mut(twice, p, p), -1.0, h, mean);
+            add_group(&mut self.sum, twice, index, count);
         }
-        by_rows(&mut self.right, c, 0, &self.work, p, 1.0);
-        for (at, phi) in phi.iter().enumerate() {
-            self.left[at % p * c + at / p] = -root * phi.to_f64();
-        }
-        let cotangent = Semiseparable {
-            left: &self.left,
-            right: &self.right,
-            rank: c,
-            shift: -(c as f64),
-        };
-        self.cholesky
-            .pull_back(twice, first, second, &mut self.sums, cotangent);
-        // H = C⁻ᵀv
-        self.cholesky.solve_upper(&mut self.work, c);
-        let (h, mean) = (matrix(&self.work, p, c), matrix(&self.mean, p, c));
-        add_symmetric_product(matrix_mut(twice, p, p), -1.0, h, mean);
         narrow_symmetric(&mut self.gram, twice, p);
         let twice = matrix(&self.gram, p, p).subcols(0, p - 1);
         multiply(out.as_mut(), false, factor * factor, features, twice);

@@ -1,5 +1,8 @@
 //! The map T: φ_out → θ_out at any regulariser λ and pseudo-targets Ỹ (p × C matrices), with log|det| and its pull-back.
 //!
+//! Each output may have a λ of its own; those that follow one another with the same λ are a [`Group`], which share a factorisation. All
+//! share the Gram matrix, and the last product of the pull-back. For one group, of C outputs:
+//!
 //! θ = μ + Aφ with AAᵀ = λ(λI + ΨᵀΨ)⁻¹ and μ = (λI + ΨᵀΨ)⁻¹ΨᵀỸ: what the posterior of the readout would be if Ỹ had
 //! been seen with noise of variance λ (Hron et al. 2022, Section 3.2 with λ in place of σ² everywhere, √λ included). T
 //! tends to the identity as λ → ∞. Three roots A:
@@ -12,6 +15,8 @@
 
 mod data;
 mod feature;
+
+use std::ops::Range;
 
 use super::{EvaluationError, Space};
 use crate::compute::{Matrix, MatrixMut, Real, for_each_column, matrix, mirror_lower, multiply};
@@ -73,12 +78,55 @@ struct MapSizes {
     outputs: usize,
     /// α of Ψ = α·h̃.
     factor: f64,
+}
+
+/// Outputs that follow one another and have the same λ.
+#[derive(Debug, Clone, PartialEq)]
+struct Group {
+    outputs: Range<usize>,
     lambda: f64,
 }
 
+impl Group {
+    /// Those of λs, one for each output.
+    fn of(lambdas: &[f64]) -> Vec<Self> {
+        let mut start = 0;
+        let groups = lambdas.chunk_by(|a, b| a == b).map(|same| {
+            let outputs = start..start + same.len();
+            start = outputs.end;
+            Self {
+                outputs,
+                lambda: same[0],
+            }
+        });
+        groups.collect()
+    }
+
+    fn count(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// Where its columns of so many numbers are.
+    fn columns(&self, size: usize) -> Range<usize> {
+        self.outputs.start * size..self.outputs.end * size
+    }
+}
+
+/// Adds up what the pull-backs of several groups leave: the sum of all is where the last one's is.
+fn add_group(sum: &mut Vec<f64>, own: &mut Vec<f64>, index: usize, count: usize) {
+    if index > 0 {
+        own.iter_mut()
+            .zip(sum.iter())
+            .for_each(|(own, sum)| *own += sum);
+    }
+    if index + 1 < count {
+        sum.clone_from(own);
+    }
+}
+
 impl<R: Real> Repriorisation<R> {
-    /// T with the given pseudo-targets (column-major n × C) and λ.
-    pub fn new(model: &Model<R>, space: Space, lambda: f64, pseudo_targets: Vec<f64>) -> Self {
+    /// T with the given pseudo-targets (column-major n × C) and the λ of each output.
+    pub fn new(model: &Model<R>, space: Space, lambdas: &[f64], pseudo_targets: Vec<f64>) -> Self {
         let architecture = &model.architecture;
         let sizes = MapSizes {
             rows: model.rows(),
@@ -87,17 +135,17 @@ impl<R: Real> Repriorisation<R> {
             factor: architecture
                 .readout_scale
                 .factor(architecture.readout_rows() - 1),
-            lambda,
         };
+        let groups = Group::of(lambdas);
         Self(match space {
             Space::Feature => {
-                RepriorisationForm::Feature(Box::new(FeatureSpaceMap::new(sizes, &pseudo_targets)))
+                let map = FeatureSpaceMap::new(sizes, groups, &pseudo_targets);
+                RepriorisationForm::Feature(Box::new(map))
             }
-            Space::Data => {
-                RepriorisationForm::Data(Box::new(DataMap::new(sizes, pseudo_targets, false)))
-            }
-            Space::DataSymmetric => {
-                RepriorisationForm::Data(Box::new(DataMap::new(sizes, pseudo_targets, true)))
+            Space::Data | Space::DataSymmetric => {
+                let is_symmetric = space == Space::DataSymmetric;
+                let map = DataMap::new(sizes, groups, pseudo_targets, is_symmetric);
+                RepriorisationForm::Data(Box::new(map))
             }
         })
     }

@@ -87,7 +87,8 @@ impl<R: Real> TangentMap<R> {
             Regulariser::Matched => None,
             other => {
                 let approximation = model.likelihood.approximation(&model.targets, &scales);
-                Some(other.value(model.rows(), approximation.variance))
+                // the gaussian likelihood has one for all outputs
+                Some(other.value(model.rows(), approximation.variances[0]))
             }
         };
         if damping.is_some_and(|lambda| !lambda.is_normal() || lambda <= 0.0) {

@@ -194,12 +194,12 @@ impl Parts<'_> {
             // positive definite by its ridge
             let _ = cholesky.factorise(entry);
         });
-        let scales = self.sizes.noise_scales as f64;
-        let operations = scales * (size as f64).powi(3) / 3.0;
+        let count = self.sizes.factorisations as f64;
+        let operations = count * (size as f64).powi(3) / 3.0;
         self.add(
             "factorisation (f64)",
             Some((operations, true)),
-            seconds * scales,
+            seconds * count,
         );
     }
 }

@@ -101,12 +101,18 @@ impl ProblemSizes {
         };
         let mut readout = (n + p) * c * 32;
         if self.is_gaussian {
-            readout += readout_bytes(n, p, c, self.space, with_gradients, self.noise_scales);
+            readout += readout_bytes(n, p, c, self.space, with_gradients, self.factorisations);
         }
         if self.maps_readout {
-            // one more factorisation, and one more square for its derivative
+            // one more factorisation, and one more square for its derivative; of several, all factors and a sum of squares
             let size = if self.space == Space::Feature { p } else { n };
-            readout += readout_bytes(n, p, 2 * c, self.space, with_gradients, 1) + size * size * 16;
+            let squares = if self.is_gaussian {
+                1
+            } else {
+                self.factorisations
+            };
+            readout += readout_bytes(n, p, 2 * c, self.space, with_gradients, 1);
+            readout += squares * size * size * 16;
         }
         let tangent = self.determinant.map_or(0, |determinant| {
             tangent::bytes(n, c, self.dimension(), determinant, with_gradients)
@@ -218,7 +224,7 @@ impl ProblemSizes {
                 2.0 * first + 3.0 * (above + readout) + again,
             );
         }
-        let g = self.noise_scales as f64;
+        let g = self.factorisations as f64;
         let (gram, factor, back) = match self.space {
             Space::Data => (
                 n * n * p,

@@ -36,9 +36,10 @@ pub struct ProblemSizes {
     pub is_gaussian: bool,
     /// Whether T is evaluated with each ℓ rather than for draws alone.
     pub maps_readout: bool,
-    /// Coordinates of learned noise scales, and noise scales that may differ.
+    /// Coordinates of learned noise scales.
     pub noise_coordinates: usize,
-    pub noise_scales: usize,
+    /// Factorisations of one ℓ: a noise scale that may differ has its own, or where the noise depends on the inputs the function and its noise.
+    pub factorisations: usize,
     /// Coordinates of learned scales of weights.
     pub scale_coordinates: usize,
 }
@@ -67,7 +68,10 @@ impl ProblemSizes {
             } else {
                 0
             },
-            noise_scales: noise.count(outputs).max(1),
+            factorisations: match settings.model.likelihood().has_row_noise() {
+                true => 2,
+                false => noise.count(outputs).max(1),
+            },
             scale_coordinates: 0,
             replicas: sampler.replicas,
             keeps_momentum: sampler.keeps_momentum(),

@@ -139,6 +139,8 @@ fn frame(kind: Kind, turn: usize) -> Frame {
 }
 
 fn case(kind: Kind, noise: Noise, method: Method, turn: usize) -> Case {
+    let has_row_noise = matches!(kind, Kind::Heteroscedastic | Kind::StudentTHeteroscedastic);
+    let has_small_steps = has_row_noise && method == Method::Pcnl;
     Case {
         hidden: &[3],
         reduction: InputReduction::Off,
@@ -148,6 +150,8 @@ fn case(kind: Kind, noise: Noise, method: Method, turn: usize) -> Case {
         settings: SamplerSettings {
             method,
             damping: (method == Method::Langevin).then_some(0.2),
+            // a row of hardly any noise is a funnel, where steps for the rest of the posterior are rejected again and again
+            target_acceptance: has_small_steps.then_some(0.9),
             ..Default::default()
         },
         replicates: 0,

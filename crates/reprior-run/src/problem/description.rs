@@ -236,7 +236,7 @@ impl DataDescription {
         if !standardisation.constant_columns.is_empty() {
             let list = names(&standardisation.constant_columns, &self.column_names);
             notes.push(format!(
-                "input columns that do not vary over the training rows, and are left out: {list}"
+                "input columns that do not vary over the training rows, and count as 0: {list}"
             ));
         }
         if !standardisation.constant_targets.is_empty() {

@@ -85,6 +85,10 @@ impl DataDescription {
         for row in 0..rows {
             let mut is_outside = false;
             for (column, &[low, high]) in self.input_ranges.iter().enumerate() {
+                if self.standardisation.constant_columns.contains(&column) {
+                    // it is 0 whatever its value
+                    continue;
+                }
                 let value = inputs.get(row * columns + column);
                 let range = high - low;
                 if value > high + range || value < low - range {

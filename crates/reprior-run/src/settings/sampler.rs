@@ -36,8 +36,8 @@ pub struct SamplingSettings {
     /// et al. in repriorised coordinates: the same law, slower) [default: auto]
     #[arg(long, value_name = "SPACE")]
     pub space: SpaceChoice,
-    /// λ of the map T of repriorised coordinates: matched (σ², or the variance of the likelihood's own approximation), a
-    /// positive number, or a multiple of n·σ² such as 1n; of tangent ones a number, for the map of Hron et al. (eq. 10). It changes
+    /// λ of the map T of repriorised coordinates: matched (σ², or the variances of the likelihood's own approximation, one for each
+    /// output), a positive number, or a multiple of n times those such as 1n; of tangent ones a number, for the map of Hron et al. (eq. 10). It changes
     /// coordinates, not the posterior [default: matched]
     #[arg(long, value_name = "LAMBDA")]
     pub regulariser: Regulariser,
@@ -79,8 +79,8 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "LENGTH")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<f64>,
-    /// Steps, and so gradients, of a trajectory of hmc-infinite, hmc, mams or nuts at most, up to 10000 [default: 128, of nuts 1023; where a minute has no
-    /// room for 84 trajectories of 128 steps of each chain, as many as fit, 8 or more]
+    /// Steps, and so gradients, of a trajectory of hmc-infinite, hmc, mams or nuts at most, up to 10000 nuts doubles as often as they have room for, ten times at most
+    /// [default: 128, of nuts 1023; where a minute has no room for 84 such trajectories of each chain, as many as fit, 8 or more]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,

@@ -128,7 +128,7 @@ impl<T: Target> Chain<T> {
     /// the schedule's, if it was taken after as many transitions as that has: its warm-up is over then.
     ///
     /// # Errors
-    /// [`StartError::Dimension`] or [`StartError::Method`] if the snapshot is of another target or method.
+    /// [`StartError::Dimension`], [`StartError::Density`] or [`StartError::Method`] if the snapshot is of another target or method.
     pub fn resume(
         index: usize,
         schedule: Schedule,
@@ -139,7 +139,18 @@ impl<T: Target> Chain<T> {
         let settings = &settings_for(settings, &target);
         let in_use = in_use(settings, schedule, snapshot.transition);
         snapshot.check(index, target.dim(), &in_use)?;
-        let target = Tempered::new(target, 1.0);
+        let mut target = Tempered::new(target, 1.0);
+        let expected = snapshot.state.log_ratio;
+        if let Ok(found) = target.log_ratio(&snapshot.state.position) {
+            // more than rounding, which another instruction set does otherwise
+            if (found - expected).abs() > 1.0 + 1e-3 * expected.abs() {
+                return Err(StartError::Density {
+                    chain: index,
+                    found,
+                    expected,
+                });
+            }
+        }
         let mut sampler = in_use.sampler();
         if let Some(step_size) = snapshot.step_size {
             sampler.set_step_size(step_size);

@@ -84,6 +84,19 @@ pub enum StartError {
         /// Coordinates of the target.
         expected: usize,
     },
+    /// A snapshot of another density: of another model, or of a version of this library with other coordinates.
+    #[error(
+        "chain {chain}: the log-density at the checkpoint's position is {found}, where the checkpoint has {expected}: it was made with another model, \
+         or by another version; go on with that one, or begin anew"
+    )]
+    Density {
+        /// Which chain.
+        chain: usize,
+        /// ℓ as it is now.
+        found: f64,
+        /// ℓ in the snapshot.
+        expected: f64,
+    },
     /// A snapshot of a chain with another number of replicas.
     #[error("chain {chain}: the checkpoint has {found} replicas, {expected} were asked for")]
     Replicas {

@@ -27,7 +27,7 @@ pub enum Coordinates {
 /// λ of the map T of `repriorised` coordinates, or of R of `tangent` ones. It changes coordinates, not the posterior.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Regulariser {
-    /// σ², or the variance of the likelihood's own approximation: T whitens the readout as well as it can. In `tangent`
+    /// σ², or the variances of the likelihood's own approximation, one for each output: T whitens the readout as well as it can. In `tangent`
     /// coordinates the map of the linearised network's posterior, which has no λ.
     #[default]
     Matched,
@@ -72,7 +72,7 @@ impl FromStr for Regulariser {
         };
         parsed.ok_or_else(|| {
             format!(
-                "regulariser `{text}`: use `matched`, a positive number, or a multiple of n·σ² such as `1n`"
+                "regulariser `{text}`: use `matched`, a positive number, or a multiple of n times what is matched such as `1n`"
             )
         })
     }

@@ -105,6 +105,16 @@ pub enum PosteriorError {
     /// λ ≤ 0 or not finite.
     #[error("the regulariser λ must be positive and finite")]
     Regulariser,
+    /// A likelihood whose approximation is of other outputs than the network's.
+    #[error(
+        "the likelihood's approximation has {found} variances, and the network has {expected} outputs: it needs one for each"
+    )]
+    Approximation {
+        /// Variances that it has.
+        found: usize,
+        /// Outputs of the network.
+        expected: usize,
+    },
     /// `tangent` coordinates with another likelihood than the Gaussian.
     #[error(
         "tangent coordinates are for a gaussian likelihood: use repriorised or standard coordinates"

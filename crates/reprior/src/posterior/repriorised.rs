@@ -20,7 +20,7 @@ impl<R: Real> Repriorised<R> {
     /// With the likelihood approximated as it says itself, at noise `scales`.
     ///
     /// # Errors
-    /// [`PosteriorError::Regulariser`].
+    /// [`PosteriorError::Regulariser`], [`PosteriorError::Approximation`].
     pub fn new(
         model: &Model<R>,
         space: Space,
@@ -28,6 +28,10 @@ impl<R: Real> Repriorised<R> {
         scales: &[f64],
     ) -> Result<Self, PosteriorError> {
         let approximation = model.likelihood.approximation(&model.targets, scales);
+        let (found, expected) = (approximation.variances.len(), model.architecture.outputs);
+        if found != expected {
+            return Err(PosteriorError::Approximation { found, expected });
+        }
         let variances = approximation.variances.iter();
         let lambdas: Vec<f64> = variances
             .map(|variance| regulariser.value(model.rows(), *variance))

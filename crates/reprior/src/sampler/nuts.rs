@@ -46,13 +46,23 @@ const MAX_DEPTH: u64 = 10;
 /// The largest: from 2 on the leapfrog is unstable already for the prior.
 pub(super) const LARGEST: f64 = 1.9;
 
+/// Doublings that so many steps have room for, 1 to 10.
+fn depth(max_steps: Option<u32>) -> u64 {
+    let fitting = |steps: u32| u64::from(steps.max(1).saturating_add(1).ilog2());
+    max_steps.map_or(MAX_DEPTH, fitting).min(MAX_DEPTH)
+}
+
+/// Steps of the longest trajectory that is made of at most so many.
+pub(super) fn most_steps(max_steps: Option<u32>) -> u32 {
+    (1 << depth(max_steps)) - 1
+}
+
 impl<R: Real> Nuts<R> {
     /// The kernel with a step size in (0, 1.9] and as many doublings as `max_steps` steps have room for, one at least.
     pub fn new(step_size: f64, max_steps: Option<u32>) -> Self {
-        let depth = max_steps.map_or(MAX_DEPTH, |steps| u64::from((steps.max(1) + 1).ilog2()));
         Self {
             step_size: step_size.clamp(SMALLEST_STEP, LARGEST),
-            depth: depth.min(MAX_DEPTH),
+            depth: depth(max_steps),
             position: Vec::new(),
             gradient: Vec::new(),
         }

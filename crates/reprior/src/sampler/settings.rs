@@ -45,7 +45,7 @@ pub struct SamplerSettings {
     /// time in which directions are forgotten, found in warm-up if `None`.
     pub trajectory: Option<f64>,
     /// Steps of a trajectory of `hmc-infinite`, `hmc` or `mams` at most, from 1 to 10,000, those of arrival among them; [`MAX_STEPS`] if `None`. `nuts`
-    /// doubles its trajectories as often as these have room for, or ten times if `None`.
+    /// doubles its trajectories as often as these have room for, ten times at most and if `None`.
     pub max_steps: Option<u32>,
     /// How many of the first transitions of warm-up are made by `hmc-infinite`, with an adaptation of its own, before the
     /// method itself starts where they arrived; never more than the warm-up has. [`Method::default_arrival`] if `None`.
@@ -307,6 +307,14 @@ impl SamplerSettings {
         self.max_steps.unwrap_or(MAX_STEPS)
     }
 
+    /// Steps of the longest trajectory of the method itself: those that are given, or a default of its own; of `nuts` a power of two less one.
+    pub fn longest_trajectory(&self) -> u32 {
+        match self.method {
+            Method::Nuts => super::nuts::most_steps(self.max_steps),
+            _ => self.max_steps_in_use(),
+        }
+    }
+
     /// The mean length of trajectories of so small a step that as many as are taken at most do not
     /// reach the length asked for; `None` where they do, or where there are no trajectories.
     pub fn shortened_trajectory(&self, step_size: f64) -> Option<f64> {
@@ -430,7 +438,7 @@ mod tests {
                 max_steps: Some(max_steps),
                 ..with(method)
             };
-            let with_steps = with_trajectory && method != Method::Mclmc;
+            let with_steps = with_trajectory && method != Method::Mclmc || method == Method::Nuts;
             assert_eq!(of_few_steps(8).check().is_ok(), with_steps, "{method}");
             assert!(of_few_steps(0).check().is_err() && of_few_steps(10_001).check().is_err());
             let varying = SamplerSettings {

@@ -238,8 +238,8 @@ impl ProblemSizes {
             ),
             Space::DataSymmetric => (
                 n * n * p,
-                9.0 * n * n * n,
-                2.0 * n * n * p + 4.0 * n * n * n,
+                g * 9.0 * n * n * n,
+                2.0 * n * n * p + g * 4.0 * n * n * n,
             ),
         };
         (

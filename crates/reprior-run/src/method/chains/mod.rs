@@ -26,7 +26,7 @@ use reprior::model::InputReduction;
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
 use reprior::posterior::Coordinates;
-use reprior::sampler::{MAX_STEPS, Method, SamplerSettings, Start};
+use reprior::sampler::{Method, SamplerSettings, Start};
 
 pub use self::checkpoint::{restore_chain, save_chain};
 pub use self::particles::Particles;
@@ -61,10 +61,10 @@ const TRANSITIONS_A_MINUTE: f64 = 84.0;
 /// However long gradients take, trajectories have so many steps.
 const FEWEST_STEPS: f64 = 8.0;
 
-/// Steps of a trajectory at most where gradients of so many operations have so many minutes; none where the usual number fits.
-fn fitting_steps(operations: f64, minutes: f64) -> Option<u32> {
+/// Steps of a trajectory at most where gradients of so many operations have so many minutes; none where the `usual` number fits.
+fn fitting_steps(operations: f64, minutes: f64, usual: u32) -> Option<u32> {
     let steps = minutes * OPERATIONS_A_MINUTE / (TRANSITIONS_A_MINUTE * operations);
-    (steps < f64::from(MAX_STEPS)).then(|| steps.max(FEWEST_STEPS) as u32)
+    (steps < f64::from(usual)).then(|| steps.max(FEWEST_STEPS) as u32)
 }
 
 /// Gradients of the search for a mode at most: half of what the fewest transitions of warm-up take, where trajectories are short.
@@ -181,7 +181,8 @@ impl MethodFamily for Chains {
         {
             let chains = 1.0 + sizes.replicas as f64;
             let operations = chains * sizes.budget().gradient_operations;
-            settings.sampler.max_steps = fitting_steps(operations, minutes);
+            let usual = sampler_settings(settings, self.0).longest_trajectory();
+            settings.sampler.max_steps = fitting_steps(operations, minutes, usual);
         }
         if settings.coordinates() == Coordinates::Tangent {
             settings.sampler.determinant = Some(settings.determinant(sizes.dimension()));
@@ -237,15 +238,19 @@ impl MethodFamily for Chains {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reprior::sampler::MAX_STEPS;
 
     /// The default network on 4,400, 7,700 and 16,512 rows, and the most that is not left to minibatches.
     #[test]
     fn trajectories_are_as_long_as_the_time_allows() {
-        assert_eq!(fitting_steps(1e8, 1.0), None);
-        assert_eq!(fitting_steps(1.8e8, 1.0), Some(79));
-        assert_eq!(fitting_steps(5e8, 1.0), Some(28));
-        assert_eq!(fitting_steps(5e8, 10.0), None);
-        assert_eq!(fitting_steps(1e10, 1.0), Some(8));
+        let fitting = |operations, minutes| fitting_steps(operations, minutes, MAX_STEPS);
+        assert_eq!(fitting(1e8, 1.0), None);
+        assert_eq!(fitting(1.8e8, 1.0), Some(79));
+        assert_eq!(fitting(5e8, 1.0), Some(28));
+        assert_eq!(fitting(5e8, 10.0), None);
+        assert_eq!(fitting(1e10, 1.0), Some(8));
+        // trees are longer
+        assert_eq!(fitting_steps(1e8, 1.0, 1023), Some(142));
         assert_eq!(mode_gradients(None), 1000);
         assert_eq!(mode_gradients(Some(128)), 1000);
         assert_eq!(mode_gradients(Some(28)), 224);

@@ -68,9 +68,9 @@ impl ProblemSizes {
             } else {
                 0
             },
-            factorisations: match settings.model.likelihood().has_row_noise() {
-                true => 2,
-                false => noise.count(outputs).max(1),
+            factorisations: match (is_gaussian, settings.model.likelihood().has_row_noise()) {
+                (true, _) => noise.count(outputs).max(1),
+                (false, has_row_noise) => 1 + usize::from(has_row_noise),
             },
             scale_coordinates: 0,
             replicas: sampler.replicas,

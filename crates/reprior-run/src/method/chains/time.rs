@@ -20,8 +20,6 @@ use crate::words::{duration, number};
 const MEASURED: Duration = Duration::from_millis(300);
 /// Points of an ellipse that are tried in a transition: the bracket halves, on average, with each.
 const MOST_POINTS: f64 = 20.0;
-/// Gradients of a tree of the greatest depth, ten.
-const MOST_LEAVES: f64 = 1023.0;
 
 /// Says what the transitions that were asked for take; nothing where the time was asked for, or memory is short.
 ///
@@ -107,10 +105,9 @@ pub fn say_time(
 /// Evaluations of a transition, at least and at most.
 fn evaluations(sampler: &SamplerSettings) -> [f64; 2] {
     match sampler.method {
-        Method::HmcInfinite | Method::Hmc | Method::Mams => {
-            [1.0, f64::from(sampler.max_steps_in_use())]
+        Method::HmcInfinite | Method::Hmc | Method::Mams | Method::Nuts => {
+            [1.0, f64::from(sampler.longest_trajectory())]
         }
-        Method::Nuts => [1.0, sampler.max_steps.map_or(MOST_LEAVES, f64::from)],
         Method::Elliptical => [1.0, MOST_POINTS],
         Method::Pcn
         | Method::Pcnl

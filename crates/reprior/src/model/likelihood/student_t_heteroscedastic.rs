@@ -104,7 +104,7 @@ impl Likelihood for StudentTHeteroscedastic {
         total
     }
 
-    /// The targets themselves and g = 0, with one over the mean of the Fisher informations there.
+    /// The targets themselves and g = 0, with one over the Fisher informations there: the mean of those of all f, and that of each g.
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
         super::heteroscedastic::approximation(targets, scales, self.information())
     }

@@ -1,4 +1,4 @@
-//! T in data space: λI + ΨΨᵀ = K (n × n), θ = φ + Ψᵀ(κ − F·Ψφ), κ = K⁻¹Ỹ, log|det| = ½C(n log λ − log det K).
+//! T in data space, for outputs of one λ (over groups of outputs K̄ adds up): λI + ΨΨᵀ = K (n × n), θ = φ + Ψᵀ(κ − F·Ψφ), κ = K⁻¹Ỹ, log|det| = ½C(n log λ − log det K).
 //!
 //! F = L⁻ᵀ(L + √λI)⁻¹ with K = LLᵀ, or F = Qf(Λ)Qᵀ with f(x) = 1/(x + √(λx)) and K = QΛQᵀ. That the first is a root:
 //! with N = (L + √λI)⁻¹, NL = I − √λN and LLᵀ − λI = N⁻¹N⁻ᵀ − √λ(N⁻¹ + N⁻ᵀ), so that F + Fᵀ − FΨΨᵀFᵀ = K⁻¹.
@@ -208,7 +208,6 @@ impl<R: Real> DataMap<R> {
             p,
             outputs: c,
             factor,
-            ..
         } = self.sizes;
         let (_, g) = self.terms.term(1, &self.sizes);
         narrow(g, theta_cotangent);

@@ -1,4 +1,4 @@
-//! T in feature space: λI + ΨᵀΨ = M = CCᵀ (p × p), θ = μ + √λ C⁻ᵀφ, log|det| = C_out(½p log λ − Σ log Cᵢᵢ).
+//! T in feature space, for outputs of one λ (over groups of outputs M̄ adds up): λI + ΨᵀΨ = M = CCᵀ (p × p), θ = μ + √λ C⁻ᵀφ, log|det| = C_out(½p log λ − Σ log Cᵢᵢ).
 //!
 //! Pull-back of G = ∂/∂θ: with v = C⁻¹G and H = C⁻ᵀv,
 //! * φ̄ = √λ v,

@@ -1,6 +1,6 @@
 //! The map T: φ_out → θ_out at any regulariser λ and pseudo-targets Ỹ (p × C matrices), with log|det| and its pull-back.
 //!
-//! Each output may have a λ of its own; those that follow one another with the same λ are a [`Group`], which share a factorisation. All
+//! Each output may have a λ of its own; those that follow one another with the same λ are a `Group` and share a factorisation. All
 //! share the Gram matrix, and the last product of the pull-back. For one group, of C outputs:
 //!
 //! θ = μ + Aφ with AAᵀ = λ(λI + ΨᵀΨ)⁻¹ and μ = (λI + ΨᵀΨ)⁻¹ΨᵀỸ: what the posterior of the readout would be if Ỹ had

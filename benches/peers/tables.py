@@ -2,7 +2,8 @@
 
 usage: tables.py FOLDER [--binary target/release/reprior] [--sets SET,...] [--splits N] [--peers NAME,...] [--networks NETWORK ...] [--new-rows] [--out FILE]
 
-FOLDER has SET.csv and splits/SET_test_rows.csv (one line of row numbers a split; airfoil.csv has one split: rows from 1,202 on).
+FOLDER has SET.csv and splits/SET_test_rows.csv (one line of row numbers a split; airfoil.csv has one split: rows from 1,202 on, and as in
+the paper that has it its numbers are in standard deviations of the training rows' target, those of other sets in the target's own unit).
 reprior runs as `sample --data TABLE --target NAME` with no other flag but those that say which rows train; with --networks (fcn:64,64 ...)
 once more with each of these, and the table has what leaving out training rows says of each (LOO, a row's mean, in nats). Others are taken as their
 documentation has them; those that give no variance get one for all rows, from the errors of a 5-fold cross-validation of the training
@@ -62,14 +63,16 @@ class Split:
         self.z, self.z_test = ((own - self.x.mean(0)) / scale for own in (self.x, self.x_test))
         self.mean, self.deviation = self.y.mean(), self.y.std()
         self.t = (self.y - self.mean) / self.deviation
+        # what errors are told in
+        self.unit = self.deviation if name == "airfoil" else 1.0
 
     def scores(self, means, deviations):
-        """Of normal predictions in the targets' own units."""
+        """Of normal predictions, these in the targets' own units."""
         errors = (self.y_test - means) / deviations
         nll = 0.5 * errors**2 + np.log(deviations) + 0.5 * np.log(2 * np.pi)
         return {
-            "rmse": float(np.sqrt(np.mean((self.y_test - means) ** 2))),
-            "nll": float(nll.mean()),
+            "rmse": float(np.sqrt(np.mean((self.y_test - means) ** 2))) / self.unit,
+            "nll": float(nll.mean() - np.log(self.unit)),
             "coverage": float((np.abs(errors) <= Z90).mean()),
         }
 
@@ -90,11 +93,11 @@ def reprior(split, number, options, network=None):
     summary = json.loads(text)
     metrics, predictions, left_out = summary["metrics"], summary["ess"]["prediction"], summary["loo"]
     return {
-        "rmse": metrics["rmse"],
-        "nll": metrics["nll"],
+        "rmse": metrics["rmse"] / split.unit,
+        "nll": metrics["nll"] - np.log(split.unit),
         "coverage": metrics["coverage_90"],
         "rhat": predictions and predictions["rhat_max"],
-        "loo": left_out and left_out["elpd_loo_per_row"],
+        "loo": left_out and left_out["elpd_loo_per_row"] + np.log(split.unit),
         "unreliable": left_out and left_out["rows_above_07"] / left_out["rows"],
         "verdict": summary["verdict"]["sentence"],
     }

@@ -285,6 +285,12 @@ fn a_snapshot_of_another_target_or_method_is_refused() {
         resume(Method::HmcInfinite, without),
         Some(StartError::Method { .. })
     ));
+    let mut of_another = snapshot.clone();
+    of_another.state.log_ratio += 3.0 + of_another.state.log_ratio.abs();
+    assert!(matches!(
+        resume(Method::HmcInfinite, of_another),
+        Some(StartError::Density { .. })
+    ));
     let mut longer = snapshot;
     longer.state.position.push(0.0);
     assert!(matches!(

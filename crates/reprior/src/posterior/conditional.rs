@@ -57,7 +57,7 @@ impl<R: Real> Readout<R> {
                 for (j, column) in cross.chunks_exact(size).enumerate() {
                     let norm = norm_squared(column);
                     let value = match self.space {
-                        Space::Feature => group.noise * group.noise * norm,
+                        Space::Feature => group.ridge * norm,
                         _ => {
                             let prior =
                                 block.row(j).iter().map(|h| h.to_f64().powi(2)).sum::<f64>();
@@ -96,12 +96,12 @@ impl<R: Real> Readout<R> {
         for group in &self.groups {
             let columns = group.columns(n);
             for at in columns.clone() {
-                let noise = group.noise * self.small_f64[at];
+                let noise = group.root * self.small_f64[at];
                 self.small_f64[at] = self.targets_f64[at] - self.small[at].to_f64() - noise;
             }
             let residual = &mut self.small_f64[columns];
-            group.cholesky.solve_lower(residual, group.outputs.len());
-            group.cholesky.solve_upper(residual, group.outputs.len());
+            group.cholesky.solve_lower(residual, group.count());
+            group.cholesky.solve_upper(residual, group.count());
         }
         self.add_projected(features, weights);
     }
@@ -122,8 +122,8 @@ impl<R: Real> Readout<R> {
                 self.small_f64[at] = self.small[at].to_f64();
             }
             let rotated = &mut self.small_f64[columns.clone()];
-            group.cholesky.solve_shifted_lower(rotated, group.noise);
-            group.cholesky.solve_upper(rotated, group.outputs.len());
+            group.cholesky.solve_shifted_lower(rotated, group.root);
+            group.cholesky.solve_upper(rotated, group.count());
             for (value, weighted) in rotated.iter_mut().zip(&self.weighted_targets[columns]) {
                 *value = weighted - *value;
             }
@@ -136,9 +136,9 @@ impl<R: Real> Readout<R> {
         for group in &self.groups {
             let work = &mut self.small_f64[group.columns(p)];
             for (wide, &phi) in work.iter_mut().zip(&weights[group.columns(p)]) {
-                *wide = group.noise * phi.to_f64();
+                *wide = group.root * phi.to_f64();
             }
-            group.cholesky.solve_upper(work, group.outputs.len());
+            group.cholesky.solve_upper(work, group.count());
         }
         for ((theta, &noise), &mean) in weights.iter_mut().zip(&self.small_f64).zip(&self.mean) {
             *theta = R::from_f64(mean + noise);

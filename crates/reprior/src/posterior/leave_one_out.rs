@@ -111,7 +111,7 @@ impl<R: Real> Readout<R> {
                 continue;
             }
             work.resize(p * block, 0.0);
-            let variance = group.noise * group.noise;
+            let variance = group.ridge;
             for (start, rows) in rows.chunks(block).enumerate() {
                 let work = &mut work[..p * rows.len()];
                 for (column, &row) in work.chunks_exact_mut(p).zip(rows) {

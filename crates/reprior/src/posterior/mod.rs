@@ -12,6 +12,7 @@ mod network;
 mod output_likelihood;
 mod recorder;
 mod repriorised;
+mod ridge;
 mod scaled;
 mod shards;
 mod tempered;

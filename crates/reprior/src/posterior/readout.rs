@@ -10,7 +10,7 @@
 //! of the ridge regression (‖Y − Ψμ‖² + σ²‖μ‖²)/σ², which errors in μ change in second order only (the textbook form
 //! YᵀY − SᵀS cancels). Products run in the network's precision, factorisations in double precision.
 //!
-//! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a `NoiseGroup`.
+//! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a `RidgeGroup`.
 //! In feature space all that rows have to say before the readout is solved for are sums over them, h̃ᵀh̃ and ΨᵀY (`Moments`), and what comes
 //! after is again one term for each row and some that are shared: rows of one posterior may be in several places ([`Shard`](super::Shard)).
 //!
@@ -19,11 +19,11 @@
 
 use std::ops::Range;
 
+use super::ridge::RidgeGroup;
 use super::{EvaluationError, Space};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, NotPositiveDefinite, Packed, PackedShape, Real, for_each_column,
-    gram_of_columns, gram_of_rows, matrix, matrix_mut, mirror_lower, multiply, multiply_packed,
-    norm_squared,
+    Matrix, MatrixMut, Packed, PackedShape, Real, for_each_column, gram_of_columns, gram_of_rows,
+    matrix, matrix_mut, mirror_lower, multiply, multiply_packed, norm_squared,
 };
 use crate::model::{Model, Noise};
 use crate::network::{Part, Parts};
@@ -44,7 +44,7 @@ pub struct Readout<R> {
     columns_taken: usize,
     /// What all rows of the posterior are, of which these may be some.
     whole: Whole,
-    pub(super) groups: Vec<NoiseGroup>,
+    pub(super) groups: Vec<RidgeGroup>,
     /// A = K_s⁻¹Y (n × C).
     pub(super) weighted_targets: Vec<f64>,
     /// μ (p × C); feature space only.
@@ -80,34 +80,6 @@ pub(super) struct Moments<'a> {
     pub whole: Whole,
 }
 
-/// Neighbouring outputs that share a σ.
-pub(super) struct NoiseGroup {
-    pub outputs: Range<usize>,
-    pub noise: f64,
-    pub cholesky: Cholesky,
-}
-
-impl NoiseGroup {
-    /// Factorises α²·gram + σ²I, and says how often its diagonal had to be raised.
-    fn factorise(
-        &mut self,
-        factor: f64,
-        gram: impl Fn(usize, usize) -> f64 + Sync,
-    ) -> Result<u64, NotPositiveDefinite> {
-        let (scale, noise_variance) = (factor * factor, self.noise * self.noise);
-        let tries = self.cholesky.factorise(|row, column| {
-            let ridge = if row == column { noise_variance } else { 0.0 };
-            scale * gram(row, column) + ridge
-        })?;
-        Ok(u64::from(tries))
-    }
-
-    /// The group's columns of a column-major matrix of so many rows.
-    pub fn columns(&self, rows: usize) -> Range<usize> {
-        self.outputs.start * rows..self.outputs.end * rows
-    }
-}
-
 impl<R: Real> Readout<R> {
     /// Buffers for the readout of `model` in the given space.
     pub fn new(model: &Model<R>, space: Space) -> Self {
@@ -118,11 +90,6 @@ impl<R: Real> Readout<R> {
             p * outputs
         } else {
             0
-        };
-        let group = |outputs: Range<usize>| NoiseGroup {
-            outputs,
-            noise: 1.0,
-            cholesky: Cholesky::new(size),
         };
         let mut readout = Self {
             space,
@@ -140,7 +107,7 @@ impl<R: Real> Readout<R> {
             },
             groups: groups(&model.noise, outputs)
                 .into_iter()
-                .map(group)
+                .map(|outputs| RidgeGroup::new(outputs, size))
                 .collect(),
             weighted_targets: vec![0.0; rows * outputs],
             mean: vec![0.0; mean],
@@ -160,7 +127,8 @@ impl<R: Real> Readout<R> {
     /// Sets σ of every output; outputs of one group have the same.
     pub fn set_noise(&mut self, scales: &[f64]) {
         for group in &mut self.groups {
-            group.noise = scales[group.outputs.start];
+            group.root = scales[group.outputs.start];
+            group.ridge = group.root * group.root;
         }
     }
 
@@ -234,7 +202,7 @@ impl<R: Real> Readout<R> {
             let gram = &self.gram;
             let found = |row: usize, column: usize| gram[column * n + row].to_f64();
             self.jitter_count += group.factorise(self.factor, found)?;
-            let count = group.outputs.len();
+            let count = group.count();
             let weighted = &mut self.weighted_targets[group.columns(n)];
             group.cholesky.solve_lower(weighted, count);
             let quadratic = norm_squared(weighted);
@@ -308,7 +276,7 @@ impl<R: Real> Readout<R> {
     fn solve_mean(&mut self) {
         for group in &self.groups {
             let columns = group.columns(self.p);
-            let (mean, count) = (&mut self.mean[columns], group.outputs.len());
+            let (mean, count) = (&mut self.mean[columns], group.count());
             group.cholesky.solve_lower(mean, count);
             group.cholesky.solve_upper(mean, count);
         }
@@ -320,14 +288,14 @@ impl<R: Real> Readout<R> {
         self.residual_of_mean(features);
         let mut total = 0.0;
         for group in &self.groups {
-            let variance = group.noise * group.noise;
+            let variance = group.ridge;
             let residual = norm_squared(&self.weighted_targets[group.columns(n)]) * variance;
             total -= 0.5 * residual;
             if self.whole.counts_shared {
                 let rest = (self.whole.rows as f64 - p as f64) * variance.ln();
                 let log_determinant = group.cholesky.log_determinant() + rest;
                 let shared = norm_squared(&self.mean[group.columns(p)]);
-                total -= 0.5 * (shared + group.outputs.len() as f64 * log_determinant);
+                total -= 0.5 * (shared + group.count() as f64 * log_determinant);
             }
         }
         total
@@ -340,7 +308,7 @@ impl<R: Real> Readout<R> {
         let fitted = matrix_mut(&mut self.small[..n * c], n, c);
         multiply(fitted, false, self.factor, features, matrix(mean, p, c));
         for group in &self.groups {
-            let precision = 1.0 / (group.noise * group.noise);
+            let precision = 1.0 / (group.ridge);
             for at in group.columns(n) {
                 self.weighted_targets[at] =
                     (self.targets_f64[at] - self.small[at].to_f64()) * precision;
@@ -366,7 +334,7 @@ impl<R: Real> Readout<R> {
             let (inverse, factor) = (&mut self.inverse, &mut self.inverse_factor);
             group.cholesky.inverse(inverse, factor);
             let trace: f64 = (0..size).map(|i| inverse[i * (size + 1)]).sum();
-            let (count, variance) = (group.outputs.len() as f64, group.noise * group.noise);
+            let (count, variance) = (group.count() as f64, group.ridge);
             let weighted = &self.weighted_targets[group.columns(n)];
             let trace = match self.space {
                 Space::Feature => self.whole.rows as f64 - p as f64 + variance * trace,
@@ -379,7 +347,7 @@ impl<R: Real> Readout<R> {
             };
             by_log_noise[group.outputs.start] = variance * norm_squared(weighted) - shared;
             if self.space != Space::Feature {
-                let a = matrix(weighted, n, group.outputs.len());
+                let a = matrix(weighted, n, group.count());
                 multiply(matrix_mut(factor, n, n), false, 1.0, a, a.transpose());
             }
             let is_feature = self.space == Space::Feature;
@@ -446,19 +414,13 @@ impl<R: Real> Readout<R> {
 
 /// Ranges of neighbouring outputs that share a σ.
 fn groups(noise: &Noise, outputs: usize) -> Vec<Range<usize>> {
-    let alone = |output| output..output + 1;
     match noise {
-        Noise::Learned(prior) if prior.per_output => (0..outputs).map(alone).collect(),
-        Noise::Known(scales) if scales.len() == outputs => {
-            let mut groups: Vec<Range<usize>> = Vec::new();
-            for output in 0..outputs {
-                match groups.last_mut() {
-                    Some(group) if scales[group.start] == scales[output] => group.end += 1,
-                    _ => groups.push(alone(output)),
-                }
-            }
-            groups
+        Noise::Learned(prior) if prior.per_output => {
+            (0..outputs).map(|output| output..output + 1).collect()
         }
+        Noise::Known(scales) if scales.len() == outputs => RidgeGroup::neighbours(scales)
+            .map(|(outputs, _)| outputs)
+            .collect(),
         _ => std::iter::once(0..outputs).collect(),
     }
 }

@@ -175,7 +175,7 @@ impl<'a, R: Stored> Timed<'a, R> {
             let reached = (pace.limit() - warmup) / thin;
             let is_late = reached < end || self.clock.seconds() >= self.seconds;
             let is_enough = match self.until {
-                Some(until) => self.is_reached(until, reached, is_late || end == draws)?,
+                Some(until) => self.is_reached(until, reached, [is_late, end == draws])?,
                 None => false,
             };
             if is_late || is_enough || end == draws {
@@ -185,8 +185,13 @@ impl<'a, R: Stored> Timed<'a, R> {
         }
     }
 
-    /// Whether the draws so far say enough; says so, or at the end that they do not.
-    fn is_reached(&self, until: Until, draws: u64, is_last: bool) -> Result<bool, Failure> {
+    /// Whether the draws so far say enough; says so, or at the end, when it is too late or all draws are made, that they do not.
+    fn is_reached(
+        &self,
+        until: Until,
+        draws: u64,
+        [is_late, are_all_made]: [bool; 2],
+    ) -> Result<bool, Failure> {
         let run = Recorded::of(self.place.folder.files())?;
         let found = run.predictions(&Rates::UNIT)?;
         let all = match found.ess {
@@ -201,15 +206,18 @@ impl<'a, R: Stored> Timed<'a, R> {
         let rhat = Spread::of(all.iter().map(|ess| ess.rhat_max)).max;
         let fewest = Spread::of(all.iter().map(|ess| ess.min.min(ess.tail_min))).min;
         let is_reached = until.is_reached(rhat, fewest);
-        if is_reached || is_last {
+        if is_reached || is_late || are_all_made {
             let so_far = format!(
                 "R-hat is {} and there are {} effective draws, after {draws} draws of each chain",
                 number(rhat),
                 number(fewest)
             );
-            self.place.options.watcher.note(&match is_reached {
-                true => format!("{until} is reached: {so_far}"),
-                false => format!("{until} is not reached, and the time is up: {so_far}"),
+            self.place.options.watcher.note(&match (is_reached, is_late) {
+                (true, _) => format!("{until} is reached: {so_far}"),
+                (false, true) => format!("{until} is not reached, and the time is up: {so_far}"),
+                (false, false) => format!(
+                    "{until} is not reached: {so_far}, which are all that were to be made; resume --minutes makes more"
+                ),
             });
         }
         Ok(is_reached)

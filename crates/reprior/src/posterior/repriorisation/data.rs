@@ -10,9 +10,10 @@
 //!   f (Daleckii & Krein 1965).
 
 use super::super::EvaluationError;
-use super::{Group, MapSizes, Terms, add_group, by_rows, narrow, narrow_symmetric};
+use super::super::ridge::RidgeGroup;
+use super::{MapSizes, Terms, add_group, by_rows, groups, narrow, narrow_symmetric};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_rows, matrix,
+    Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_rows, matrix,
     matrix_mut, multiply, symmetric_eigen,
 };
 
@@ -45,8 +46,7 @@ pub(in crate::posterior) struct DataMap<R> {
 
 /// Some outputs, and the decomposition of K at their λ.
 struct DataGroup {
-    group: Group,
-    cholesky: Cholesky,
+    group: RidgeGroup,
     /// Λ and Q of the symmetric root.
     eigenvalues: Vec<f64>,
     eigenvectors: Vec<f64>,
@@ -55,14 +55,14 @@ struct DataGroup {
 impl<R: Real> DataMap<R> {
     pub(super) fn new(
         sizes: MapSizes,
-        groups: Vec<Group>,
+        lambdas: &[f64],
         pseudo_targets: Vec<f64>,
         is_symmetric: bool,
     ) -> Self {
         let (n, c) = (sizes.rows, sizes.outputs);
-        let groups = groups.into_iter().map(|group| DataGroup {
+        let size = if is_symmetric { 0 } else { n };
+        let groups = groups(lambdas, size).map(|group| DataGroup {
             group,
-            cholesky: Cholesky::new(if is_symmetric { 0 } else { n }),
             eigenvalues: Vec::new(),
             eigenvectors: Vec::new(),
         });
@@ -113,9 +113,8 @@ impl<R: Real> DataMap<R> {
                 true => self.decompose(index)?,
                 false => self.factorise(index)?,
             };
-            let Group { lambda, .. } = self.groups[index].group;
-            let count = self.groups[index].group.count() as f64;
-            log_determinant += 0.5 * count * (n as f64 * lambda.ln() - own);
+            let RidgeGroup { ridge, outputs, .. } = &self.groups[index].group;
+            log_determinant += 0.5 * outputs.len() as f64 * (n as f64 * ridge.ln() - own);
         }
         for ((narrow, kappa), fb) in self.narrow.iter_mut().zip(&self.kappa).zip(&self.fb) {
             *narrow = R::from_f64(kappa - fb);
@@ -127,33 +126,24 @@ impl<R: Real> DataMap<R> {
         Ok(log_determinant)
     }
 
-    /// K at row and column, without λ.
-    fn kernel(gram: &[R], scale: f64, n: usize, row: usize, column: usize) -> f64 {
-        scale * gram[column * n + row].to_f64()
-    }
-
     /// L, κ, u, F·b of a group; returns log det K.
     fn factorise(&mut self, index: usize) -> Result<f64, EvaluationError> {
         let MapSizes {
             rows: n, factor, ..
         } = self.sizes;
-        let DataGroup {
-            group, cholesky, ..
-        } = &mut self.groups[index];
-        let (own, c, lambda) = (group.columns(n), group.count(), group.lambda);
+        let group = &mut self.groups[index].group;
+        let (own, c) = (group.columns(n), group.count());
         let gram = &self.gram;
-        let tries = cholesky.factorise(|row, column| {
-            let ridge = if row == column { lambda } else { 0.0 };
-            Self::kernel(gram, factor * factor, n, row, column) + ridge
-        })?;
-        self.jitter_count += u64::from(tries);
+        let found = |row: usize, column: usize| gram[column * n + row].to_f64();
+        self.jitter_count += group.factorise(factor, found)?;
+        let cholesky = &group.cholesky;
         let kappa = &mut self.kappa[own.clone()];
         kappa.copy_from_slice(&self.pseudo_targets[own.clone()]);
         cholesky.solve_lower(kappa, c);
         cholesky.solve_upper(kappa, c);
         let u = &mut self.u[own.clone()];
         u.copy_from_slice(&self.b[own.clone()]);
-        cholesky.solve_shifted_lower(u, lambda.sqrt());
+        cholesky.solve_shifted_lower(u, group.root);
         let fb = &mut self.fb[own];
         fb.copy_from_slice(u);
         cholesky.solve_upper(fb, c);
@@ -166,14 +156,14 @@ impl<R: Real> DataMap<R> {
             rows: n, factor, ..
         } = self.sizes;
         let own = &mut self.groups[index];
-        let (columns, lambda) = (own.group.columns(n), own.group.lambda);
+        let (columns, lambda) = (own.group.columns(n), own.group.ridge);
         let kernel = &mut self.squares[0];
         kernel.resize(n * n, 0.0);
         for column in 0..n {
             for row in column..n {
                 let ridge = if row == column { lambda } else { 0.0 };
                 kernel[column * n + row] =
-                    Self::kernel(&self.gram, factor * factor, n, row, column) + ridge;
+                    factor * factor * self.gram[column * n + row].to_f64() + ridge;
             }
         }
         (own.eigenvalues, own.eigenvectors) = symmetric_eigen(kernel, n)
@@ -244,10 +234,9 @@ impl<R: Real> DataMap<R> {
     /// From a in `q`: b̄ of a group, and its 2K̄ in the lower half of the first square.
     fn pull_back_triangular(&mut self, index: usize) {
         let n = self.sizes.rows;
-        let DataGroup {
-            group, cholesky, ..
-        } = &self.groups[index];
-        let (own, c, root) = (group.columns(n), group.count(), group.lambda.sqrt());
+        let group = &self.groups[index].group;
+        let (own, c, root) = (group.columns(n), group.count(), group.root);
+        let cholesky = &group.cholesky;
         let [twice, first, second] = &mut self.squares;
         let (q, h) = (&mut self.q[own.clone()], &mut self.h[own.clone()]);
         let b_cotangent = &mut self.b_cotangent[own.clone()];
@@ -286,9 +275,8 @@ impl<R: Real> DataMap<R> {
             group,
             eigenvalues: values,
             eigenvectors: vectors,
-            ..
         } = &self.groups[index];
-        let (own, c, lambda) = (group.columns(n), group.count(), group.lambda);
+        let (own, c, lambda) = (group.columns(n), group.count(), group.ridge);
         let function = root_function(values, lambda);
         let (rotated, b) = (&mut self.h[own.clone()], &self.b[own.clone()]);
         rotate(rotated, vectors, &self.q[own.clone()], n, true);

@@ -6,10 +6,11 @@
 //! * Ψ̄ = ỸHᵀ + 2ΨM̄.
 
 use super::super::EvaluationError;
-use super::{Group, MapSizes, Terms, add_group, by_rows, narrow, narrow_symmetric};
+use super::super::ridge::RidgeGroup;
+use super::{MapSizes, Terms, add_group, by_rows, groups, narrow, narrow_symmetric};
 use crate::compute::{
-    Cholesky, Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_columns,
-    matrix, matrix_mut, multiply,
+    Matrix, MatrixMut, Real, Semiseparable, add_symmetric_product, gram_of_columns, matrix,
+    matrix_mut, multiply,
 };
 
 pub(in crate::posterior) struct FeatureSpaceMap<R> {
@@ -17,7 +18,7 @@ pub(in crate::posterior) struct FeatureSpaceMap<R> {
     /// The caller's, and ỸHᵀ; the pseudo-targets Ỹ stay where they are.
     pub(super) terms: Terms<R>,
     gram: Vec<R>,
-    groups: Vec<(Group, Cholesky)>,
+    groups: Vec<RidgeGroup>,
     /// μ and work of its size, p × C.
     mean: Vec<f64>,
     work: Vec<f64>,
@@ -33,7 +34,7 @@ pub(in crate::posterior) struct FeatureSpaceMap<R> {
 }
 
 impl<R: Real> FeatureSpaceMap<R> {
-    pub(super) fn new(sizes: MapSizes, groups: Vec<Group>, pseudo_targets: &[f64]) -> Self {
+    pub(super) fn new(sizes: MapSizes, lambdas: &[f64], pseudo_targets: &[f64]) -> Self {
         let (p, c) = (sizes.p, sizes.outputs);
         let mut terms = Terms::new(&sizes, 1);
         narrow(terms.term(1, &sizes).0, pseudo_targets);
@@ -41,10 +42,7 @@ impl<R: Real> FeatureSpaceMap<R> {
             sizes,
             terms,
             gram: vec![R::ZERO; p * p],
-            groups: groups
-                .into_iter()
-                .map(|group| (group, Cholesky::new(p)))
-                .collect(),
+            groups: groups(lambdas, p).collect(),
             mean: vec![0.0; p * c],
             work: vec![0.0; p * c],
             narrow: vec![R::ZERO; p * c],
@@ -76,25 +74,22 @@ impl<R: Real> FeatureSpaceMap<R> {
         for (mean, b) in self.mean.iter_mut().zip(&self.narrow) {
             *mean = b.to_f64();
         }
-        let (gram, scale) = (&self.gram, factor * factor);
+        let gram = &self.gram;
         let mut log_determinant = 0.0;
-        for (group, cholesky) in &mut self.groups {
-            let (own, count, lambda) = (group.columns(p), group.count(), group.lambda);
-            let tries = cholesky.factorise(|row, column| {
-                let ridge = if row == column { lambda } else { 0.0 };
-                scale * gram[column * p + row].to_f64() + ridge
-            })?;
-            self.jitter_count += u64::from(tries);
+        for group in &mut self.groups {
+            let (own, count) = (group.columns(p), group.count());
+            let found = |row: usize, column: usize| gram[column * p + row].to_f64();
+            self.jitter_count += group.factorise(factor, found)?;
+            let cholesky = &group.cholesky;
             let mean = &mut self.mean[own.clone()];
             cholesky.solve_lower(mean, count);
             cholesky.solve_upper(mean, count);
-            let root = lambda.sqrt();
             let work = &mut self.work[own.clone()];
             for (work, phi) in work.iter_mut().zip(&phi[own]) {
-                *work = root * phi.to_f64();
+                *work = group.root * phi.to_f64();
             }
             cholesky.solve_upper(work, count);
-            let own = p as f64 * lambda.ln() - cholesky.log_determinant();
+            let own = p as f64 * group.ridge.ln() - cholesky.log_determinant();
             log_determinant += 0.5 * count as f64 * own;
         }
         for ((theta, mean), noise) in theta.iter_mut().zip(&self.mean).zip(&self.work) {
@@ -116,8 +111,9 @@ impl<R: Real> FeatureSpaceMap<R> {
         let [twice, first, second] = &mut self.squares;
         self.work.copy_from_slice(theta_cotangent);
         let count = self.groups.len();
-        for (index, (group, cholesky)) in self.groups.iter_mut().enumerate() {
-            let (own, c, root) = (group.columns(p), group.count(), group.lambda.sqrt());
+        for (index, group) in self.groups.iter().enumerate() {
+            let (own, c, root) = (group.columns(p), group.count(), group.root);
+            let cholesky = &group.cholesky;
             // v = C⁻¹G
             let work = &mut self.work[own.clone()];
             cholesky.solve_lower(work, c);

@@ -1,6 +1,6 @@
 //! The map T: φ_out → θ_out at any regulariser λ and pseudo-targets Ỹ (p × C matrices), with log|det| and its pull-back.
 //!
-//! Each output may have a λ of its own; those that follow one another with the same λ are a `Group` and share a factorisation. All
+//! Each output may have a λ of its own; those that follow one another with the same λ are a `RidgeGroup` and share a factorisation. All
 //! share the Gram matrix, and the last product of the pull-back. For one group, of C outputs:
 //!
 //! θ = μ + Aφ with AAᵀ = λ(λI + ΨᵀΨ)⁻¹ and μ = (λI + ΨᵀΨ)⁻¹ΨᵀỸ: what the posterior of the readout would be if Ỹ had
@@ -16,8 +16,7 @@
 mod data;
 mod feature;
 
-use std::ops::Range;
-
+use super::ridge::RidgeGroup;
 use super::{EvaluationError, Space};
 use crate::compute::{Matrix, MatrixMut, Real, for_each_column, matrix, mirror_lower, multiply};
 use crate::model::Model;
@@ -80,36 +79,13 @@ struct MapSizes {
     factor: f64,
 }
 
-/// Outputs that follow one another and have the same λ.
-#[derive(Debug, Clone, PartialEq)]
-struct Group {
-    outputs: Range<usize>,
-    lambda: f64,
-}
-
-impl Group {
-    /// Those of λs, one for each output.
-    fn of(lambdas: &[f64]) -> Vec<Self> {
-        let mut start = 0;
-        let groups = lambdas.chunk_by(|a, b| a == b).map(|same| {
-            let outputs = start..start + same.len();
-            start = outputs.end;
-            Self {
-                outputs,
-                lambda: same[0],
-            }
-        });
-        groups.collect()
-    }
-
-    fn count(&self) -> usize {
-        self.outputs.len()
-    }
-
-    /// Where its columns of so many numbers are.
-    fn columns(&self, size: usize) -> Range<usize> {
-        self.outputs.start * size..self.outputs.end * size
-    }
+/// Groups of outputs that follow one another and have the same λ, with a factorisation of the given size each.
+fn groups(lambdas: &[f64], size: usize) -> impl Iterator<Item = RidgeGroup> {
+    RidgeGroup::neighbours(lambdas).map(move |(outputs, lambda)| RidgeGroup {
+        ridge: lambda,
+        root: lambda.sqrt(),
+        ..RidgeGroup::new(outputs, size)
+    })
 }
 
 /// Adds up what the pull-backs of several groups leave: the sum of all is where the last one's is.
@@ -136,15 +112,14 @@ impl<R: Real> Repriorisation<R> {
                 .readout_scale
                 .factor(architecture.readout_rows() - 1),
         };
-        let groups = Group::of(lambdas);
         Self(match space {
             Space::Feature => {
-                let map = FeatureSpaceMap::new(sizes, groups, &pseudo_targets);
+                let map = FeatureSpaceMap::new(sizes, lambdas, &pseudo_targets);
                 RepriorisationForm::Feature(Box::new(map))
             }
             Space::Data | Space::DataSymmetric => {
                 let is_symmetric = space == Space::DataSymmetric;
-                let map = DataMap::new(sizes, groups, pseudo_targets, is_symmetric);
+                let map = DataMap::new(sizes, lambdas, pseudo_targets, is_symmetric);
                 RepriorisationForm::Data(Box::new(map))
             }
         })

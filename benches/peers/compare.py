@@ -100,7 +100,8 @@ class Comparison:
         network = "fcn:" + ",".join([str(case.width)] * case.depth)
         rows = ["--train", case.rows, "--test", test_rows]
         threads = ["--threads", len(os.sched_getaffinity(0))]
-        return ["--data", source, *rows, "--network", network, "--noise", 0.1, *threads]
+        model = ["--network", network, "--likelihood", "gaussian", "--noise", 0.1]
+        return ["--data", source, *rows, *model, *threads]
 
     def ours(self, case):
         if case.name == "diagnostics":

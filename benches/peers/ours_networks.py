@@ -16,7 +16,7 @@ class Reprior:
         self.version = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"][
             "version"
         ]
-        command = ["cargo", "bench", "-p", "reprior", "--no-run", "--message-format", "json"]
+        command = ["cargo", "bench", "--workspace", "--no-run", "--message-format", "json"]
         command += ["--bench", "networks", "--bench", "infinite"]
         command += ["--bench", "minibatch"]
         lines = subprocess.run(

@@ -6,7 +6,7 @@
 
 use super::RunError;
 use super::layout::{Array, GroupLayout, StoreLayout};
-use super::schema::{Draws, Group, MAX_CHAINS, Schema, Variable};
+use super::schema::{Draws, Group, MOST_CHAINS, Schema, Variable};
 use super::values::{DataType, StoredType};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -150,7 +150,7 @@ pub(crate) fn parse_root(path: &Path, bytes: &[u8]) -> Result<(StoreLayout, Vec<
             order.version
         )));
     }
-    if order.chains == 0 || order.chains > MAX_CHAINS {
+    if order.chains == 0 || order.chains > MOST_CHAINS {
         return Err(damaged(format!("has {} chains", order.chains)));
     }
     let mut groups = Vec::new();

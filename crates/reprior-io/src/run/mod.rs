@@ -105,7 +105,7 @@ pub use labels::Labels;
 pub use merge::{ChainOf, merge};
 pub use reader::{DrawReader, GroupInfo, Numbers, VariableInfo};
 pub use relay::{NextLayout, take_over};
-pub use schema::{Draws, Group, Schema, Variable};
+pub use schema::{Draws, Group, MOST_CHAINS, Schema, Variable};
 pub use selection::Selection;
 pub use space::{bytes_below, free_bytes, overwritten_bytes};
 pub use store::DrawStore;

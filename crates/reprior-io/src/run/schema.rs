@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 
 /// The most chains of a run: a bound for what a damaged file may ask for.
-pub(crate) const MAX_CHAINS: u64 = 1 << 20;
+pub const MOST_CHAINS: u64 = 1 << 20;
 
 /// Everything that a run records.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,9 +89,9 @@ impl Schema {
         if self.chains == 0 {
             return Err(RunError::request("a run needs at least one chain"));
         }
-        if self.chains > MAX_CHAINS {
+        if self.chains > MOST_CHAINS {
             return Err(RunError::request(format!(
-                "a run has at most {MAX_CHAINS} chains, not {}",
+                "a run has at most {MOST_CHAINS} chains, not {}",
                 self.chains
             )));
         }

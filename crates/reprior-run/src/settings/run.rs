@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::until::Until;
 
 /// Chains of one run at most.
-pub(crate) const MOST_CHAINS: usize = 1 << 20;
+pub(crate) const MOST_CHAINS: usize = reprior_io::run::MOST_CHAINS as usize;
 
 /// `[run]`: numbers of chains, transitions and draws; what is absent is the method's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Args)]

@@ -10,17 +10,27 @@ use pulp::{Simd, WithSimd};
 
 use super::instructions::arch;
 use super::lanes::{load, store};
-use super::{Real, Team, panel_rows};
+use super::transpose::scatter_rows;
+use super::{Matrix, Real, Team, panel_rows};
 
+/// Bytes of a cache line, and more numbers than are skipped to begin with one.
+const CACHE_LINE: usize = 64;
 /// Columns whose results are written together.
 const COLUMNS: usize = 8;
 /// The most units of a tile: 5 vectors of 16 numbers.
 const MOST_UNITS: usize = 80;
 
-/// Vector registers of units of a tile of so many products: their sums, with what they are made of, are as many as AVX2 has.
-const fn vectors(products: usize) -> usize {
-    if products < 3 { 5 } else { 3 }
+/// Vector registers of units of a tile of so many products, of `count` of them in all: sums, with what they are made of, are at most as many
+/// as AVX2 has, and few of them stand for no unit.
+fn vectors(products: usize, count: usize) -> usize {
+    let most = if products < 3 { 5 } else { 3 };
+    count
+        .div_ceil(count.div_ceil(most).max(1))
+        .clamp(FEWEST_VECTORS, most)
 }
+
+/// Fewer would wait for each other.
+const FEWEST_VECTORS: usize = 3;
 
 /// A matrix by its columns, without zeros.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +49,7 @@ pub(crate) struct SparseColumns<R> {
 const SEARCHED: usize = 25;
 
 impl<R: Real> SparseColumns<R> {
-    /// Takes the rows of `columns` numbers of `matrix`, row-major, if at most a part `most` of them is not zero.
+    /// Takes the rows of `columns` numbers of `matrix`, row-major, if there are any and at most a part `most` of them is not zero.
     pub fn set(&mut self, team: &mut Team, matrix: &[R], columns: usize, most: f64) -> bool {
         let width = columns.max(1);
         self.rows = matrix.len() / width;
@@ -62,7 +72,7 @@ impl<R: Real> SparseColumns<R> {
             }
         });
         let total: u32 = self.counts.iter().sum();
-        if f64::from(total) > most * matrix.len() as f64 {
+        if matrix.is_empty() || f64::from(total) > most * matrix.len() as f64 {
             return false;
         }
         self.starts.clear();
@@ -96,13 +106,31 @@ impl<R: Real> SparseColumns<R> {
         true
     }
 
-    /// With this matrix A and right factors of `units` columns, one after the other: `factors` times Aᵀ·right₀, and where the
-    /// others are not empty (A∘A)ᵀ·right₁ and Aᵀ·right₁. Column j of a result begins at j·`stride`; what lies between the columns is
-    /// left as it is.
+    /// Takes the columns of `found`'s transpose, after [`set`](Self::set) has taken those of `matrix`.
+    pub fn set_transposed(&mut self, found: &Self, matrix: &[R]) {
+        let columns = found.starts.len().saturating_sub(1);
+        self.rows = columns;
+        self.starts.clear();
+        self.starts.push(0);
+        self.entries.clear();
+        let rows = found.found.chunks_exact(columns + 1).zip(&found.counts);
+        for ((found, &count), values) in rows.zip(matrix.chunks_exact(columns.max(1))) {
+            let own = found[..count as usize].iter().map(|&column| {
+                let value = values[column as usize];
+                (column, value, value * value)
+            });
+            self.entries.extend(own);
+            self.starts.push(self.entries.len() as u32);
+        }
+    }
+
+    /// With this matrix A and right factors of `units` columns, each of which begins `right_stride` after the one before: `factors` times
+    /// Aᵀ·right₀, and where the others are not empty (A∘A)ᵀ·right₁ and Aᵀ·right₁. Column j of a result begins at j·`stride`; what lies
+    /// between the columns is left as it is.
     pub fn products(
         &self,
         units: usize,
-        right: [&[R]; 2],
+        (right, right_stride): ([&[R]; 2], usize),
         factors: [f64; 3],
         out: [&mut [R]; 3],
         stride: usize,
@@ -111,39 +139,41 @@ impl<R: Real> SparseColumns<R> {
         let columns = self.starts.len().saturating_sub(1);
         let end = (units.max(1) - 1) * stride + columns;
         assert!(stride >= columns && out.iter().take(wanted).all(|out| out.len() >= end));
-        assert!(right[0].len() == self.rows * units);
-        assert!(wanted < 2 || right[1].len() == self.rows * units);
         if units == 0 || columns == 0 {
             return;
         }
+        let fewest = (units - 1) * right_stride + self.rows;
+        let is_whole = |right: &[R]| right_stride >= self.rows && right.len() >= fewest;
+        assert!(is_whole(right[0]) && (wanted < 2 || is_whole(right[1])));
         // a panel is two vectors
         let lanes = panel_rows::<R>() / 2;
-        let padded = units.next_multiple_of(vectors(wanted) * lanes);
+        let vectors = vectors(wanted, units.div_ceil(lanes));
+        let padded = units.next_multiple_of(vectors * lanes);
         let copies = if wanted > 1 { 2 } else { 1 };
-        R::with_scratch(copies * self.rows * padded, |rows| {
-            // row by row, filled up with zeros
-            for (copy, right) in rows.chunks_exact_mut(self.rows * padded).zip(right) {
-                for (row, copy) in copy.chunks_exact_mut(padded).enumerate() {
-                    for (copy, unit) in copy.iter_mut().zip(right.chunks_exact(self.rows)) {
-                        *copy = unit[row];
-                    }
-                    copy[units..].fill(R::ZERO);
-                }
-            }
+        let length = copies * self.rows * padded;
+        R::with_scratch(length + CACHE_LINE, |rows| {
+            // a vector that is in two lines takes twice as long to fetch
+            let start = rows.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
             let products = Products {
                 left: self,
                 units,
-                rows,
+                right,
+                right_stride,
+                rows: &mut rows[start..start + length],
                 padded,
                 factors: factors.map(R::from_f64),
                 out,
                 stride,
             };
-            match wanted {
-                0 => {}
-                1 => arch().dispatch(Count::<R, 1, { vectors(1) }>(products)),
-                2 => arch().dispatch(Count::<R, 2, { vectors(2) }>(products)),
-                _ => arch().dispatch(Count::<R, 3, { vectors(3) }>(products)),
+            match (wanted, vectors) {
+                (0, _) => {}
+                (1, 3) => arch().dispatch(Count::<R, 1, 3>(products)),
+                (1, 4) => arch().dispatch(Count::<R, 1, 4>(products)),
+                (1, _) => arch().dispatch(Count::<R, 1, 5>(products)),
+                (2, 3) => arch().dispatch(Count::<R, 2, 3>(products)),
+                (2, 4) => arch().dispatch(Count::<R, 2, 4>(products)),
+                (2, _) => arch().dispatch(Count::<R, 2, 5>(products)),
+                _ => arch().dispatch(Count::<R, 3, 3>(products)),
             }
         });
     }
@@ -152,8 +182,10 @@ impl<R: Real> SparseColumns<R> {
 struct Products<'a, R> {
     left: &'a SparseColumns<R>,
     units: usize,
-    /// The right factors row by row, `padded` numbers each.
-    rows: &'a [R],
+    right: [&'a [R]; 2],
+    right_stride: usize,
+    /// Room for the right factors row by row, `padded` numbers each.
+    rows: &'a mut [R],
     padded: usize,
     factors: [R; 3],
     out: [&'a mut [R]; 3],
@@ -171,12 +203,21 @@ impl<R: Real, const N: usize, const V: usize> WithSimd for Count<'_, R, N, V> {
         let Products {
             left,
             units,
+            right,
+            right_stride,
             rows,
             padded,
             factors,
             mut out,
             stride,
         } = self.0;
+        for (copy, right) in rows.chunks_exact_mut(left.rows * padded).zip(right) {
+            let right =
+                Matrix::from_column_major_slice_with_stride(right, left.rows, units, right_stride);
+            scatter_rows::<R, S>(copy, padded, right.transpose());
+            let unused = copy.chunks_exact_mut(padded);
+            unused.for_each(|row| row[units..].fill(R::ZERO));
+        }
         let lanes = R::lanes::<S>();
         let width = V * lanes;
         let columns = left.starts.len() - 1;
@@ -200,34 +241,58 @@ impl<R: Real, const N: usize, const V: usize> WithSimd for Count<'_, R, N, V> {
                     ];
                     // SAFETY: rows are less than `left.rows`, of which each has `padded` numbers, a whole number of tiles
                     let sums: [[R::Vector<S>; V]; N] = unsafe { tile(simd, entries, from, padded) };
-                    for (tile, sums) in tiles.iter_mut().zip(&sums) {
+                    for ((tile, sums), factor) in tiles.iter_mut().zip(&sums).zip(factors) {
                         let to = tile[at - column].as_mut_ptr();
+                        let (factor, zero) = (R::splat(simd, factor), R::splat(simd, R::ZERO));
                         for (i, &sum) in sums.iter().enumerate() {
                             // SAFETY: a tile's row has room for V vectors of any instruction set
                             unsafe {
+                                let sum = R::multiply_add(simd, factor, sum, zero);
                                 store::<R, S>(to.add(i * lanes), sum);
                             }
                         }
                     }
                 }
-                for ((out, tile), factor) in out.iter_mut().zip(&tiles).zip(factors) {
-                    for unit in 0..own {
-                        let to = &mut out[(start + unit) * stride + column..];
-                        match to.first_chunk_mut::<COLUMNS>() {
-                            Some(to) if column + COLUMNS <= columns => {
-                                for (to, tile) in to.iter_mut().zip(tile) {
-                                    *to = factor * tile[unit];
-                                }
-                            }
-                            _ => {
-                                for (to, tile) in to.iter_mut().zip(tile).take(end - column) {
-                                    *to = factor * tile[unit];
-                                }
-                            }
-                        }
-                    }
+                for (out, tile) in out.iter_mut().zip(&tiles) {
+                    let to = &mut out[start * stride + column..];
+                    let tile = &tile[..end - column];
+                    // SAFETY: of each unit as many columns follow as the tile has, which `products` has asserted
+                    unsafe { write::<R, S>(to, stride, tile, own) };
                 }
             }
+        }
+    }
+}
+
+/// Writes a tile's rows, each a column of the result, to where they begin in that of each unit.
+///
+/// # Safety
+/// From unit · `stride` on `out` has as many numbers as the tile has rows.
+#[inline(always)]
+unsafe fn write<R: Real, S: Simd>(
+    out: &mut [R],
+    stride: usize,
+    tile: &[[R; MOST_UNITS]],
+    units: usize,
+) {
+    let block = R::block::<S>();
+    let mut done = 0;
+    if block > 0 && tile.len() == COLUMNS {
+        done = units - units % block;
+        for unit in (0..done).step_by(block) {
+            for column in (0..COLUMNS).step_by(block) {
+                // SAFETY: the caller's; a block divides COLUMNS, and `S` has registers for it
+                unsafe {
+                    let from = tile.as_ptr().cast::<R>().add(column * MOST_UNITS + unit);
+                    let to = out.as_mut_ptr().add(unit * stride + column);
+                    R::transpose(from, MOST_UNITS, to, stride);
+                }
+            }
+        }
+    }
+    for unit in done..units {
+        for (to, tile) in out[unit * stride..].iter_mut().zip(tile) {
+            *to = tile[unit];
         }
     }
 }
@@ -302,7 +367,7 @@ mod tests {
                 let [a, b, c] = &mut out;
                 sparse.products(
                     units,
-                    [&right[0], &right[1]],
+                    ([&right[0], &right[1]], rows),
                     [2.0, 3.0, 5.0],
                     [a, b, c],
                     stride,
@@ -332,6 +397,43 @@ mod tests {
         }
     }
 
+    /// Rows of the batch with columns of a matrix that has more of each, as a layer's forward pass has them.
+    #[test]
+    fn products_of_the_transpose_are_those_of_whole_matrices() {
+        let mut stream = Stream::new(5, 0, Purpose::Initial, 0);
+        for (rows, columns, units) in [(1, 1, 1), (6, 11, 3), (9, 30, 100), (17, 5, 64)] {
+            let mut matrix = vec![0.0_f64; rows * columns];
+            stream.fill_normal(&mut matrix);
+            for value in &mut matrix {
+                *value = value.max(0.0);
+            }
+            let mut right = vec![0.0; (columns + 1) * units];
+            stream.fill_normal(&mut right);
+            let mut by_columns = SparseColumns::default();
+            let mut team = Team::new(1).unwrap();
+            assert!(by_columns.set(&mut team, &matrix, columns, 1.0));
+            // what an earlier batch left is gone
+            let mut by_rows = by_columns.clone();
+            by_rows.set_transposed(&by_columns, &matrix);
+            let mut out = vec![0.0; rows * units];
+            by_rows.products(
+                units,
+                ([&right, &[]], columns + 1),
+                [2.0; 3],
+                [&mut out, &mut [], &mut []],
+                rows,
+            );
+            for (at, found) in out.iter().enumerate() {
+                let (row, unit) = (at % rows, at / rows);
+                let terms = (0..columns).map(|column| {
+                    matrix[row * columns + column] * right[unit * (columns + 1) + column]
+                });
+                let expected = 2.0 * terms.sum::<f64>();
+                assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+            }
+        }
+    }
+
     #[test]
     fn columns_without_numbers_give_zeros_in_single_precision_too() {
         let mut sparse = SparseColumns::default();
@@ -340,7 +442,7 @@ mod tests {
         let mut out = vec![1.0_f32; 3];
         sparse.products(
             1,
-            [&[5.0, 7.0], &[]],
+            ([&[5.0, 7.0], &[]], 2),
             [1.0; 3],
             [&mut out, &mut [], &mut []],
             3,

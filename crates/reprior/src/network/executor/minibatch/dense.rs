@@ -37,9 +37,18 @@ pub(super) struct DenseMinibatch<R> {
     squares: Vec<R>,
     /// Outputs, and their cotangents, row-major.
     cotangents: Vec<R>,
-    /// The batch's inputs without zeros, if there are few others.
+    /// The batch's inputs without zeros, and their transpose, if there are few others.
     sparse: SparseColumns<R>,
+    sparse_rows: SparseColumns<R>,
     is_sparse: bool,
+}
+
+/// What a layer takes, n × fan-in.
+#[derive(Clone, Copy)]
+enum Inputs<'a, R> {
+    All(Matrix<'a, R>),
+    /// The transpose of n rows.
+    Sparse(&'a SparseColumns<R>, usize),
 }
 
 #[derive(Debug)]
@@ -80,6 +89,7 @@ impl<R: Real> DenseMinibatch<R> {
             squares: Vec::new(),
             cotangents: Vec::new(),
             sparse: SparseColumns::default(),
+            sparse_rows: SparseColumns::default(),
             is_sparse: false,
         })
     }
@@ -104,6 +114,9 @@ impl<R: Real> DenseMinibatch<R> {
             }
         });
         self.is_sparse = self.sparse.set(team, &self.inputs, columns, MOST_DENSE);
+        if self.is_sparse {
+            self.sparse_rows.set_transposed(&self.sparse, &self.inputs);
+        }
     }
 
     /// Evaluates the network at the batch, some of whose activations may be left out. Leaves the outputs, n × C.
@@ -119,8 +132,9 @@ impl<R: Real> DenseMinibatch<R> {
             let (below, rest) = self.layers.split_at_mut(index);
             let layer = &mut rest[0];
             let a = match below.last() {
-                Some(below) => matrix(&below.output, rows, layer.parameters.fan_in()),
-                None => matrix(&self.inputs, columns, rows).transpose(),
+                Some(below) => Inputs::All(matrix(&below.output, rows, layer.parameters.fan_in())),
+                None if self.is_sparse => Inputs::Sparse(&self.sparse_rows, rows),
+                None => Inputs::All(matrix(&self.inputs, columns, rows).transpose()),
             };
             layer.forward(team, weights, a, dropout.map(|dropout| (dropout, index)));
         }
@@ -307,7 +321,7 @@ impl<R: Real> DenseMinibatch<R> {
             cross.fill(R::ZERO);
         }
         self.sparse
-            .products(count, right, factors, [gradient, squares, cross], rows);
+            .products(count, (right, n), factors, [gradient, squares, cross], rows);
     }
 }
 
@@ -316,10 +330,14 @@ impl<R: Real> DenseLayer<R> {
         &mut self,
         team: &mut Team,
         weights: &[R],
-        a: Matrix<'_, R>,
+        inputs: Inputs<'_, R>,
         dropout: Option<(Dropout, usize)>,
     ) {
-        let (n, units, rows) = (a.nrows(), self.parameters.units, self.parameters.rows);
+        let n = match inputs {
+            Inputs::All(a) => a.nrows(),
+            Inputs::Sparse(_, n) => n,
+        };
+        let (units, rows) = (self.parameters.units, self.parameters.rows);
         let own = &weights[self.parameters.range.clone()];
         let w = matrix(own, rows, units);
         let [factor, bias] = self.parameters.factors;
@@ -340,15 +358,28 @@ impl<R: Real> DenseLayer<R> {
                 } else {
                     &mut *output
                 };
-                for (z, unit) in z.chunks_exact_mut(n).zip(units.clone()) {
-                    z.fill(if has_bias {
-                        bias * own[(unit + 1) * rows - 1]
-                    } else {
-                        R::ZERO
-                    });
+                let bias_of = |unit: usize| match has_bias {
+                    true => bias * own[(unit + 1) * rows - 1],
+                    false => R::ZERO,
+                };
+                match inputs {
+                    Inputs::All(a) => {
+                        for (z, unit) in z.chunks_exact_mut(n).zip(units.clone()) {
+                            z.fill(bias_of(unit));
+                        }
+                        let w = w.submatrix(0, units.start, fan_in, units.len());
+                        multiply(matrix_mut(z, n, units.len()), true, factor, a, w);
+                    }
+                    Inputs::Sparse(a, _) => {
+                        let w = &own[units.start * rows..units.end * rows];
+                        let out = [&mut *z, &mut [], &mut []];
+                        a.products(units.len(), ([w, &[]], rows), [factor; 3], out, n);
+                        for (z, unit) in z.chunks_exact_mut(n).zip(units.clone()) {
+                            let bias = bias_of(unit);
+                            z.iter_mut().for_each(|z| *z += bias);
+                        }
+                    }
                 }
-                let w = w.submatrix(0, units.start, fan_in, units.len());
-                multiply(matrix_mut(z, n, units.len()), true, factor, a, w);
                 if let Some(activation) = activation {
                     activation.apply_with_derivative(derivative, output);
                     if let Some((dropout, layer)) = dropout {

@@ -9,6 +9,7 @@ use reprior::sampler::{Method, SamplerSettings, Start};
 
 use super::bench_parts::{noise, shortest};
 use super::sampler_settings;
+use super::timed::{FEWEST_DRAWS, FEWEST_WARMUP};
 use crate::failure::Failure;
 use crate::method::Plan;
 use crate::problem::Problem;
@@ -21,7 +22,8 @@ const MEASURED: Duration = Duration::from_millis(300);
 /// Points of an ellipse that are tried in a transition: the bracket halves, on average, with each.
 const MOST_POINTS: f64 = 20.0;
 
-/// Says what the transitions that were asked for take; nothing where the time was asked for, or memory is short.
+/// Says what the transitions that were asked for take; where the time was asked for, only if the fewest that are made take longer; nothing
+/// where memory is short.
 ///
 /// # Errors
 /// A wrong request; a density that cannot be evaluated at a draw of the prior.
@@ -31,9 +33,10 @@ pub fn say_time(
     method: Method,
     threads: usize,
 ) -> Result<(), Failure> {
-    if problem.settings.run.minutes.is_some() || !plan.fits() {
+    if !plan.fits() {
         return Ok(());
     }
+    let minutes = problem.settings.run.minutes;
     let schedule = problem.settings.schedule();
     let threads = threads.max(1);
     let side_by_side = threads.min(schedule.chains.max(1));
@@ -51,10 +54,12 @@ pub fn say_time(
         false => "density",
     };
     let Some(seconds) = measured(method.needs_gradients())? else {
-        plan.say(
-            "time",
-            "not measured: the density of a draw of the prior cannot be computed".to_owned(),
-        );
+        if minutes.is_none() {
+            plan.say(
+                "time",
+                "not measured: the density of a draw of the prior cannot be computed".to_owned(),
+            );
+        }
         return Ok(());
     };
     let rounds = schedule.chains.div_ceil(side_by_side) as f64;
@@ -72,6 +77,22 @@ pub fn say_time(
         true => seconds,
         false => measured(true)?.unwrap_or(seconds),
     };
+    if let Some(minutes) = minutes {
+        let fewest = schedule.warmup.min(FEWEST_WARMUP.max(2 * arrival))
+            + schedule.thin * schedule.draws.min(FEWEST_DRAWS);
+        let own = (fewest.saturating_sub(arrival)) as f64 * seconds * 0.5 * (least + most);
+        let before = (0.5 * of_arrival * arrival as f64 + at_start) * of_gradient;
+        let all = rounds * (own + before);
+        if all > 60.0 * minutes {
+            let said = format!(
+                "{fewest} of each chain take about {} here, {} ms a {what}: longer than was asked for",
+                duration(all),
+                number(1e3 * seconds)
+            );
+            plan.say("the fewest transitions", said);
+        }
+        return Ok(());
+    }
     let transitions = schedule.transitions().saturating_sub(arrival) as f64;
     let before = [arrival as f64, of_arrival * arrival as f64 + at_start];
     let [shortest, longest] = [(least, before[0]), (most, before[1])]

@@ -33,7 +33,7 @@ const MOST_ASIDE: f64 = 6.0;
 const WARMUP_SHARE: f64 = 1.0 / 3.0;
 /// However little time there is: transitions of warm-up, and draws.
 pub(super) const FEWEST_WARMUP: u64 = 16;
-const FEWEST_DRAWS: u64 = 10;
+pub(super) const FEWEST_DRAWS: u64 = 10;
 /// Draws of each chain at most where time is given.
 pub const MOST_DRAWS: u64 = 5000;
 /// Draws before the first look at what they say, and how much more each time.

@@ -398,24 +398,33 @@ mod tests {
     }
 
     /// Rows of the batch with columns of a matrix that has more of each, as a layer's forward pass has them.
-    #[test]
-    fn products_of_the_transpose_are_those_of_whole_matrices() {
+    fn transpose_agrees<R: Real>(tolerance: f64) {
         let mut stream = Stream::new(5, 0, Purpose::Initial, 0);
-        for (rows, columns, units) in [(1, 1, 1), (6, 11, 3), (9, 30, 100), (17, 5, 64)] {
-            let mut matrix = vec![0.0_f64; rows * columns];
-            stream.fill_normal(&mut matrix);
+        let sizes = [
+            (1, 1, 1),
+            (6, 11, 3),
+            (9, 30, 100),
+            (17, 5, 64),
+            (40, 70, 40),
+        ];
+        for (rows, columns, units) in sizes {
+            let mut normals = |count: usize| {
+                let mut values = vec![0.0; count];
+                stream.fill_normal(&mut values);
+                values.into_iter().map(R::from_f64).collect::<Vec<R>>()
+            };
+            let mut matrix = normals(rows * columns);
             for value in &mut matrix {
-                *value = value.max(0.0);
+                *value = if *value < R::ZERO { R::ZERO } else { *value };
             }
-            let mut right = vec![0.0; (columns + 1) * units];
-            stream.fill_normal(&mut right);
+            let right = normals((columns + 1) * units);
             let mut by_columns = SparseColumns::default();
             let mut team = Team::new(1).unwrap();
             assert!(by_columns.set(&mut team, &matrix, columns, 1.0));
             // what an earlier batch left is gone
             let mut by_rows = by_columns.clone();
             by_rows.set_transposed(&by_columns, &matrix);
-            let mut out = vec![0.0; rows * units];
+            let mut out = vec![R::ZERO; rows * units];
             by_rows.products(
                 units,
                 ([&right, &[]], columns + 1),
@@ -426,12 +435,19 @@ mod tests {
             for (at, found) in out.iter().enumerate() {
                 let (row, unit) = (at % rows, at / rows);
                 let terms = (0..columns).map(|column| {
-                    matrix[row * columns + column] * right[unit * (columns + 1) + column]
+                    let value = matrix[row * columns + column].to_f64();
+                    value * right[unit * (columns + 1) + column].to_f64()
                 });
-                let expected = 2.0 * terms.sum::<f64>();
-                assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+                let (found, expected) = (found.to_f64(), 2.0 * terms.sum::<f64>());
+                assert!((found - expected).abs() < tolerance, "{found} {expected}");
             }
         }
+    }
+
+    #[test]
+    fn products_of_the_transpose_are_those_of_whole_matrices() {
+        transpose_agrees::<f64>(1e-12);
+        transpose_agrees::<f32>(1e-4);
     }
 
     #[test]

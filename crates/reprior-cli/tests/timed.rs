@@ -70,7 +70,7 @@ fn lengths_that_are_given_bound_those_that_time_gives() {
     assert_eq!(number(&given, "max-steps"), 3);
     let plan = place.succeed(&format!("plan {OPEN} --minutes 3"));
     assert!(plan.stdout.contains("about 3 min"), "{plan:?}");
-    let longer = "longer than was asked for";
+    let longer = "time of the fewest transitions";
     assert!(!plan.stdout.contains(longer), "{plan:?}");
     let plan = place.succeed(&format!("plan {OPEN} --minutes 0.00001"));
     assert!(plan.stdout.contains(longer), "{plan:?}");

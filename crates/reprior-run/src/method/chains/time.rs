@@ -84,12 +84,8 @@ pub fn say_time(
         let before = (0.5 * of_arrival * arrival as f64 + at_start) * of_gradient;
         let all = rounds * (own + before);
         if all > 60.0 * minutes {
-            let said = format!(
-                "{fewest} of each chain take about {} here, {} ms a {what}: longer than was asked for",
-                duration(all),
-                number(1e3 * seconds)
-            );
-            plan.say("the fewest transitions", said);
+            let said = format!("about {}, {fewest} of each chain", duration(all));
+            plan.say("time of the fewest transitions", said);
         }
         return Ok(());
     }

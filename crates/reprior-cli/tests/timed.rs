@@ -21,7 +21,7 @@ fn a_run_against_the_clock_has_the_draws_of_its_own_lengths() {
     let (warmup, draws) = (number(&config, "warmup"), number(&config, "draws"));
     assert!(!config.contains("minutes"), "{config}");
     assert!(
-        (16..5000).contains(&warmup) && (10..5000).contains(&draws),
+        (20..5000).contains(&warmup) && (10..5000).contains(&draws),
         "{config}"
     );
     assert!(

@@ -4,7 +4,7 @@
 //! cargo bench -p reprior --bench infinite [-- PART-OF-A-NAME --only "NNGP and NTK" --threads 2 --seconds 5 --json]
 //! ```
 //!
-//! The shortest time of several counts, as other programs only ever make it longer.
+//! Rates are of the factorisation's and the inverse's operations, n³, in all that an evidence takes. The shortest time of several counts, as other programs only ever make it longer.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
 mod options;
@@ -12,7 +12,10 @@ mod options;
 use std::time::Duration;
 
 use options::{Options, shortest};
+use reprior::compute::kernels::{Cholesky, with_team};
 use reprior::compute::{Purpose, Stream, matrix};
+use reprior::gaussian_process::prior_scales::evidence_by_scales;
+use reprior::network::infinite::by_scales::{KernelByScales, PriorScales};
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
 use reprior::network::layer::{Convolution, Dense, Layer, Padding, Shape, Window};
 use reprior::network::{Activation, Composition, LayerScale};
@@ -58,6 +61,14 @@ fn network(input: [usize; 3], layers: Vec<Layer>) -> Composition {
     }
 }
 
+/// For how long a case is repeated, and at least how often.
+fn budget(options: &Options, repeats: usize) -> (Duration, usize) {
+    match options.seconds {
+        Some(seconds) => (Duration::from_secs_f64(seconds), 1),
+        None => (Duration::ZERO, repeats),
+    }
+}
+
 fn time(options: &Options, name: &str, network: &Composition, n: usize, repeats: usize) {
     if options.names.iter().any(|part| !name.contains(part)) {
         return;
@@ -69,10 +80,7 @@ fn time(options: &Options, name: &str, network: &Composition, n: usize, repeats:
     let inputs = matrix(&inputs, features, n).transpose();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.threads.unwrap_or(cores);
-    let (budget, count) = match options.seconds {
-        Some(seconds) => (Duration::from_secs_f64(seconds), 1),
-        None => (Duration::ZERO, repeats),
-    };
+    let (budget, count) = budget(options, repeats);
     for (kinds, label) in [(Kinds::Nngp, "NNGP"), (Kinds::NngpAndNtk, "NNGP and NTK")] {
         if !options.wants(label) {
             continue;
@@ -90,6 +98,60 @@ fn time(options: &Options, name: &str, network: &Composition, n: usize, repeats:
             least * 1e3,
             least / pairs * 1e6
         );
+    }
+}
+
+/// The log evidence and its gradient by a prior scale for each of ten inputs, by those of the layers and by the noise; and the
+/// factorisation in it alone.
+fn time_evidence(options: &Options, hidden: usize, rows: usize, repeats: usize) {
+    let n = options.rows.unwrap_or(rows);
+    let name = format!("{n} rows of 10 numbers, {hidden} × dense gelu");
+    if options.names.iter().any(|part| !name.contains(part)) {
+        return;
+    }
+    let network = dense(10, hidden, Activation::Gelu);
+    let kernel = KernelByScales::new(&network).unwrap();
+    let mut stream = Stream::new(0, 0, Purpose::Initial, 0);
+    let mut inputs = vec![0.0_f64; n * 10];
+    stream.fill_normal(&mut inputs);
+    let noisy = |row: usize| inputs[row].sin() + 0.1 * stream.normal();
+    let targets: Vec<f64> = (0..n).map(noisy).collect();
+    let inputs = matrix(&inputs, n, 10);
+    let mut layers = network.hidden_scales();
+    layers.push(network.readout_scale);
+    let scales = PriorScales {
+        inputs: vec![1.0; 10],
+        layers,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.threads.unwrap_or(cores);
+    let (budget, count) = budget(options, repeats);
+    let report = |label: &str, operations: usize, seconds: f64| {
+        if options.json {
+            return Options::report(&name, label, n, threads, seconds);
+        }
+        let (ms, rate) = (seconds * 1e3, operations as f64 / seconds / 1e9);
+        println!("{name:44} {label:12} {ms:9.1} ms {rate:6.1} GFLOP/s");
+    };
+    if options.wants("evidence") {
+        let least = shortest(budget, count, || {
+            let found = evidence_by_scales(&kernel, inputs, &targets, &scales, 0.1, threads);
+            std::hint::black_box(found.unwrap());
+        });
+        report("evidence", n * n * n, least);
+    }
+    if options.wants("factorisation") {
+        let prior = kernel.forward(inputs, &scales, threads);
+        let entry = |row: usize, column: usize| {
+            prior[column * n + row] + if row == column { 0.01 } else { 0.0 }
+        };
+        let mut cholesky = Cholesky::new(n);
+        let least = with_team(threads, || {
+            shortest(budget, count, || {
+                cholesky.factorise(entry).unwrap();
+            })
+        });
+        report("factorisation", n * n * n / 3, least);
     }
 }
 
@@ -111,6 +173,9 @@ fn main() {
         256,
         1,
     );
+    for (hidden, rows) in [(4, 500), (4, 1000), (2, 2000)] {
+        time_evidence(options, hidden, rows, 10);
+    }
     let image = [16, 16, 3];
     let flat = convolutional(image, 3, Activation::Relu, Layer::Flatten);
     time(

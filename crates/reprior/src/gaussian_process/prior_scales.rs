@@ -5,10 +5,11 @@
 //! scales that the network has: of few rows the evidence alone would turn inputs off that happen to explain little. The noise has
 //! none. Gradients are exact ([`KernelByScales::pull_back`]); the search is L-BFGS.
 //!
-//! **Cost** of an evaluation: n³ operations for the factorisation and the inverse, and that of the kernel, its gradient included.
+//! **Cost** of an evaluation: n³ operations for the factorisation and the inverse, and that of the kernel, its gradient included. Memory: two
+//! n × n matrices.
 
 use super::{GaussianProcess, GaussianProcessError};
-use crate::compute::{Matrix, add_symmetric_product, matrix, matrix_mut};
+use crate::compute::{Matrix, add_symmetric_product, matrix, matrix_mut, with_team};
 use crate::network::infinite::by_scales::{KernelByScales, PriorScales};
 use crate::network::{Composition, LayerScale};
 use crate::optimise::lbfgs::{LbfgsSettings, minimise};
@@ -114,18 +115,23 @@ pub fn evidence_by_scales(
     threads: usize,
 ) -> Result<(f64, PriorScales, f64), GaussianProcessError> {
     let n = inputs.nrows();
-    let pass = kernel.forward(inputs, scales, threads);
-    let process = GaussianProcess::new(pass.kernel(), n, targets, noise)?;
-    let (c, value) = (process.outputs, process.log_marginal_likelihood());
-    // G = ½(AAᵀ − C·K_s⁻¹), lower half
-    let mut cotangent = process.cholesky.into_inverse();
-    cotangent.iter_mut().for_each(|g| *g *= -0.5 * c as f64);
-    let weights = matrix(&process.weights, n, c);
-    add_symmetric_product(matrix_mut(&mut cotangent, n, n), 0.25, weights, weights);
+    let (value, mut cotangent) = with_team(threads, || {
+        // of the matrix, its factor, the inverse and its gradient two are there at a time
+        let prior = kernel.forward(inputs, scales, threads);
+        let process = GaussianProcess::new(&prior, n, targets, noise)?;
+        drop(prior);
+        let (c, value) = (process.outputs, process.log_marginal_likelihood());
+        // G = ½(AAᵀ − C·K_s⁻¹), lower half
+        let mut cotangent = process.cholesky.into_inverse();
+        cotangent.iter_mut().for_each(|g| *g *= -0.5 * c as f64);
+        let weights = matrix(&process.weights, n, c);
+        add_symmetric_product(matrix_mut(&mut cotangent, n, n), 0.25, weights, weights);
+        Ok::<_, GaussianProcessError>((value, cotangent))
+    })?;
     // σ² is added to the diagonal
     let trace: f64 = (0..n).map(|i| cotangent[i * (n + 1)]).sum();
     let by_noise = 2.0 * noise * noise * trace;
-    let by = kernel.pull_back(&pass, &mut cotangent, threads);
+    let by = kernel.pull_back(inputs, scales, &mut cotangent, threads);
     Ok((value, by, by_noise))
 }
 
@@ -212,8 +218,9 @@ pub fn process_of(
     let Some(kernel) = KernelByScales::new(network) else {
         return Ok(None);
     };
-    let pass = kernel.forward(inputs, &found.scales, threads);
-    GaussianProcess::new(pass.kernel(), inputs.nrows(), targets, found.noise).map(Some)
+    let prior = kernel.forward(inputs, &found.scales, threads);
+    let factorise = || GaussianProcess::new(&prior, inputs.nrows(), targets, found.noise);
+    with_team(threads, factorise).map(Some)
 }
 
 #[cfg(test)]

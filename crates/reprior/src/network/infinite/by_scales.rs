@@ -80,7 +80,7 @@ impl Work {
     fn new(layers: usize, n: usize) -> Self {
         Self {
             kernels: vec![vec![0.0; n]; layers],
-            slopes: [const { Vec::new() }; 3].map(|_: Vec<f64>| vec![0.0; n]),
+            slopes: std::array::from_fn(|_| vec![0.0; n]),
             second: vec![0.0; n],
         }
     }

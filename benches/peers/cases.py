@@ -4,11 +4,11 @@ import dataclasses
 
 NAMES = [
     "pcn", "pcn-full", "gradient", "elliptical", "nuts", "langevin", "pcnl", "deep", "feature",
-    "effective", "diagnostics",
+    "table", "effective", "diagnostics",
 ]  # fmt: skip
 # With a step of 0.1, 64 leapfrogs would be a whole turn of the prior, which
 # NUTS takes for no U-turn.
-BETA, NUTS_STEP, HMC_STEP = 0.05, 0.07, 0.13
+BETA, NUTS_STEP, HMC_STEP, TABLE_STEP = 0.05, 0.07, 0.13, 0.02
 # damping 0.01 and step 0.01 of langevin, β = 0.05 of pcnl: what a step costs does not depend on it
 LANGEVIN = ["--step-size", 0.01]
 # Released code of the wide-network experiments, milliseconds a step, 256 rows of CIFAR-10, a 2-core
@@ -79,6 +79,9 @@ def cases(names, widths, rows, chains_to_check=(4, 10_000, 1000)):
     add("pcnl", "pCNL", "", "step", None, (), ("--method", "pcnl", *beta, *cold))
     add("deep", "pCN, three layers", "JAX", "step", "pcn", beta, pcn, at=(1024,), depth=3)
     add("feature", "pCN, feature space", "JAX", "step", "pcn", beta, pcn, at=(512,), n=rows)
+    small = ("--method", "hmc-infinite", "--step-size", TABLE_STEP, *cold)
+    title = "value and gradient, eight inputs"
+    add("table", title, "JAX", "evaluation", "gradient", (), small, at=(50,), n=(1000,))
     add("effective", "hmc-infinite", "JAX", "effective draw", None, (), (), at=(1024,))
     chains, draws, variables = chains_to_check
     title = f"bulk ESS, tail ESS, R-hat: {chains} × {draws:,} × {variables:,}"

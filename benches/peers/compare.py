@@ -89,19 +89,26 @@ class Comparison:
             )
         return min(there, rows)
 
+    def source(self, case):
+        """A folder, or the name of made-up rows."""
+        return "table" if case.name == "table" else self.options.data
+
     def data_flags(self, case, test_rows):
         """reprior's flags for the same data and network."""
-        source = self.options.data
-        if source == "synthetic":
-            import problem
+        import problem
 
+        source = [self.source(case)]
+        if source == [problem.SYNTHETIC]:
             problem.write_synthetic(self.file, case.rows, test_rows)
-            source = self.file
+            source = [self.file]
+        elif source == [problem.TABLE]:
+            problem.write_table(self.file.with_suffix(".csv"), case.rows + test_rows)
+            source = [self.file.with_suffix(".csv"), "--target", "y", "--no-shuffle"]
         network = "fcn:" + ",".join([str(case.width)] * case.depth)
         rows = ["--train", case.rows, "--test", test_rows]
         threads = ["--threads", len(os.sched_getaffinity(0))]
         model = ["--network", network, "--likelihood", "gaussian", "--noise", 0.1]
-        return ["--data", source, *rows, *model, *threads]
+        return ["--data", *source, *rows, *model, *threads]
 
     def ours(self, case):
         if case.name == "diagnostics":
@@ -117,7 +124,7 @@ class Comparison:
         """The command of one process, and flags that make of it one chain of several."""
         if case.name == "diagnostics":
             return ["diagnostics.py", *shape_flags(case.our_flags)], None
-        common = ["--data", self.options.data, "--width", case.width, "--rows", case.rows]
+        common = ["--data", self.source(case), "--width", case.width, "--rows", case.rows]
         if case.name == "effective":
             lengths = ["--warmup", self.options.warmup, "--draws", self.options.draws]
             return ["effective.py", *common, "--step-size", step_size, *lengths], ["--chains", 1]

@@ -1,7 +1,7 @@
 """Data and networks that the peers are timed on: training rows, standardised, with reduced inputs.
 
 Either a folder of CIFAR-10 binary batches or, named `synthetic`, made-up rows of the same shape,
-which can be written to a file that reprior reads. Images are standardised by one mean and one
+which can be written to a file that reprior reads; or, named `table`, made-up rows of eight numbers and a target. Images are standardised by one mean and one
 scale, targets are one-hot minus 1/C.
 
 Inputs are reduced exactly: with B = [σ_w X/√d₀, σ_b 1] = L Q, L n×r and Q's rows orthonormal, the
@@ -18,6 +18,8 @@ CLASSES = 10
 HIDDEN_WEIGHT_VARIANCE, HIDDEN_BIAS_VARIANCE = 2.0, 0.01
 READOUT_WEIGHT_VARIANCE, READOUT_BIAS_VARIANCE = 1.0, 0.01
 SYNTHETIC = "synthetic"
+TABLE = "table"
+COLUMNS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +69,7 @@ def read_cifar(folder, rows, test_rows):
 
 def count(data):
     """Training rows that there are."""
-    if data == SYNTHETIC:
+    if data in (SYNTHETIC, TABLE):
         return 1 << 16
     sizes = [path.stat().st_size for path in pathlib.Path(data).glob("data_batch_*.bin")]
     if not sizes:
@@ -94,8 +96,25 @@ def write_synthetic(path, rows, test_rows):
     np.savez(path, **arrays)
 
 
+def make_table(rows):
+    """Inputs and a target that is a function of two of them."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(rows, COLUMNS))
+    return x, np.sin(2 * x[:, 0]) + x[:, 1] + 0.1 * generator.normal(size=rows)
+
+
+def write_table(path, rows):
+    x, y = make_table(rows)
+    names = ",".join([*(f"x{column}" for column in range(COLUMNS)), "y"])
+    np.savetxt(path, np.column_stack([x, y]), delimiter=",", header=names, comments="")
+
+
 def load(data, rows, widths, noise, test_rows=0, reduce=True):
-    """The problem with the first `rows` rows of a data folder or of `synthetic`."""
+    """The problem with the first `rows` rows of a data folder, of `synthetic` or of `table`."""
+    if data == TABLE:
+        x, y = make_table(rows)
+        first, targets = with_bias((x - x.mean(0)) / x.std(0)), (y - y.mean()) / y.std()
+        return Problem(first.astype(np.float32), targets[:, None], tuple(widths), noise)
     reader = synthesise if data == SYNTHETIC else lambda *sizes: read_cifar(data, *sizes)
     images, labels, test_images, test_labels = reader(rows, max(test_rows, 1))
     mean, scale = images.mean(), images.std()

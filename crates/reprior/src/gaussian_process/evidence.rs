@@ -6,7 +6,7 @@
 use super::noise::fit_noise;
 use super::simplex::minimise;
 use super::{GaussianProcess, GaussianProcessError};
-use crate::compute::{Matrix, with_team};
+use crate::compute::Matrix;
 use crate::network::infinite::{InfiniteNetwork, Kinds};
 
 /// Which of a network's kernels is the prior covariance.
@@ -118,43 +118,4 @@ pub fn fit_scales(
         evaluations,
         is_at_limit,
     })
-}
-
-/// Step of the differences in the logarithm of a factor.
-const STEP: f64 = 1e-4;
-
-/// ∂ℓ by log σ, by the logarithm of a factor of all σ_w, and of one of all σ_b, at the network's own scales. The first is
-/// exact; the kernel's derivatives by the others are central differences (relative error about 1e-8), what they do to ℓ is
-/// exact: one factorisation, five kernels.
-///
-/// # Errors
-/// [`GaussianProcessError`].
-pub fn evidence_gradient(
-    network: &InfiniteNetwork,
-    covariance: Covariance,
-    inputs: Matrix<'_, f64>,
-    targets: &[f64],
-    noise: f64,
-    threads: usize,
-) -> Result<[f64; 3], GaussianProcessError> {
-    let kernel = network.kernel(inputs, covariance, threads)?;
-    let process = GaussianProcess::new(&kernel, inputs.nrows(), targets, noise)?;
-    drop(kernel);
-    let derivatives = [true, false].into_iter().map(|of_weights| {
-        let kernel_at = |step: f64| {
-            let factor = step.exp();
-            let scaled = match of_weights {
-                true => network.scaled(factor, 1.0),
-                false => network.scaled(1.0, factor),
-            };
-            scaled.kernel(inputs, covariance, threads)
-        };
-        let mut derivative = kernel_at(STEP)?;
-        for (up, down) in derivative.iter_mut().zip(kernel_at(-STEP)?) {
-            *up = (*up - down) / (2.0 * STEP);
-        }
-        Ok(derivative)
-    });
-    let gradients = with_team(threads, || process.into_gradients(derivatives))?;
-    Ok([gradients[0], gradients[1], gradients[2]])
 }

@@ -122,38 +122,6 @@ fn outputs(kernel: &[f64], n: usize, targets: &[f64]) -> Result<usize, GaussianP
     Ok(outputs)
 }
 
-/// What ℓ's derivatives by the kernel are made of.
-struct Linearised<'a> {
-    outputs: usize,
-    /// α = K_s⁻¹Y.
-    weights: &'a [f64],
-    /// The lower half of K_s⁻¹.
-    inverse: &'a [f64],
-}
-
-impl Linearised<'_> {
-    fn gradient(&self, derivative: &[f64]) -> Result<f64, GaussianProcessError> {
-        let n = self.weights.len() / self.outputs;
-        check("the derivative", derivative.len(), n * n)?;
-        let mut product = vec![0.0; n * self.outputs];
-        multiply(
-            matrix_mut(&mut product, n, self.outputs),
-            false,
-            1.0,
-            matrix(derivative, n, n),
-            matrix(self.weights, n, self.outputs),
-        );
-        let trace: f64 = (0..n)
-            .map(|j| {
-                let below = j * n + j + 1..(j + 1) * n;
-                self.inverse[j * (n + 1)] * derivative[j * (n + 1)]
-                    + 2.0 * dot(&self.inverse[below.clone()], &derivative[below])
-            })
-            .sum();
-        Ok(0.5 * dot(self.weights, &product) - 0.5 * self.outputs as f64 * trace)
-    }
-}
-
 impl GaussianProcess {
     /// The posterior given `targets` (n × C, column-major) at n inputs with prior covariance `kernel` (n × n, of which the
     /// lower half is read) and noise σ.
@@ -223,42 +191,27 @@ impl GaussianProcess {
     /// # Errors
     /// [`GaussianProcessError::Length`].
     pub fn gradient(&self, derivative: &[f64]) -> Result<f64, GaussianProcessError> {
-        let n = self.size();
+        let (n, c) = (self.size(), self.outputs);
+        check("the derivative", derivative.len(), n * n)?;
         let (mut inverse, mut work) = (vec![0.0; n * n], vec![0.0; n * n]);
         self.cholesky.inverse(&mut inverse, &mut work);
         drop(work);
-        let about = Linearised {
-            outputs: self.outputs,
-            weights: &self.weights,
-            inverse: &inverse,
-        };
-        about.gradient(derivative)
-    }
-
-    /// ∂ℓ/∂log σ, and [`gradient`](Self::gradient) of several derivatives, one at a time: all that is kept meanwhile is one inverse, in the
-    /// factor's place.
-    pub(super) fn into_gradients(
-        self,
-        derivatives: impl Iterator<Item = Result<Vec<f64>, GaussianProcessError>>,
-    ) -> Result<Vec<f64>, GaussianProcessError> {
-        let Self {
-            outputs,
-            noise,
-            cholesky,
-            weights,
-            ..
-        } = self;
-        let n = cholesky.size();
-        let inverse = cholesky.into_inverse();
-        let trace: f64 = (0..n).map(|i| inverse[i * (n + 1)]).sum();
-        let by_noise = noise.powi(2) * (dot(&weights, &weights) - outputs as f64 * trace);
-        let about = Linearised {
-            outputs,
-            weights: &weights,
-            inverse: &inverse,
-        };
-        let others = derivatives.map(|derivative| about.gradient(&derivative?));
-        std::iter::once(Ok(by_noise)).chain(others).collect()
+        let mut product = vec![0.0; n * c];
+        multiply(
+            matrix_mut(&mut product, n, c),
+            false,
+            1.0,
+            matrix(derivative, n, n),
+            matrix(&self.weights, n, c),
+        );
+        let trace: f64 = (0..n)
+            .map(|j| {
+                let below = j * n + j + 1..(j + 1) * n;
+                inverse[j * (n + 1)] * derivative[j * (n + 1)]
+                    + 2.0 * dot(&inverse[below.clone()], &derivative[below])
+            })
+            .sum();
+        Ok(0.5 * dot(&self.weights, &product) - 0.5 * c as f64 * trace)
     }
 
     /// ∂ℓ/∂log σ = σ²(Σ_j ‖α_j‖² − C tr K_s⁻¹).

@@ -2,7 +2,7 @@
 
 use reprior::compute::{Purpose, Stream, matrix};
 use reprior::gaussian_process::GaussianProcess;
-use reprior::gaussian_process::evidence::{Covariance, evidence_gradient, fit_scales};
+use reprior::gaussian_process::evidence::{Covariance, fit_scales};
 use reprior::gaussian_process::noise::fit_noise;
 use reprior::network::Activation;
 use reprior::network::infinite::{InfiniteNetwork, Kinds};
@@ -347,37 +347,4 @@ fn what_does_not_fit_is_refused_and_jitter_is_counted() {
     assert!(process.mean(&cross[1..]).is_err() && process.variance(&cross, &[1.0]).is_err());
     let singular = GaussianProcess::new(&[1.0; N * N], N, &targets, 0.0).unwrap();
     assert!(singular.jitter() > 0);
-}
-
-#[test]
-fn the_gradient_of_the_evidence_is_that_of_central_differences() {
-    let infinite = InfiniteNetwork::new(&fully_connected(3, 2, Activation::Relu)).unwrap();
-    let (values, targets) = (noise(20 * 3, 16), noise(20 * C, 17));
-    let x = matrix(&values, 20, 3);
-    for covariance in [Covariance::Nngp, Covariance::Ntk] {
-        let likelihood = |at: [f64; 3]| {
-            let [noise, weight, bias] = at.map(f64::exp);
-            let kernels = infinite
-                .scaled(weight, bias)
-                .kernels(x, Kinds::NngpAndNtk, 1)
-                .unwrap();
-            let kernel = match covariance {
-                Covariance::Nngp => kernels.nngp,
-                Covariance::Ntk => kernels.ntk,
-            };
-            let process = GaussianProcess::new(&kernel, 20, &targets, 0.5 * noise);
-            process.unwrap().log_marginal_likelihood()
-        };
-        let exact = evidence_gradient(&infinite, covariance, x, &targets, 0.5, 1).unwrap();
-        for (parameter, exact) in exact.into_iter().enumerate() {
-            let [mut up, mut down] = [[0.0; 3]; 2];
-            (up[parameter], down[parameter]) = (1e-5, -1e-5);
-            let difference = (likelihood(up) - likelihood(down)) / 2e-5;
-            let error = (exact - difference).abs();
-            assert!(
-                error < 1e-6 * (1.0 + exact.abs()),
-                "{parameter}: {exact} {difference}"
-            );
-        }
-    }
 }

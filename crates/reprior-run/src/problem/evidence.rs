@@ -13,9 +13,10 @@ use crate::failure::Failure;
 use crate::settings::{ModelSettings, NoiseSetting, ScalesSetting};
 use crate::words::number;
 
-/// Training rows that are looked at: the cost grows with their cube. Of images through convolutions fewer, as each pair of
-/// them takes milliseconds to seconds; fewest where some 200 kernels are needed.
+/// Training rows that are looked at: the cost grows with their cube. More where there is a gradient by all scales; of images through
+/// convolutions fewer, as each pair of them takes milliseconds to seconds; fewest where some 200 kernels are needed.
 const MOST_ROWS: usize = 1000;
+const MOST_ROWS_BY_GRADIENT: usize = 2000;
 const MOST_IMAGES: usize = 128;
 const MOST_IMAGES_WITH_SCALES: usize = 16;
 /// Inputs that have scales of their own, at most.
@@ -83,7 +84,10 @@ impl Evidence<'_> {
             return Ok(self.choose_learned_noise(settings));
         }
         let columns = self.architecture.inputs();
+        let is_fully_connected = self.architecture.as_fully_connected().is_some();
+        let has_gradient = is_fully_connected && self.covariance == Covariance::Nngp;
         let (rows, inputs, targets) = self.rows(match self.architecture.input.pixels() {
+            0 | 1 if wants_scales && has_gradient => MOST_ROWS_BY_GRADIENT,
             0 | 1 => MOST_ROWS,
             _ if wants_scales => MOST_IMAGES_WITH_SCALES,
             _ => MOST_IMAGES,
@@ -100,7 +104,7 @@ impl Evidence<'_> {
             ))
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        if wants_scales && self.covariance == Covariance::Nngp {
+        if wants_scales && has_gradient {
             let found = fit_prior_scales(self.architecture, inputs, &targets, self.search(threads));
             if let Some(found) = found.map_err(|error| refuse(&error))? {
                 let scales = take(settings, &found);

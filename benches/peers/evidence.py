@@ -4,8 +4,9 @@
     python evidence.py INFINITE --kernels PYTHON            2,000 rows of ten inputs, three rounds in turn
     python evidence.py INFINITE --rows 10000 --rounds 1
 
-One evaluation each in double precision on all cores, after one to warm up (not of 10,000 rows, where it is more than half a minute). reprior and
-neural-tangents have the kernel of two hidden layers of gelu; scikit-learn and GPyTorch a squared exponential one, the cheaper, factorised exactly.
+One evaluation each in double precision on all cores; the others' after one to warm up (not of 10,000 rows, where it is more than half a minute).
+reprior and neural-tangents have the kernel of two hidden layers of gelu; scikit-learn and GPyTorch a squared exponential one, the cheaper, factorised
+exactly. The gradient is by the inputs' scales, by the noise but for neural-tangents, and of reprior by the scales of all layers as well.
 PYTHON has neural-tangents (requirements-kernels.txt), the Python that runs this scikit-learn and GPyTorch (requirements-evidence.txt). What fails
 is said and left out. Peak memory is that of the whole process. Prints a line of JSON for each process, then medians.
 """

@@ -1,8 +1,8 @@
 """Data and networks that the peers are timed on: training rows, standardised, with reduced inputs.
 
 Either a folder of CIFAR-10 binary batches or, named `synthetic`, made-up rows of the same shape,
-which can be written to a file that reprior reads; or, named `table`, made-up rows of eight numbers and a target. Images are standardised by one mean and one
-scale, targets are one-hot minus 1/C.
+which can be written to a file that reprior reads; or, named `table`, made-up rows of eight numbers
+and a target. Images are standardised by one mean and one scale, targets are one-hot minus 1/C.
 
 Inputs are reduced exactly: with B = [σ_w X/√d₀, σ_b 1] = L Q, L n×r and Q's rows orthonormal, the
 first layer's pre-activations are L V with V = Q W ~ N(0, I), r = min(n, d₀ + 1).

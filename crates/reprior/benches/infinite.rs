@@ -4,7 +4,8 @@
 //! cargo bench -p reprior --bench infinite [-- PART-OF-A-NAME --only "NNGP and NTK" --threads 2 --seconds 5 --json]
 //! ```
 //!
-//! Rates are of the factorisation's and the inverse's operations, n³, in all that an evidence takes. The shortest time of several counts, as other programs only ever make it longer.
+//! The shortest time of several counts, as other programs only ever make it longer. The rate of an evidence is that of the factorisation's
+//! and the inverse's operations, n³, in the time of all.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
 mod options;

@@ -100,10 +100,13 @@ def test_ctrl_c_keeps_the_draws(ctrl_c):
 def test_a_run_in_a_folder_goes_on(tmp_path):
     settings = {"method": "hmc", "warmup": 100, "draws": 400, "thin": 2, "chains": 2, "seed": 7, "names": ["a", "b"]}
     whole = reprior.sample_density(normal, 2, out=tmp_path / "whole", **settings)
-    memory = reprior.sample_density(normal, 2, **settings)
+    calls = []
+    memory = reprior.sample_density(lambda z: calls.append(1) or normal(z), 2, **settings)
     assert np.array_equal(whole.draws, memory.draws) and whole.folder == tmp_path / "whole"
     assert (whole.n_gradients, whole.divergences, whole.step_size) == (memory.n_gradients, memory.divergences, memory.step_size)
-    calls, end = [], 1500
+    # by then each chain is half-way at least, however slow beside the other
+    end = len(calls) * 3 // 4
+    calls.clear()
 
     def faulty(z):
         calls.append(1)
@@ -114,7 +117,7 @@ def test_a_run_in_a_folder_goes_on(tmp_path):
     with pytest.raises(ZeroDivisionError):
         reprior.sample_density(faulty, 2, out=tmp_path / "run", checkpoint_seconds=0.0, **settings)
     part = reprior.open(tmp_path / "run")
-    assert part.is_stopped and part.draws.shape[1] < 400 and part.names == ["a", "b"]
+    assert part.is_stopped and 0 < part.draws.shape[1] < 400 and part.names == ["a", "b"]
     assert np.array_equal(part.draws, whole.draws[:, : part.draws.shape[1]])
     with pytest.raises(ValueError, match="other settings: there it is `seed = 7`, and here `seed = 8`"):
         reprior.sample_density(normal, 2, out=tmp_path / "run", or_resume=True, **{**settings, "seed": 8})

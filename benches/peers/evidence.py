@@ -13,11 +13,11 @@ is said and left out. Peak memory is that of the whole process. Prints a line of
 
 import argparse
 import json
-import resource
 import statistics
-import subprocess
 import sys
 import time
+
+import ours
 
 INPUTS = 10
 NOISE = 0.1
@@ -109,15 +109,6 @@ def child(way, rows):
     print(json.dumps({"ms": seconds * 1e3}))
 
 
-def run(command):
-    """What a process says it took, and its peak megabytes."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    text, errors = process.communicate()
-    if process.returncode:
-        return None, errors.strip().splitlines()[-1:]
-    return json.loads(text.splitlines()[-1])["ms"], None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("infinite", help="the benchmark's program")
@@ -126,8 +117,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     rows = str(options.rows)
-    ours = [options.infinite, f"{rows} rows of 10 numbers, 2", "--only", "evidence", "--rows", rows, "--seconds", "0", "--json"]
-    commands = {"reprior": ours}
+    benchmark = [options.infinite, f"{rows} rows of 10 numbers, 2", "--only", "evidence", "--rows", rows, "--seconds", "0", "--json"]
+    commands = {"reprior": benchmark}
     for way in WAYS:
         python = options.kernels if way == "neural-tangents" else sys.executable
         if python:
@@ -135,12 +126,14 @@ def main():
     found = {}
     for _ in range(options.rounds):
         for way, command in commands.items():
-            # in a process of its own, whose peak is then that of its one child
-            done = subprocess.run([sys.executable, __file__, "--measure", *command], capture_output=True, text=True, check=True)
-            own = json.loads(done.stdout)
+            try:
+                text, peak = ours.execute(command)
+            except ours.Failed as failed:
+                print(f"{way}: {failed}", file=sys.stderr)
+                continue
+            own = {"ms": json.loads(text.splitlines()[-1])["ms"], "megabytes": peak}
             print(json.dumps({"way": way, "rows": options.rows, **own}), flush=True)
-            if "failed" not in own:
-                found.setdefault(way, []).append(own)
+            found.setdefault(way, []).append(own)
     for way, all_own in found.items():
         medians = {key: round(statistics.median(own[key] for own in all_own)) for key in all_own[0]}
         print(json.dumps({"median of": way, "rows": options.rows, **medians}))
@@ -149,9 +142,5 @@ def main():
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         child(sys.argv[2], int(sys.argv[3]))
-    elif sys.argv[1:2] == ["--measure"]:
-        ms, failed = run(sys.argv[2:])
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        print(json.dumps({"failed": failed} if failed else {"ms": ms, "megabytes": peak}))
     else:
         main()

@@ -202,7 +202,7 @@ class BNNRegressor(RegressorMixin, _BNN):
     method : str
         "auto", hmc-infinite, nuts, nngp (closed form), laplace, sgld, ...
     budget : None or float
-        Seconds for chains, which draw as much as there is time for; None takes a minute at most, and ends with 250 draws of each chain.
+        Seconds for chains, which draw as much as there is time for; None takes a minute at most, and ends as soon as the chains agree.
     random_state : None, int or RandomState
         The same number gives the same draws, if time does not cut them short.
     n_jobs : None or int

@@ -52,13 +52,6 @@ fn lengths_that_are_given_bound_those_that_time_gives() {
         (number(&small, "warmup"), number(&small, "draws")),
         (30, 12)
     );
-    // without any, the default ones are the most, and a minute
-    let default = config("");
-    assert_eq!(
-        (number(&default, "warmup"), number(&default, "draws")),
-        (200, 250)
-    );
-    assert!(!default.contains("max-steps"), "{default}");
     // however little time there is; trajectories are short then
     let least = config("--minutes 0.00001");
     assert_eq!(
@@ -103,6 +96,34 @@ fn more_time_is_more_draws_of_the_same_chains() {
     let run = place.succeed(&format!("sample {OPEN} {few} --out few"));
     let said = "after 12 draws of each chain, which are all that were to be made";
     assert!(run.stderr.contains(said), "{run:?}");
+}
+
+#[test]
+fn without_lengths_a_run_goes_on_until_its_chains_agree() {
+    let place = Place::new();
+    let run = place.succeed(&format!("sample {OPEN} --out run"));
+    assert!(
+        run.stderr.contains("rhat<1.01,ess>200 is reached"),
+        "{run:?}"
+    );
+    let config = place.read("run/config.toml");
+    assert_eq!(number(&config, "warmup"), 200);
+    // the usual 250 are not enough here, in a second
+    assert!((251..1000).contains(&number(&config, "draws")), "{config}");
+    assert!(
+        !config.contains("max-steps") && !config.contains("until"),
+        "{config}"
+    );
+    let found = &place.summary("run")["ess"]["prediction"];
+    let [rhat, least] = ["rhat_max", "min"].map(|key| found[key].as_f64().unwrap());
+    assert!(rhat < 1.01 && least > 200.0, "{found}");
+    // lengths are lengths
+    let given = place.succeed(&format!("sample {OPEN} --draws 250 --out given"));
+    assert!(!given.stderr.contains("reached"), "{given:?}");
+    // one chain has nothing to agree with
+    let alone = OPEN.replace("--chains 2", "--chains 1");
+    let run = place.succeed(&format!("sample {alone} --out alone"));
+    assert!(run.stderr.contains("ess>100 is reached"), "{run:?}");
 }
 
 #[test]

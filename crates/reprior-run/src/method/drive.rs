@@ -154,7 +154,7 @@ impl RunContext<'_> {
             return finish(chains);
         }
         self.begin(&chains)?;
-        let chains = self.advance(chains, threads)?;
+        let chains = self.advance(chains, threads, 0)?;
         self.end();
         finish(chains)
     }
@@ -175,7 +175,7 @@ impl RunContext<'_> {
         self.options.watcher.end();
     }
 
-    /// Runs chains on so many threads until all are done.
+    /// Runs chains on so many threads until all are done; what is shown has `at_least` transitions to go to, where more are to follow.
     ///
     /// # Errors
     /// A failed run, whose draws are kept; a run that was stopped.
@@ -183,6 +183,7 @@ impl RunContext<'_> {
         &self,
         chains: Vec<W>,
         threads: usize,
+        at_least: u64,
     ) -> Result<Vec<W>, Failure> {
         let watcher = self.options.watcher;
         let control = Control {
@@ -196,6 +197,7 @@ impl RunContext<'_> {
             let place = numbers.iter().position(|&number| number == progress.chain);
             watcher.update(Progress {
                 chain: place.unwrap_or(progress.chain),
+                total: progress.total.max(at_least),
                 ..progress
             });
         });

@@ -33,7 +33,7 @@ pub struct RunSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u64>,
     /// Draws of each chain [default: 250 for hmc-infinite, hmc and nuts, 500 for elliptical, 1000 for
-    /// the others; 100 for sgld, sghmc, sgnht and dropout, 30 for swag, 1 for map and ensemble]
+    /// the others, up to four times as many where chains do not agree with these and there is time; 100 for sgld, sghmc, sgnht and dropout, 30 for swag, 1 for map and ensemble]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
@@ -44,7 +44,8 @@ pub struct RunSettings {
     pub thin: Option<u64>,
     /// Minutes that chains on all data may take: warm-up has a third of them, draws the rest, as many as there is time for, --warmup and
     /// --draws at most; their numbers are then written into config.toml, which gives the same draws again [default: none if --warmup,
-    /// --draws or --thin is given; otherwise 1, and the lengths above at most]
+    /// --draws or --thin is given; otherwise 1, with the usual warm-up at most and at most four times as many draws as usual, and the end is when
+    /// the chains agree]
     #[arg(long, value_name = "M")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<f64>,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use reprior::diagnostics::Convergence;
 use serde::{Deserialize, Serialize};
 
 use super::expressions::written;
@@ -22,6 +23,15 @@ pub struct Until {
 written!(Until);
 
 impl Until {
+    /// So many chains that agree, where there are several, with draws enough for quantiles: what the verdict calls converged, and when runs of
+    /// no given length end.
+    pub fn agreement(chains: usize) -> Self {
+        Self {
+            rhat: (chains > 1).then_some(Convergence::RHAT_TOGETHER),
+            ess: Some(Convergence::ESS_RECOMMENDED_PER_CHAIN * chains as f64),
+        }
+    }
+
     /// Whether diagnostics have reached the bounds.
     pub fn is_reached(self, rhat: f64, ess: f64) -> bool {
         self.rhat.is_none_or(|bound| rhat < bound) && self.ess.is_none_or(|bound| ess > bound)

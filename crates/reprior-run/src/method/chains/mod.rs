@@ -22,6 +22,7 @@ mod time;
 mod timed;
 mod warnings;
 
+use reprior::chain::Schedule;
 use reprior::model::InputReduction;
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
@@ -38,7 +39,7 @@ use crate::failure::Failure;
 use crate::problem::Problem;
 use crate::read::Recorded;
 use crate::record::Load;
-use crate::settings::{Auto, MINUTES_UNTIL, Precision, RunSettings, Settings, StartName};
+use crate::settings::{Auto, MINUTES_UNTIL, Precision, RunSettings, Settings, StartName, Until};
 use crate::summary::Summary;
 
 /// Chains of one method.
@@ -46,6 +47,8 @@ pub struct Chains(pub Method);
 
 /// Minutes of a run of which no length is given.
 const DEFAULT_MINUTES: f64 = 1.0;
+/// How many times the usual draws it makes at most: what is kept of them is spread over so many, and it may end with the usual ones.
+const MORE_DRAWS: u64 = 4;
 /// Transitions of warm-up at most where time is given.
 const MOST_WARMUP: u64 = 5000;
 
@@ -110,19 +113,18 @@ pub(super) fn gradient_operations(
     sizes.budget().gradient_operations
 }
 
-/// Writes the limit of time out, where lengths are open, and lengths that it alone bounds, where it is given.
-fn write_time(run: &mut RunSettings) {
+/// Writes the limit of time out, and when to end before it, where lengths are open; and lengths that it alone bounds, where it is given.
+fn write_time(run: &mut RunSettings, usual: Schedule) {
     let is_given = run.minutes.is_some() || run.until.is_some();
     let is_open = [run.warmup, run.draws, run.thin] == [None; 3];
-    if run.minutes.is_none() {
-        run.minutes = match run.until {
-            Some(_) => Some(MINUTES_UNTIL),
-            None => is_open.then_some(DEFAULT_MINUTES),
-        };
-    }
     if is_given {
+        run.minutes.get_or_insert(MINUTES_UNTIL);
         run.warmup.get_or_insert(MOST_WARMUP);
         run.draws.get_or_insert(MOST_DRAWS);
+    } else if is_open {
+        run.minutes = Some(DEFAULT_MINUTES);
+        run.until = Some(Until::agreement(usual.chains));
+        run.draws = Some(MORE_DRAWS * usual.draws);
     }
 }
 
@@ -132,7 +134,8 @@ impl MethodFamily for Chains {
     }
 
     fn write_defaults(&self, settings: &mut Settings) {
-        write_time(&mut settings.run);
+        let usual = settings.schedule();
+        write_time(&mut settings.run, usual);
         let schedule = settings.schedule();
         settings.run.chains = Some(schedule.chains);
         settings.run.warmup = Some(schedule.warmup);

@@ -36,8 +36,8 @@ pub(super) const FEWEST_WARMUP: u64 = 16;
 pub(super) const FEWEST_DRAWS: u64 = 10;
 /// Draws of each chain at most where time is given.
 pub const MOST_DRAWS: u64 = 5000;
-/// Draws before the first look at what they say, and how much more each time.
-const FIRST_LOOK: u64 = 50;
+/// Draws of each chain before the first look at what they say, and how much more each time.
+const FIRST_LOOK: u64 = 250;
 const LOOK_FACTOR: f64 = 1.5;
 
 /// A run against the clock.
@@ -109,7 +109,7 @@ impl<'a, R: Stored> Timed<'a, R> {
                     multiple: 1,
                     due: self.seconds * WARMUP_SHARE,
                 };
-                let (chains, pace) = self.advance(chains, bounds, threads)?;
+                let (chains, pace) = self.advance(chains, bounds, threads, 0)?;
                 drop(chains);
                 (pace.limit(), pace.seconds_of_all(threads))
             }
@@ -170,7 +170,8 @@ impl<'a, R: Stored> Timed<'a, R> {
                 multiple: thin,
                 due: self.seconds,
             };
-            let (advanced, pace) = self.advance(chains, bounds, threads)?;
+            let planned = warmup + draws * thin;
+            let (advanced, pace) = self.advance(chains, bounds, threads, planned)?;
             chains = advanced;
             let reached = (pace.limit() - warmup) / thin;
             let is_late = reached < end || self.clock.seconds() >= self.seconds;
@@ -229,19 +230,21 @@ impl<'a, R: Stored> Timed<'a, R> {
         make_chains(self.problem, self.method, self.model, &checkpoints, store)
     }
 
-    /// Runs chains within bounds, and says at what pace.
+    /// Runs chains within bounds, which may be on their way to more, and says at what pace.
     fn advance(
         &self,
         chains: RecordedChains<R>,
         bounds: Bounds,
         threads: usize,
+        planned: u64,
     ) -> Result<(RecordedChains<R>, Arc<Pace>), Failure> {
         let pace = Pace::new(self.clock, bounds, chains.len(), furthest(&chains));
         let paced = chains.into_iter().map(|inner| Paced {
             inner,
             pace: Arc::clone(&pace),
         });
-        let advanced = self.place.advance(paced.collect(), threads)?;
+        let at_least = if bounds.limit < planned { planned } else { 0 };
+        let advanced = self.place.advance(paced.collect(), threads, at_least)?;
         let chains = advanced.into_iter().map(|paced| paced.inner).collect();
         Ok((chains, pace))
     }

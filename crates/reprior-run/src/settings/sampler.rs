@@ -95,7 +95,8 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<usize>,
-    /// Where each chain starts: at a draw of the `prior`; at the `mode` that L-BFGS finds from there, in 1000 gradients at most (2000 for exact data, fewer where --max-steps is below 50), as chains on
+    /// Where each chain starts: at a draw of the `prior`; at the `mode` that L-BFGS finds from there, in 1000 gradients at most (2000 for exact
+    /// data, fewer where --max-steps is below 50; from 5000 rows on after minibatches, in a quarter of them), as chains on
     /// rough posteriors (narrow networks, many rows) need a shorter warm-up so; where the chains of an earlier run ended, of the same
     /// network in the same coordinates, whose folder is given; or at a network that was trained elsewhere, as --weights reads it: a .safetensors
     /// file, or a folder with one for each chain [default: auto: mode for tables with more rows than the narrowest layer has units, prior for others]

@@ -35,6 +35,8 @@ pub struct Chain<T: Target> {
 
 /// Failed transitions in a row after which a chain is given up.
 const MOST_FAILURES: u64 = 1000;
+/// What the search for a mode is shortened by where minibatches have made most of the way.
+const AFTER_APPROACH: usize = 4;
 
 impl<T: Target> Chain<T> {
     /// A chain that starts at a draw from N(0, I), of which up to 100 are tried until ℓ is finite, or at a mode near it, for which it looks
@@ -346,8 +348,13 @@ impl<T: Target> Chain<T> {
             return Ok(0);
         }
         let fatal = |error: EvaluationError| Fatal(error.to_string());
-        let from = &self.snapshot.state.position;
-        let found = find_mode(&mut self.target, from, evaluations).map_err(fatal)?;
+        let mut from = self.snapshot.state.position.clone();
+        let (seed, chain) = (self.schedule.seed, self.index as u64);
+        let evaluations = match self.target.approach_mode(&mut from, seed, chain) {
+            true => evaluations.div_ceil(AFTER_APPROACH),
+            false => evaluations,
+        };
+        let found = find_mode(&mut self.target, &from, evaluations).map_err(fatal)?;
         match self.sampler.init(&mut self.target, found.position) {
             Ok(state) => self.snapshot.state = state,
             // rounding to the chain's precision: the draw of the prior is good

@@ -5,6 +5,7 @@
 //! readout's alone. [`Recorder`] turns a position into what a run keeps: predictions in closed form given the inner weights,
 //! projections and norms of whole weights. [`Shards`] are a posterior whose rows are in several parts.
 
+mod approach;
 mod conditional;
 mod coordinates;
 mod leave_one_out;

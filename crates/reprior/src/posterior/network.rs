@@ -332,6 +332,10 @@ impl<R: Real> Target for Posterior<R> {
         released.map(|(at, _)| (at, gain)).collect()
     }
 
+    fn approach_mode(&mut self, position: &mut [R], seed: u64, chain: u64) -> bool {
+        self.descend_by_minibatches(position, [seed, chain])
+    }
+
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {
         if let Some(map) = &mut self.tangent {
             return map.log_ratio(z);

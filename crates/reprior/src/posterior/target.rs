@@ -92,6 +92,12 @@ pub trait Target: Send {
         Vec::new()
     }
 
+    /// Moves a position on its way to a mode by cheaper means than gradients of ℓ, where the target has such; whether it did. Random numbers are
+    /// those of this seed and chain.
+    fn approach_mode(&mut self, _position: &mut [Self::Real], _seed: u64, _chain: u64) -> bool {
+        false
+    }
+
     /// How many numerical corrections (jitter on a diagonal) evaluations have needed since the target was made.
     fn corrections(&self) -> u64 {
         0
@@ -128,6 +134,9 @@ impl<T: Target + ?Sized> Target for Box<T> {
     }
     fn released(&self, gradient: &[Self::Real]) -> Vec<(usize, f64)> {
         (**self).released(gradient)
+    }
+    fn approach_mode(&mut self, position: &mut [Self::Real], seed: u64, chain: u64) -> bool {
+        (**self).approach_mode(position, seed, chain)
     }
     fn corrections(&self) -> u64 {
         (**self).corrections()

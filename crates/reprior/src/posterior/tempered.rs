@@ -86,6 +86,10 @@ impl<T: Target> Target for Tempered<T> {
         released
     }
 
+    fn approach_mode(&mut self, position: &mut [T::Real], seed: u64, chain: u64) -> bool {
+        self.target.approach_mode(position, seed, chain)
+    }
+
     fn corrections(&self) -> u64 {
         self.target.corrections()
     }

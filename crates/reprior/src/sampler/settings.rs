@@ -18,8 +18,9 @@ pub enum Start {
     /// Each at a draw from the prior, N(0, I).
     #[default]
     Prior,
-    /// Each at the mode, max ℓ(z) − ½‖z‖², that is found from such a draw by L-BFGS with so many gradients at most; where the search
-    /// ended if it has not converged by then. Takes a target with gradients, whatever the method.
+    /// Each at the mode, max ℓ(z) − ½‖z‖², that is found from such a draw by L-BFGS with so many gradients at most, a quarter of them
+    /// where minibatches go before (a network on 5,000 rows or more); where the search ended if it has not converged by then. Takes
+    /// a target with gradients, whatever the method.
     Mode(usize),
 }
 

@@ -33,7 +33,8 @@ pub struct RunSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u64>,
     /// Draws of each chain [default: 250 for hmc-infinite, hmc and nuts, 500 for elliptical, 1000 for
-    /// the others, up to four times as many where chains do not agree with these and there is time; 100 for sgld, sghmc, sgnht and dropout, 30 for swag, 1 for map and ensemble]
+    /// the others, up to four times as many where chains do not agree with these and there is time; 100 for
+    /// sgld, sghmc, sgnht and dropout, 30 for swag, 1 for map and ensemble]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,

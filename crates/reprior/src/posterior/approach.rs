@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use super::Coordinates;
 use super::network::Posterior;
-use super::{Coordinates, Target};
 use crate::compute::Real;
 use crate::model::Model;
 use crate::model::likelihood::Gaussian;
@@ -36,11 +36,7 @@ impl<R: Real> Posterior<R> {
     ) -> bool {
         let model = &**self.model();
         let is_plain = !model.design.is_reduced() && model.scale_coordinates() == 0;
-        if model.rows() < FEWEST_ROWS
-            || !is_plain
-            || self.coordinates() == Coordinates::Tangent
-            || position.len() != self.dim()
-        {
+        if model.rows() < FEWEST_ROWS || !is_plain || self.coordinates() == Coordinates::Tangent {
             return false;
         }
         let Some((network, data)) = problem(model) else {
@@ -54,20 +50,14 @@ impl<R: Real> Posterior<R> {
         };
         let (own, readout) = weights.split_at(inner);
         position[..inner].copy_from_slice(own);
-        let start = self.dim() - self.readout_coordinates();
+        let [.., of_readout] = self.split(position).map(<[R]>::len);
+        let start = position.len() - of_readout;
         // elsewhere the readout begins at its mean given the features
         position[start..].fill(R::ZERO);
         if self.coordinates() == Coordinates::Standard {
             position[start..start + readout.len()].copy_from_slice(readout);
         }
         true
-    }
-
-    fn readout_coordinates(&self) -> usize {
-        match self.coordinates() {
-            Coordinates::Marginal => 0,
-            _ => self.model().architecture.readout_parameters(),
-        }
     }
 }
 
@@ -148,6 +138,7 @@ mod tests {
     use crate::model::likelihood::GaussianHeteroscedastic;
     use crate::model::{InputReduction, Noise, NoisePrior};
     use crate::network::Activation;
+    use crate::posterior::Target;
 
     /// y = sin 2x₀x₁ + |x₂| + noise of 0.1, in units of 0.7.
     fn model(rows: usize, outputs: usize) -> Model<f64> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reprior::compute::kernels::Cholesky;
-use reprior::compute::{Purpose, Stream};
+use reprior::compute::{Purpose, Real, Stream};
 use reprior::model::{InputReduction, Model};
 use reprior::network::{Activation, Composition};
 use reprior::posterior::projection::Projection;
@@ -374,6 +374,42 @@ fn single_precision_agrees_with_double() {
         let norm: f64 = g.iter().map(|g| g * g).sum();
         assert!((error / norm).sqrt() < 1e-4);
     }
+}
+
+/// However small the noise: of sums over thousands of rows in single precision, the kernel matrix of these features, which are nearly
+/// dependent, would not be positive definite.
+#[test]
+fn little_noise_takes_no_double_precision() {
+    const SIGMA: f64 = 0.003;
+    let (rows, inputs) = (8000, 1);
+    let architecture = Composition::fully_connected(inputs, &[24, 24], 1, Activation::Tanh);
+    let dimension = inputs * 24 + 24 + 24 * 24 + 24;
+    let z: Vec<f32> = noise(dimension, 4).iter().map(|&z| z as f32).collect();
+    let wide: Vec<f64> = z.iter().map(|&z| f64::from(z)).collect();
+    let (x, readout) = (noise(rows * inputs, 1), noise(25, 2));
+    let of_row = |(features, error): (&Vec<f64>, &f64)| {
+        let products = features.iter().zip(&readout).map(|(h, w)| h * w);
+        products.sum::<f64>() + SIGMA * error
+    };
+    let features = psi(&architecture, &wide, &x);
+    let targets: Vec<f64> = features.iter().zip(&noise(rows, 3)).map(of_row).collect();
+    fn posterior<R: Real>(network: &Composition, x: &[f64], targets: &[f64]) -> Posterior<R> {
+        let (network, targets) = (network.clone(), targets.to_vec());
+        let model = Model::new(network, SIGMA, x, targets, &[], InputReduction::Off).unwrap();
+        let settings = PosteriorSettings::in_space(Coordinates::Marginal, Space::Feature);
+        Posterior::new(Arc::new(model), settings).unwrap()
+    }
+    let mut single = posterior::<f32>(&architecture, &x, &targets);
+    let mut double = posterior::<f64>(&architecture, &x, &targets);
+    let (mut g, mut h) = (vec![0.0; dimension], vec![0.0_f32; dimension]);
+    let exact = double.log_ratio_and_gradient(&wide, &mut g).unwrap();
+    let ours = single.log_ratio_and_gradient(&z, &mut h).unwrap();
+    let pairs = g.iter().zip(&h);
+    let error: f64 = pairs.map(|(g, &h)| (g - f64::from(h)).powi(2)).sum();
+    let norm: f64 = g.iter().map(|g| g * g).sum();
+    assert!((ours - exact).abs() < 0.05, "{ours} {exact}");
+    assert!((error / norm).sqrt() < 0.1, "{error} {norm}");
+    assert_eq!(single.corrections(), 0);
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl<R: Real> Ladder<R> {
             let info = sampler.step(target, &mut replica.state, &mut stream)?;
             count(info.n_evaluations, info.n_gradients);
             if let Some(adaptation) = &mut replica.adaptation {
-                let next = adaptation.update(&info, &replica.state.position);
+                let next = adaptation.update(&info, &replica.state);
                 sampler.set_step_size(if is_last { adaptation.average() } else { next });
             }
             replica.step_size = sampler.step_size();

@@ -112,7 +112,7 @@ impl<T: Target> Chain<T> {
             transition: 0,
             state,
             step_size: sampler.step_size(),
-            length: sampler.length(),
+            tuned: sampler.tuned(),
             adaptation: adaptation.filter(|_| schedule.warmup > 0),
             failures: 0,
             since_record: Statistics::default(),
@@ -157,8 +157,8 @@ impl<T: Target> Chain<T> {
         if let Some(step_size) = snapshot.step_size {
             sampler.set_step_size(step_size);
         }
-        if let Some(length) = snapshot.length {
-            sampler.set_length(length);
+        if let Some(tuned) = snapshot.tuned {
+            sampler.set_tuned(tuned);
         }
         let ladder = snapshot.ladder.as_ref();
         let samplers = (
@@ -248,7 +248,7 @@ impl<T: Target> Chain<T> {
             snapshot.sampling.add(&info, step_size, jitter);
         }
         self.snapshot.step_size = self.sampler.step_size();
-        self.snapshot.length = self.sampler.length();
+        self.snapshot.tuned = self.sampler.tuned();
         self.record(observer)?;
         if self.snapshot.failures >= MOST_FAILURES {
             return Err(DriverError::Target {
@@ -265,11 +265,11 @@ impl<T: Target> Chain<T> {
         let snapshot = &mut self.snapshot;
         let is_last = snapshot.transition == self.schedule.warmup;
         if let Some(adaptation) = &mut snapshot.adaptation {
-            let next = adaptation.update(info, &snapshot.state.position);
+            let next = adaptation.update(info, &snapshot.state);
             self.sampler
                 .set_step_size(if is_last { adaptation.average() } else { next });
-            if let Some(length) = adaptation.length() {
-                self.sampler.set_length(length);
+            if let Some(tuned) = adaptation.tuned(is_last) {
+                self.sampler.set_tuned(tuned);
             }
         }
         if snapshot.transition == self.arrival {
@@ -292,7 +292,11 @@ impl<T: Target> Chain<T> {
         snapshot.since_record = Statistics::default();
         if let Some(adaptation) = snapshot.adaptation.take() {
             self.sampler.set_step_size(adaptation.average());
+            if let Some(tuned) = adaptation.tuned(true) {
+                self.sampler.set_tuned(tuned);
+            }
             snapshot.step_size = self.sampler.step_size();
+            snapshot.tuned = self.sampler.tuned();
         }
         if let Some(ladder) = &mut snapshot.ladder {
             ladder.end_warmup(&mut self.samplers);

@@ -17,8 +17,8 @@ pub struct Snapshot<R> {
     pub state: State<R>,
     /// Step size in use; absent for methods without one.
     pub step_size: Option<f64>,
-    /// The time in which directions are forgotten, in use; absent for methods without one.
-    pub length: Option<f64>,
+    /// What warm-up finds [beside it](crate::sampler::Sampler::tuned), in use.
+    pub tuned: Option<f64>,
     /// The adaptation, while there is one.
     pub adaptation: Option<Adaptation>,
     /// How many of the last transitions failed in a row: they diverged, or ℓ could not be evaluated.

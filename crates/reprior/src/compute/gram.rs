@@ -89,9 +89,18 @@ pub(super) fn gram_onto<R: Real>(mut out: MatrixMut<'_, R>, onto: Onto, a: Matri
 }
 
 /// Lower half of aᵀ·a (p × p) for a of n × p.
-pub fn gram_of_columns<R: Real>(mut out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
-    if !gram_tall(out.as_mut(), a) {
-        gram_of_rows(out, false, a.transpose());
+pub fn gram_of_columns<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) {
+    add_gram_of_columns(out, false, a);
+}
+
+/// Lower half of out ← aᵀ·a, or out ← out + aᵀ·a if `accumulate`.
+pub(crate) fn add_gram_of_columns<R: Real>(
+    mut out: MatrixMut<'_, R>,
+    accumulate: bool,
+    a: Matrix<'_, R>,
+) {
+    if !gram_tall(out.as_mut(), Onto::accumulate(accumulate), a) {
+        gram_of_rows(out, accumulate, a.transpose());
     }
 }
 

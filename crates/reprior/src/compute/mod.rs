@@ -41,7 +41,7 @@ pub(crate) use correlate::{Correlation, Outer, correlate, outer_product};
 pub(crate) use determinant::{inverse, log_determinant};
 pub(crate) use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{FeatureRun, Gather, WeightColumns, gather_product};
-pub(crate) use gram::{gram_of_columns, gram_of_rows};
+pub(crate) use gram::{add_gram_of_columns, gram_of_columns, gram_of_rows};
 pub use instructions::{instructions, keep_to_instructions};
 pub(crate) use log_product::{FACTORS, LogProduct};
 pub(crate) use log_sum::LogSum;

@@ -74,8 +74,8 @@ fn multiply_tall<R: Real>(
     factors.multiply(out, Onto::accumulate(accumulate));
 }
 
-/// Lower half of aᵀ·a for a tall matrix of few columns; whether it was. Some entries above the diagonal change as well.
-pub(super) fn gram_tall<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) -> bool {
+/// Lower half of aᵀ·a, in place of `out` or added to it, for a tall matrix of few columns; whether it was. Some entries above the diagonal change as well.
+pub(super) fn gram_tall<R: Real>(out: MatrixMut<'_, R>, onto: Onto, a: Matrix<'_, R>) -> bool {
     if !is_tall(a, a) {
         return false;
     }
@@ -86,7 +86,7 @@ pub(super) fn gram_tall<R: Real>(out: MatrixMut<'_, R>, a: Matrix<'_, R>) -> boo
         scale: R::ONE,
         is_half: true,
     };
-    factors.multiply(out, Onto::Replace);
+    factors.multiply(out, onto);
     true
 }
 
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(out, shared);
         }
         let (mut gram, mut expected) = (noise::<R>(p * p, 4), vec![R::ZERO; p * p]);
-        assert!(gram_tall(matrix_mut(&mut gram, p, p), a));
+        assert!(gram_tall(matrix_mut(&mut gram, p, p), Onto::Replace, a));
         R::multiply(
             matrix_mut(&mut expected, p, p),
             false,

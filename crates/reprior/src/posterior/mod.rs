@@ -17,6 +17,7 @@ mod ridge;
 mod scaled;
 mod shards;
 mod tempered;
+mod widened;
 
 // Parts of `Posterior` that tests, plans and experiments look at one by one; they change without notice.
 #[doc(hidden)]

@@ -8,7 +8,8 @@
 //!
 //! `Data` space factorises K_s (n × n), `Feature` space M = σ²I + ΨᵀΨ (p × p). There yᵀK_s⁻¹y is taken as the minimum
 //! of the ridge regression (‖Y − Ψμ‖² + σ²‖μ‖²)/σ², which errors in μ change in second order only (the textbook form
-//! YᵀY − SᵀS cancels). Products run in the network's precision, factorisations in double precision.
+//! YᵀY − SᵀS cancels). Products run in the network's precision, factorisations in double precision; so do sums over rows where the noise is
+//! small ([`Widened`]).
 //!
 //! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a `RidgeGroup`.
 //! In feature space all that rows have to say before the readout is solved for are sums over them, h̃ᵀh̃ and ΨᵀY (`Moments`), and what comes
@@ -20,6 +21,7 @@
 use std::ops::Range;
 
 use super::ridge::RidgeGroup;
+use super::widened::{self, Widened};
 use super::{EvaluationError, Space};
 use crate::compute::{
     Matrix, MatrixMut, Packed, PackedShape, Real, for_each_column, gram_of_columns, gram_of_rows,
@@ -40,6 +42,9 @@ pub struct Readout<R> {
     pub(super) targets_f64: Vec<f64>,
     /// n × n or p × p products in the network's precision.
     pub(super) gram: Vec<R>,
+    /// The same in double precision, where the noise [asks for it](widened::is_needed); feature space only.
+    widened: Widened,
+    is_widened: bool,
     /// Columns of features that `gram` has so far.
     columns_taken: usize,
     /// What all rows of the posterior are, of which these may be some.
@@ -100,6 +105,8 @@ impl<R: Real> Readout<R> {
             targets: model.targets.iter().map(|&y| R::from_f64(y)).collect(),
             targets_f64: model.targets.clone(),
             gram: vec![R::ZERO; size * size],
+            widened: Widened::default(),
+            is_widened: false,
             columns_taken: 0,
             whole: Whole {
                 rows,
@@ -130,6 +137,10 @@ impl<R: Real> Readout<R> {
             group.root = scales[group.outputs.start];
             group.ridge = group.root * group.root;
         }
+        let variances = self.groups.iter().map(|group| group.ridge);
+        let smallest = variances.fold(f64::INFINITY, f64::min);
+        self.is_widened =
+            self.space == Space::Feature && widened::is_needed::<R>(smallest, self.rows);
     }
 
     /// Where the linear algebra happens.
@@ -159,7 +170,11 @@ impl<R: Real> Readout<R> {
         let size = if space == Space::Feature { p } else { rows };
         let gradients = if with_gradients { 16 + R::BYTES } else { 0 };
         let matrices = R::BYTES + 8 * groups + gradients;
-        size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES)
+        let widened = match space {
+            Space::Feature if R::BYTES < 8 => Widened::bytes(rows, p, outputs),
+            _ => 0,
+        };
+        size * size * matrices + (rows + rows.max(p)) * outputs * (2 * 8 + R::BYTES) + widened
     }
 
     /// Takes the next columns of the features, of n rows: all of them come before [`log_ratio`](Self::log_ratio), in order.
@@ -186,13 +201,20 @@ impl<R: Real> Readout<R> {
         let mut total = 0.0;
         if self.space == Space::Feature {
             self.sum_rows(features);
-            for (mean, &b) in self.mean.iter_mut().zip(self.small.iter()) {
-                *mean = b.to_f64();
+            if self.is_widened {
+                self.mean.copy_from_slice(&self.widened.product);
+            } else {
+                let sums = self.mean.iter_mut().zip(&self.small);
+                sums.for_each(|(mean, b)| *mean = b.to_f64());
             }
-            for index in 0..self.groups.len() {
-                let gram = &self.gram;
-                let found = |row: usize, column: usize| gram[column * p + row].to_f64();
-                self.jitter_count += self.groups[index].factorise(self.factor, found)?;
+            let (gram, wide) = (&self.gram, &self.widened.gram);
+            for group in &mut self.groups {
+                self.jitter_count += match self.is_widened {
+                    true => group.factorise(self.factor, |row, column| wide[column * p + row]),
+                    false => {
+                        group.factorise(self.factor, |row, column| gram[column * p + row].to_f64())
+                    }
+                }?;
             }
             self.solve_mean();
             return Ok(self.log_ratio_given_mean(features));
@@ -212,9 +234,13 @@ impl<R: Real> Readout<R> {
         Ok(total)
     }
 
-    /// h̃ᵀh̃ and ΨᵀY into `gram` and `small`.
+    /// h̃ᵀh̃ and ΨᵀY, into `widened` where that is needed and otherwise into `gram` and `small`.
     fn sum_rows(&mut self, features: Matrix<'_, R>) {
         let (n, p, c) = (self.rows, self.p, self.outputs);
+        if self.is_widened {
+            self.widened.sum(self.factor, features, &self.targets_f64);
+            return;
+        }
         gram_of_columns(matrix_mut(&mut self.gram, p, p), features);
         let small = matrix_mut(&mut self.small[..p * c], p, c);
         let targets = matrix(&self.targets, n, c);
@@ -231,6 +257,12 @@ impl<R: Real> Readout<R> {
         self.sum_rows(features);
         let p = self.p;
         let lower = (0..p).flat_map(|column| column * p + column..(column + 1) * p);
+        if self.is_widened {
+            let Widened { gram, product, .. } = &self.widened;
+            let sums = lower.map(|at| gram[at]).chain(product.iter().copied());
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum);
+            return;
+        }
         let sums = lower
             .map(|at| self.gram[at])
             .chain(self.small.iter().copied());
@@ -304,6 +336,17 @@ impl<R: Real> Readout<R> {
     /// A = (Y − Ψμ)/σ².
     fn residual_of_mean(&mut self, features: Matrix<'_, R>) {
         let (n, p, c) = (self.rows, self.p, self.outputs);
+        if self.is_widened {
+            let residual = &mut self.weighted_targets;
+            residual.copy_from_slice(&self.targets_f64);
+            let (factor, mean) = (self.factor, &self.mean);
+            self.widened.subtract_fit(residual, factor, features, mean);
+            for group in &self.groups {
+                let residual = &mut self.weighted_targets[group.columns(n)];
+                residual.iter_mut().for_each(|own| *own /= group.ridge);
+            }
+            return;
+        }
         let mean = narrow(&mut self.narrow, &self.mean);
         let fitted = matrix_mut(&mut self.small[..n * c], n, c);
         multiply(fitted, false, self.factor, features, matrix(mean, p, c));

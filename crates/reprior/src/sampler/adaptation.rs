@@ -17,6 +17,9 @@ pub struct DualAveraging {
     error_sum: f64,
     log_step: f64,
     log_average: f64,
+    /// Average of log ‖∇ℓ‖ with the same weights, where there are gradients.
+    #[serde(default)]
+    log_norm: Option<f64>,
 }
 
 /// Shrinkage γ, delay t₀ and decay κ of the paper. Its γ is 0.05: two rejections at the start then divide the step by 40,
@@ -37,7 +40,21 @@ impl DualAveraging {
             error_sum: 0.0,
             log_step,
             log_average: log_step,
+            log_norm: None,
         }
+    }
+
+    /// Takes ‖∇ℓ‖ at the end of the transition that is next taken into account.
+    pub(super) fn see(&mut self, gradient_norm: f64) {
+        let log_norm = gradient_norm.ln();
+        let weight = (self.count + 1.0).powf(-DECAY);
+        let before = self.log_norm.unwrap_or(log_norm);
+        self.log_norm = Some(weight * log_norm + (1.0 - weight) * before);
+    }
+
+    /// The averaged norm of the gradient: that which belongs to the [averaged](Self::average) step size.
+    pub(super) fn gradient_norm(&self) -> Option<f64> {
+        self.log_norm.map(f64::exp)
     }
 
     /// Takes the acceptance rate of one transition into account (a NaN counts as 0); returns the next step size.

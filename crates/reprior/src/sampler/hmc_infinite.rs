@@ -5,7 +5,8 @@
 //! log a = ℓ(z') − ℓ(z) − Σ_kicks [ (s)⟨v, g⟩ + ½s²‖g‖² ] with s the length of each kick, a sum of differences, and the
 //! step size need not shrink with the dimension of the prior. A trajectory of a quarter turn would give independent
 //! draws of the prior; its length is jittered by a quarter up and down so that no direction is resonant.
-//! One gradient a step; the gradient at the current state is kept.
+//! One gradient a step; the gradient at the current state is kept. Where trajectories are cut short, because the posterior is far narrower than the
+//! prior, step sizes follow its [steepness](super::local_step) once warm-up is over.
 //!
 //! With damping b < 1 the velocity persists and is refreshed in part, v ← √(1 − b)·v + √b·ξ, and turned round when a
 //! trajectory is rejected (Horowitz 1991; in function space Ottobre, Pillai, Pinski, Stuart 2016); b = 1 draws it anew.
@@ -16,6 +17,7 @@
 
 use std::f64::consts::FRAC_PI_2;
 
+use super::local_step::LocalStep;
 use super::proposal::Proposal;
 use super::trajectory::{TrajectoryLength, integrate, is_diverging, refresh, second_half};
 use super::{Fatal, Info, SMALLEST_STEP, Sampler, State, start_with_gradient};
@@ -29,6 +31,8 @@ pub struct HmcInfinite<R> {
     /// Angle of a trajectory.
     length: TrajectoryLength,
     damping: f64,
+    /// ‖∇ℓ‖ as warm-up found it.
+    gradient_norm: Option<f64>,
     /// The velocity a trajectory begins with; only where it persists.
     refreshed: Vec<R>,
     velocity: Vec<R>,
@@ -47,6 +51,7 @@ impl<R: Real> HmcInfinite<R> {
             step_size,
             length: length.into(),
             damping,
+            gradient_norm: None,
             refreshed: Vec::new(),
             velocity: Vec::new(),
             end: Proposal::new(true),
@@ -58,6 +63,14 @@ impl<R: Real> HmcInfinite<R> {
     fn clamped(&self, step_size: f64) -> f64 {
         let largest = self.length.mean.clamp(SMALLEST_STEP, FRAC_PI_2);
         step_size.clamp(SMALLEST_STEP, largest)
+    }
+
+    /// The step size and the gradient's norm that belong together, where step sizes follow it: where trajectories are cut short.
+    fn usual(&self) -> Option<[f64; 2]> {
+        let is_cut = self.length.mean > f64::from(self.length.max_steps) * self.step_size;
+        self.gradient_norm
+            .filter(|_| is_cut)
+            .map(|norm| [self.step_size, norm])
     }
 }
 
@@ -76,7 +89,11 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
         state: &mut State<R>,
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
-        let (dim, h) = (state.position.len(), self.step_size);
+        let dim = state.position.len();
+        let local = self
+            .usual()
+            .map(|usual| LocalStep::draw(usual, &state.gradient, stream));
+        let h = local.map_or(self.step_size, |local| self.clamped(local.step_size()));
         let (end, velocity) = (&mut self.end, &mut self.velocity);
         end.start(state);
         velocity.resize(dim, R::ZERO);
@@ -88,7 +105,7 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
             self.refreshed.extend_from_slice(velocity);
         }
         let mut kinetic = kick(velocity, 0.5 * h, &state.gradient);
-        let found = integrate(n_steps, |is_last| {
+        let mut found = integrate(n_steps, |is_last| {
             rotate(&mut end.position, velocity, h);
             let proposed = end.evaluate(target)?;
             // on the way, the second half of this kick and the first of the next at once
@@ -99,6 +116,10 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
             }
             Ok([proposed, log_acceptance])
         })?;
+        if let Some(local) = local {
+            let [_, log_acceptance] = &mut found.0;
+            *log_acceptance += local.log_ratio(&self.end.gradient);
+        }
         let info = self.end.decide_trajectory(state, found, true, stream);
         if persists {
             state.momentum.resize(dim, R::ZERO);
@@ -118,5 +139,13 @@ impl<R: Real> Sampler<R> for HmcInfinite<R> {
 
     fn set_step_size(&mut self, step_size: f64) {
         self.step_size = self.clamped(step_size);
+    }
+
+    fn tuned(&self) -> Option<f64> {
+        self.gradient_norm
+    }
+
+    fn set_tuned(&mut self, gradient_norm: f64) {
+        self.gradient_norm = Some(gradient_norm);
     }
 }

@@ -107,11 +107,11 @@ impl<R: Real> Sampler<R> for Mclmc<R> {
         self.step_size = step_size.clamp(SMALLEST_STEP, LARGEST);
     }
 
-    fn length(&self) -> Option<f64> {
+    fn tuned(&self) -> Option<f64> {
         Some(self.length)
     }
 
-    fn set_length(&mut self, length: f64) {
+    fn set_tuned(&mut self, length: f64) {
         self.length = length;
     }
 }

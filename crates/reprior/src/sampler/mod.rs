@@ -12,6 +12,7 @@ mod hmc;
 mod hmc_infinite;
 mod isokinetic;
 mod langevin;
+mod local_step;
 mod mala;
 mod mams;
 mod mclmc;
@@ -127,13 +128,14 @@ pub trait Sampler<R: Real>: Send {
     /// Sets the step size, clamped to what the method allows.
     fn set_step_size(&mut self, _step_size: f64) {}
 
-    /// The time in which directions are forgotten, for methods that find it in warm-up.
-    fn length(&self) -> Option<f64> {
+    /// What warm-up finds beside a step size: of `mclmc` the time in which directions are forgotten, of `hmc-infinite` the gradient's usual
+    /// norm. None for other methods, and before it is found.
+    fn tuned(&self) -> Option<f64> {
         None
     }
 
-    /// Sets that time.
-    fn set_length(&mut self, _length: f64) {}
+    /// Sets it.
+    fn set_tuned(&mut self, _value: f64) {}
 }
 
 /// ℓ at a proposal: −∞ where it is not finite or cannot be evaluated.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Info;
 use super::adaptation::DualAveraging;
 use super::energy_variance::{EnergyVariance, relative_square};
+use super::local_step::gradient_norm;
+use super::{Info, State};
 use crate::compute::Real;
 
 /// What an adaptation aims at.
@@ -37,11 +38,16 @@ pub enum Adaptation {
 }
 
 impl Adaptation {
-    /// Takes one transition in, that ended at `position`; returns the next step size.
-    pub fn update<R: Real>(&mut self, info: &Info, position: &[R]) -> f64 {
+    /// Takes one transition in, that ended at `state`; returns the next step size.
+    pub fn update<R: Real>(&mut self, info: &Info, state: &State<R>) -> f64 {
         match self {
-            Self::Acceptance(averaging) => averaging.update(info.acceptance_rate),
-            Self::EnergyVariance(adaptation) => adaptation.update(info, position),
+            Self::Acceptance(averaging) => {
+                if !state.gradient.is_empty() {
+                    averaging.see(gradient_norm(&state.gradient));
+                }
+                averaging.update(info.acceptance_rate)
+            }
+            Self::EnergyVariance(adaptation) => adaptation.update(info, &state.position),
         }
     }
 
@@ -53,10 +59,11 @@ impl Adaptation {
         }
     }
 
-    /// The length found so far, where one is looked for.
-    pub fn length(&self) -> Option<f64> {
+    /// What is found beside the step size: the time in which directions are forgotten, so far, where that is looked for; once warm-up is over,
+    /// the gradient's usual norm, where there are gradients.
+    pub fn tuned(&self, is_over: bool) -> Option<f64> {
         match self {
-            Self::Acceptance(_) => None,
+            Self::Acceptance(averaging) => averaging.gradient_norm().filter(|_| is_over),
             Self::EnergyVariance(adaptation) => adaptation.length(),
         }
     }

@@ -138,7 +138,7 @@ fn warm_up_finds_step_and_length() {
             chain.advance_to(1000, &mut Collect::default()).unwrap();
             let total: f64 = target.0.iter().map(|k| 1.0 / (1.0 + k)).sum();
             let width = (total / dimension as f64).sqrt();
-            let found = chain.snapshot().length.unwrap();
+            let found = chain.snapshot().tuned.unwrap();
             assert!((found / width - 1.0).abs() < 0.25, "{found} {width}");
         }
     }

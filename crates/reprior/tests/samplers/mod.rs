@@ -4,6 +4,7 @@
 mod balance;
 mod failures;
 mod laws;
+mod local_step;
 mod microcanonical;
 mod readout;
 mod resume;

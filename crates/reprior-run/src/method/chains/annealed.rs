@@ -130,7 +130,7 @@ impl<R: Stored> Running<R> {
             transition: self.schedule.transitions(),
             state,
             step_size: sampling.step_size,
-            length: None,
+            tuned: None,
             adaptation: None,
             failures: 0,
             since_record: Statistics::default(),

@@ -15,8 +15,8 @@ use crate::stored::Stored;
 pub struct CheckpointDocument {
     transition: u64,
     step_size: Option<f64>,
-    #[serde(default)]
-    length: Option<f64>,
+    #[serde(default, alias = "length")]
+    tuned: Option<f64>,
     adaptation: Option<reprior::sampler::kernels::Adaptation>,
     #[serde(default)]
     failures: u64,
@@ -65,7 +65,7 @@ pub fn save<R: Stored>(
     let document = CheckpointDocument {
         transition: snapshot.transition,
         step_size: snapshot.step_size,
-        length: snapshot.length,
+        tuned: snapshot.tuned,
         adaptation: snapshot.adaptation.clone(),
         failures: snapshot.failures,
         since_record: snapshot.since_record.clone(),
@@ -157,7 +157,7 @@ pub fn restore<R: Stored>(
         transition: document.transition,
         state,
         step_size: document.step_size,
-        length: document.length,
+        tuned: document.tuned,
         adaptation: document.adaptation,
         failures: document.failures,
         since_record: document.since_record,

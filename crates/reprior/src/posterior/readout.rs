@@ -9,7 +9,7 @@
 //! `Data` space factorises K_s (n × n), `Feature` space M = σ²I + ΨᵀΨ (p × p). There yᵀK_s⁻¹y is taken as the minimum
 //! of the ridge regression (‖Y − Ψμ‖² + σ²‖μ‖²)/σ², which errors in μ change in second order only (the textbook form
 //! YᵀY − SᵀS cancels). Products run in the network's precision, factorisations in double precision; so do sums over rows where the noise is
-//! small ([`Widened`]).
+//! small (`widened.rs`).
 //!
 //! Outputs with a σ of their own need a factorisation of their own: neighbouring outputs of one σ form a `RidgeGroup`.
 //! In feature space all that rows have to say before the readout is solved for are sums over them, h̃ᵀh̃ and ΨᵀY (`Moments`), and what comes
@@ -42,7 +42,7 @@ pub struct Readout<R> {
     pub(super) targets_f64: Vec<f64>,
     /// n × n or p × p products in the network's precision.
     pub(super) gram: Vec<R>,
-    /// The same in double precision, where the noise [asks for it](widened::is_needed); feature space only.
+    /// The same in double precision, where the noise asks for it (`widened::is_needed`); feature space only.
     widened: Widened,
     is_widened: bool,
     /// Columns of features that `gram` has so far.

@@ -6,7 +6,7 @@
 //! step size need not shrink with the dimension of the prior. A trajectory of a quarter turn would give independent
 //! draws of the prior; its length is jittered by a quarter up and down so that no direction is resonant.
 //! One gradient a step; the gradient at the current state is kept. Where trajectories are cut short, because the posterior is far narrower than the
-//! prior, step sizes follow its [steepness](super::local_step) once warm-up is over.
+//! prior, step sizes follow its steepness (`local_step.rs`) once warm-up is over.
 //!
 //! With damping b < 1 the velocity persists and is refreshed in part, v ← √(1 − b)·v + √b·ξ, and turned round when a
 //! trajectory is rejected (Horowitz 1991; in function space Ottobre, Pillai, Pinski, Stuart 2016); b = 1 draws it anew.

@@ -8,21 +8,15 @@ use std::fmt;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
-};
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::FileReader;
-use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
+use arrow_schema::Schema;
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::DataError;
+use super::columnar_cell::{Cell, NoText};
 use super::columnar_check::{check_arrow, check_parquet};
 use super::csv_source::too_large;
 use crate::memory;
@@ -128,21 +122,12 @@ impl Text<'_> {
             self.write(names)?;
             self.has_header = true;
         }
-        let options = FormatOptions::default();
-        let columns: Vec<ArrayRef> = batch.columns().iter().map(without_time_zone).collect();
-        let columns = columns.iter();
-        let columns = columns.map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-        let columns = columns.collect::<Result<Vec<_>, ArrowError>>();
-        let columns = columns.map_err(|error| damaged(self.path, &error))?;
         for row in 0..batch.num_rows() {
-            for column in &columns {
-                self.cell.text.clear();
+            for (column, field) in batch.columns().iter().zip(batch.schema_ref().fields()) {
                 self.cell.most = self.limit;
-                let written = column.value(row).write(&mut self.cell);
-                if written.is_err() && self.cell.is_full() {
-                    return Err(self.too_much());
-                }
-                written.map_err(|error| damaged(self.path, &error))?;
+                self.cell
+                    .set(column.as_ref(), row)
+                    .map_err(|none| self.no_text(field.name(), none))?;
                 let written = self.writer.write_field(&self.cell.text);
                 written.map_err(|_| too_large(self.path))?;
             }
@@ -165,6 +150,19 @@ impl Text<'_> {
         match written.is_err() || self.writer.get_ref().len() as u64 > self.limit {
             true => Err(self.too_much()),
             false => Ok(()),
+        }
+    }
+
+    fn no_text(&self, column: &str, none: NoText) -> DataError {
+        match none {
+            NoText::TooLong => self.too_much(),
+            NoText::Type(name) => DataError::malformed(
+                self.path,
+                format!(
+                    "column `{column}` is of type {name}, which is neither numbers nor words; write the table without it"
+                ),
+            ),
+            NoText::Value(value) => damaged(self.path, &format!("column `{column}`: {value}")),
         }
     }
 
@@ -195,29 +193,6 @@ fn most_text(length: usize) -> u64 {
     most.min(memory::left() / 2)
 }
 
-/// The text of a cell, which a list of nothings can make as long as it likes.
-#[derive(Default)]
-struct Cell {
-    text: String,
-    most: u64,
-}
-
-impl Cell {
-    fn is_full(&self) -> bool {
-        self.text.len() as u64 > self.most
-    }
-}
-
-impl fmt::Write for Cell {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.text.push_str(text);
-        match self.is_full() {
-            true => Err(fmt::Error),
-            false => Ok(()),
-        }
-    }
-}
-
 /// The columns that pandas says are an index; those of no name have one of their own.
 fn pandas_index(schema: &Schema) -> Vec<String> {
     let said = schema.metadata().get("pandas");
@@ -230,29 +205,6 @@ fn pandas_index(schema: &Schema) -> Vec<String> {
     names
         .filter_map(|name| Some(name.as_str()?.to_owned()))
         .collect()
-}
-
-/// Instants as they are on the clock of UTC: names of time zones mean nothing here.
-fn without_time_zone(column: &ArrayRef) -> ArrayRef {
-    macro_rules! naive {
-        ($unit:ty) => {
-            Arc::new(
-                column
-                    .as_primitive::<$unit>()
-                    .clone()
-                    .with_timezone_opt::<&str>(None),
-            )
-        };
-    }
-    match column.data_type() {
-        DataType::Timestamp(unit, Some(_)) => match unit {
-            TimeUnit::Second => naive!(TimestampSecondType),
-            TimeUnit::Millisecond => naive!(TimestampMillisecondType),
-            TimeUnit::Microsecond => naive!(TimestampMicrosecondType),
-            TimeUnit::Nanosecond => naive!(TimestampNanosecondType),
-        },
-        _ => Arc::clone(column),
-    }
 }
 
 /// On one line, whatever the libraries say.
@@ -268,11 +220,13 @@ fn damaged(path: &Path, error: &dyn fmt::Display) -> DataError {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
+    use std::sync::Arc;
 
+    use arrow_array::builder::{Int64Builder, MapBuilder, StringBuilder};
     use arrow_array::types::Int32Type;
     use arrow_array::{
-        BooleanArray, DictionaryArray, Float32Array, Float64Array, Int64Array, StringArray,
-        TimestampMicrosecondArray,
+        ArrayRef, BooleanArray, DictionaryArray, DurationMillisecondArray, Float32Array,
+        Float64Array, Int64Array, StringArray, TimestampMicrosecondArray,
     };
     use arrow_ipc::CompressionType;
     use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
@@ -391,6 +345,33 @@ mod tests {
                 let expected = "sold\n2020-02-29T12:00:00\n\"\"\n";
                 assert_eq!(text_of("a.arrow", &file), expected, "{zone}");
             }
+        }
+    }
+
+    #[test]
+    fn spans_of_time_are_seconds_and_maps_are_refused_by_name() {
+        let spans: ArrayRef = Arc::new(DurationMillisecondArray::from(vec![Some(1_500), None]));
+        let mut maps = MapBuilder::new(None, StringBuilder::new(), Int64Builder::new());
+        maps.append(true).unwrap();
+        maps.append(true).unwrap();
+        let maps: ArrayRef = Arc::new(maps.finish());
+        let columns = [("span", spans.clone()), ("y", spans.clone())];
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.map(|(name, column)| (name, column, true)),
+        )
+        .unwrap();
+        for file in [parquet(&batch), arrow(&batch, None)] {
+            assert_eq!(text_of("a.parquet", &file), "span,y\n1.5,1.5\n,\n");
+        }
+        let batch = RecordBatch::try_from_iter([("span", spans), ("tags", maps)]).unwrap();
+        for file in [parquet(&batch), arrow(&batch, None)] {
+            let error = as_text(Path::new("a.parquet"), &file).unwrap_err();
+            let error = error.to_string();
+            let said = "column `tags` is of type Map(";
+            assert!(
+                error.contains(said) && error.contains("neither numbers nor words"),
+                "{error}"
+            );
         }
     }
 

@@ -27,6 +27,8 @@ mod cifar;
 #[cfg(feature = "columnar")]
 mod columnar;
 #[cfg(feature = "columnar")]
+mod columnar_cell;
+#[cfg(feature = "columnar")]
 mod columnar_check;
 #[cfg(feature = "columnar")]
 mod columnar_deltas;

@@ -1,7 +1,7 @@
 //! A cell of a Parquet or Arrow column, as the text that a CSV file would have.
 //!
-//! `arrow-cast` has this too, at the price of every conversion between columns: with what only it needs, a tenth of the time that the whole program takes to
-//! compile. Tests have it as the oracle.
+//! `arrow-cast` has this too, at the price of every conversion between columns: with what only it needs, a fifteenth of the work of compiling the whole
+//! program. Tests have it as the oracle.
 
 use std::fmt::{self, Write};
 

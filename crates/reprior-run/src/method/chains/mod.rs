@@ -33,7 +33,7 @@ pub use self::checkpoint::{restore_chain, save_chain};
 pub use self::particles::Particles;
 use self::sizes::ProblemSizes;
 use self::start::GivenStart;
-use self::timed::{FEWEST_WARMUP, MOST_DRAWS};
+use self::timed::{FEWEST_WARMUP, MOST_DRAWS, MOST_DRAWS_UNTIL};
 use super::{MethodFamily, Plan, Predict, RunContext, keeps_states};
 use crate::failure::Failure;
 use crate::problem::Problem;
@@ -120,7 +120,10 @@ fn write_time(run: &mut RunSettings, usual: Schedule) {
     if is_given {
         run.minutes.get_or_insert(MINUTES_UNTIL);
         run.warmup.get_or_insert(MOST_WARMUP);
-        run.draws.get_or_insert(MOST_DRAWS);
+        run.draws.get_or_insert(match run.until {
+            Some(_) => MOST_DRAWS_UNTIL,
+            None => MOST_DRAWS,
+        });
     } else if is_open {
         run.minutes = Some(DEFAULT_MINUTES);
         run.until = Some(Until::agreement(usual.chains));
@@ -258,5 +261,40 @@ mod tests {
         assert_eq!(mode_gradients(Some(128)), 1000);
         assert_eq!(mode_gradients(Some(28)), 224);
         assert_eq!(mode_gradients(Some(8)), 64);
+    }
+
+    #[test]
+    fn what_is_left_open_of_a_run_against_the_clock_has_bounds() {
+        let usual = Settings::default().schedule();
+        let written = |minutes, until: Option<&str>, draws| {
+            let until = until.map(|text| text.parse().unwrap());
+            let mut run = RunSettings {
+                minutes,
+                until,
+                draws,
+                ..RunSettings::default()
+            };
+            write_time(&mut run, usual);
+            (run.minutes, run.warmup, run.draws)
+        };
+        assert_eq!(
+            written(Some(3.0), None, None),
+            (Some(3.0), Some(5000), Some(5000))
+        );
+        // what goes on until its draws say enough ends for want of time, not of room
+        assert_eq!(
+            written(None, Some("rhat<1.01"), None),
+            (Some(10.0), Some(5000), Some(20_000))
+        );
+        assert_eq!(
+            written(Some(3.0), Some("ess>400"), Some(7)),
+            (Some(3.0), Some(5000), Some(7))
+        );
+        // of no given length: the usual warm-up, and four times the usual draws
+        assert_eq!(
+            written(None, None, None),
+            (Some(1.0), None, Some(4 * usual.draws))
+        );
+        assert_eq!(written(None, None, Some(7)), (None, None, Some(7)));
     }
 }

@@ -34,8 +34,9 @@ const WARMUP_SHARE: f64 = 1.0 / 3.0;
 /// However little time there is: transitions of warm-up, and draws.
 pub(super) const FEWEST_WARMUP: u64 = 16;
 pub(super) const FEWEST_DRAWS: u64 = 10;
-/// Draws of each chain at most where time is given.
+/// Draws of each chain at most where time is given; and where they go on until they say enough, which is given up for want of time, not of room.
 pub const MOST_DRAWS: u64 = 5000;
+pub(super) const MOST_DRAWS_UNTIL: u64 = 20_000;
 /// Draws of each chain before the first look at what they say, and how much more each time.
 const FIRST_LOOK: u64 = 250;
 const LOOK_FACTOR: f64 = 1.5;

@@ -59,7 +59,7 @@ pub(crate) use packed::{
 pub use real::Real;
 pub(crate) use scalar::exp_f64;
 pub(crate) use share::share;
-pub(crate) use sparse::SparseColumns;
+pub(crate) use sparse::{SparseColumns, SparseMatrix};
 pub use stream::{Purpose, Stream};
 pub(crate) use tall::multiply_columns;
 pub(crate) use team::{Team, hands, spread, with_team};

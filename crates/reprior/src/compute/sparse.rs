@@ -2,7 +2,8 @@
 //! multiplied.
 //!
 //! A column's numbers that are not zero stand together with their rows. A tile of the result, one column's products with a few
-//! vectors of units, is summed up in registers; the rows of the right factor that it takes stay in the nearest cache. Up to three
+//! vectors of units, is summed up in registers. The rows of the right factor that it takes are turned, so that a row's units follow one
+//! another, a block at a time that stays in the nearest cache: where there are several, tiles are taken up again at each. Up to three
 //! products with the same left factor are made at once. Operations: 2 × numbers that are not zero × units for each product.
 #![allow(unsafe_code)] // vectors read and written without bounds checks; tested against products of whole matrices
 
@@ -17,13 +18,19 @@ use super::{Matrix, Real, Team, panel_rows};
 const CACHE_LINE: usize = 64;
 /// Columns whose results are written together.
 const COLUMNS: usize = 8;
-/// The most units of a tile: 5 vectors of 16 numbers.
-const MOST_UNITS: usize = 80;
+/// The most units of a tile: 7 vectors of 16 numbers.
+const MOST_UNITS: usize = 112;
+/// Bytes of a unit's numbers in a block of rows: those of a hundred units stay in the nearest cache.
+const BLOCK_BYTES: usize = 256;
 
 /// Vector registers of units of a tile of so many products, of `count` of them in all: sums, with what they are made of, are at most as many
 /// as AVX2 has, and few of them stand for no unit.
 fn vectors(products: usize, count: usize) -> usize {
-    let most = if products < 3 { 5 } else { 3 };
+    let most = match products {
+        1 => 7,
+        2 => 5,
+        _ => 3,
+    };
     count
         .div_ceil(count.div_ceil(most).max(1))
         .clamp(FEWEST_VECTORS, most)
@@ -32,36 +39,59 @@ fn vectors(products: usize, count: usize) -> usize {
 /// Fewer would wait for each other.
 const FEWEST_VECTORS: usize = 3;
 
-/// A matrix by its columns, without zeros.
+/// A matrix without zeros, by its columns and by its rows.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SparseColumns<R> {
-    rows: usize,
-    /// Where each column's numbers begin, and the end.
-    starts: Vec<u32>,
-    /// Each number's row, the number, and its square.
-    entries: Vec<(u32, R, R)>,
+pub(crate) struct SparseMatrix<R> {
+    pub by_column: SparseColumns<R>,
+    /// Its transpose.
+    pub by_row: SparseColumns<R>,
     /// Columns of each row's numbers, in rows of `columns` + 1, and how many there are.
     found: Vec<u32>,
     counts: Vec<u32>,
 }
 
-/// Rows that are searched at a time.
+/// A matrix by its columns, without zeros.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SparseColumns<R> {
+    rows: usize,
+    columns: usize,
+    /// Rows of a block.
+    block: usize,
+    /// Where the numbers of each block of rows of each column begin, and the end.
+    starts: Vec<u32>,
+    /// Each number's row, the number, and its square.
+    entries: Vec<(u32, R, R)>,
+}
+
+/// Rows that are fetched and searched at a time.
 const SEARCHED: usize = 25;
 
-impl<R: Real> SparseColumns<R> {
-    /// Takes the rows of `columns` numbers of `matrix`, row-major, if there are any and at most a part `most` of them is not zero.
-    pub fn set(&mut self, team: &mut Team, matrix: &[R], columns: usize, most: f64) -> bool {
+impl<R: Real> SparseMatrix<R> {
+    /// Has `fetch` write the rows, given by their numbers, of `matrix`, row-major, and takes it if anything is in it and at most a part `most`
+    /// of that is not zero; whether it does.
+    pub fn fetch(
+        &mut self,
+        team: &mut Team,
+        matrix: &mut Vec<R>,
+        [rows, columns]: [usize; 2],
+        most: f64,
+        fetch: impl Fn(usize, &mut [R]) + Sync,
+    ) -> bool {
         let width = columns.max(1);
-        self.rows = matrix.len() / width;
-        self.found.resize(self.rows * (columns + 1), 0);
-        self.counts.resize(self.rows, 0);
+        matrix.resize(rows * columns, R::ZERO);
+        self.found.resize(rows * (columns + 1), 0);
+        self.counts.resize(rows, 0);
         let found = self.found.chunks_mut(SEARCHED * (columns + 1));
         let found = found.zip(self.counts.chunks_mut(SEARCHED));
-        let parts = matrix.chunks(SEARCHED * width).zip(found).collect();
-        team.share(parts, |(rows, (found, counts)): (&[R], (&mut [u32], _))| {
-            let found = found.chunks_exact_mut(columns + 1);
-            let counts: &mut [u32] = counts;
-            for ((row, found), total) in rows.chunks_exact(width).zip(found).zip(counts) {
+        let parts = matrix.chunks_mut(SEARCHED * width).zip(found).enumerate();
+        team.share(parts.collect(), |(part, (rows, (found, counts)))| {
+            let (rows, counts): (&mut [R], &mut [u32]) = (rows, counts);
+            // they come from far away: all threads fetch some, one after the other without a word between them
+            for (at, row) in rows.chunks_exact_mut(width).enumerate() {
+                fetch(part * SEARCHED + at, row);
+            }
+            let found = found.chunks_exact_mut(columns + 1).zip(counts);
+            for (row, (found, total)) in rows.chunks_exact(width).zip(found) {
                 // without a branch that nobody can foretell
                 let mut count = 0;
                 for (column, &value) in (0..).zip(row) {
@@ -75,16 +105,31 @@ impl<R: Real> SparseColumns<R> {
         if matrix.is_empty() || f64::from(total) > most * matrix.len() as f64 {
             return false;
         }
+        let found = self.found.chunks_exact(columns + 1).zip(&self.counts);
+        let found = found.map(|(found, &count)| &found[..count as usize]);
+        let rows = matrix.chunks_exact(width).zip(found);
+        self.by_column.size(rows.len(), columns);
+        self.by_row.size(columns, rows.len());
+        let both = vec![(&mut self.by_column, false), (&mut self.by_row, true)];
+        team.share(both, |(own, is_transposed)| match is_transposed {
+            false => own.fill(total, rows.clone()),
+            true => own.fill_transposed(rows.clone()),
+        });
+        true
+    }
+}
+
+impl<R: Real> SparseColumns<R> {
+    /// Takes `total` numbers of rows, each with the columns of those that are not zero.
+    fn fill<'a>(&mut self, total: u32, rows: impl Iterator<Item = (&'a [R], &'a [u32])> + Clone) {
+        let (block, blocks) = (self.block, self.blocks());
         self.starts.clear();
-        self.starts.resize(columns + 1, 0);
-        let rows = || {
-            let found = self.found.chunks_exact(columns + 1);
-            found
-                .zip(&self.counts)
-                .map(|(found, &count)| &found[..count as usize])
-        };
-        for &column in rows().flatten() {
-            self.starts[column as usize + 1] += 1;
+        self.starts.resize(self.columns * blocks + 1, 0);
+        for (row, (_, found)) in rows.clone().enumerate() {
+            let after = row / block + 1;
+            for &column in found {
+                self.starts[column as usize * blocks + after] += 1;
+            }
         }
         let mut end = 0;
         for start in &mut self.starts {
@@ -92,10 +137,11 @@ impl<R: Real> SparseColumns<R> {
             *start = end;
         }
         self.entries.resize(total as usize, (0, R::ZERO, R::ZERO));
-        for ((row, values), found) in (0..).zip(matrix.chunks_exact(width)).zip(rows()) {
+        for (row, (values, found)) in (0..).zip(rows) {
+            let own = row as usize / block;
             for &column in found {
                 let value = values[column as usize];
-                let at = &mut self.starts[column as usize];
+                let at = &mut self.starts[column as usize * blocks + own];
                 self.entries[*at as usize] = (row, value, value * value);
                 *at += 1;
             }
@@ -103,25 +149,38 @@ impl<R: Real> SparseColumns<R> {
         // each start has moved to the next one's place
         self.starts.rotate_right(1);
         self.starts[0] = 0;
-        true
     }
 
-    /// Takes the columns of `found`'s transpose, after [`set`](Self::set) has taken those of `matrix`.
-    pub fn set_transposed(&mut self, found: &Self, matrix: &[R]) {
-        let columns = found.starts.len().saturating_sub(1);
-        self.rows = columns;
+    /// The same as columns.
+    fn fill_transposed<'a>(&mut self, columns: impl Iterator<Item = (&'a [R], &'a [u32])>) {
+        let (block, blocks) = (self.block, self.blocks());
         self.starts.clear();
         self.starts.push(0);
         self.entries.clear();
-        let rows = found.found.chunks_exact(columns + 1).zip(&found.counts);
-        for ((found, &count), values) in rows.zip(matrix.chunks_exact(columns.max(1))) {
-            let own = found[..count as usize].iter().map(|&column| {
-                let value = values[column as usize];
-                (column, value, value * value)
-            });
-            self.entries.extend(own);
-            self.starts.push(self.entries.len() as u32);
+        for (values, found) in columns {
+            let begun = self.starts.len();
+            for &row in found {
+                let end = begun + row as usize / block;
+                while self.starts.len() < end {
+                    self.starts.push(self.entries.len() as u32);
+                }
+                let value = values[row as usize];
+                self.entries.push((row, value, value * value));
+            }
+            let end = self.entries.len() as u32;
+            self.starts.resize(begun + blocks, end);
         }
+    }
+
+    fn size(&mut self, rows: usize, columns: usize) {
+        let block = BLOCK_BYTES / R::BYTES;
+        // what is twice a block stays in the cache almost as well
+        let block = if rows <= 2 * block { rows } else { block };
+        (self.rows, self.columns, self.block) = (rows, columns, block.max(1));
+    }
+
+    fn blocks(&self) -> usize {
+        self.rows.div_ceil(self.block)
     }
 
     /// With this matrix A and right factors of `units` columns, each of which begins `right_stride` after the one before: `factors` times
@@ -136,7 +195,7 @@ impl<R: Real> SparseColumns<R> {
         stride: usize,
     ) {
         let wanted = out.iter().take_while(|out| !out.is_empty()).count();
-        let columns = self.starts.len().saturating_sub(1);
+        let columns = self.columns;
         let end = (units.max(1) - 1) * stride + columns;
         assert!(stride >= columns && out.iter().take(wanted).all(|out| out.len() >= end));
         if units == 0 || columns == 0 {
@@ -150,16 +209,20 @@ impl<R: Real> SparseColumns<R> {
         let vectors = vectors(wanted, units.div_ceil(lanes));
         let padded = units.next_multiple_of(vectors * lanes);
         let copies = if wanted > 1 { 2 } else { 1 };
-        let length = copies * self.rows * padded;
-        R::with_scratch(length + CACHE_LINE, |rows| {
+        let length = copies * self.block * padded;
+        let has_several = self.block < self.rows;
+        let sums = usize::from(has_several) * wanted * columns * padded;
+        R::with_scratch(length + sums + CACHE_LINE, |scratch| {
             // a vector that is in two lines takes twice as long to fetch
-            let start = rows.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
+            let start = scratch.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
+            let (rows, rest) = scratch[start..].split_at_mut(length);
             let products = Products {
                 left: self,
                 units,
                 right,
                 right_stride,
-                rows: &mut rows[start..start + length],
+                rows,
+                sums: &mut rest[..sums],
                 padded,
                 factors: factors.map(R::from_f64),
                 out,
@@ -169,7 +232,9 @@ impl<R: Real> SparseColumns<R> {
                 (0, _) => {}
                 (1, 3) => arch().dispatch(Count::<R, 1, 3>(products)),
                 (1, 4) => arch().dispatch(Count::<R, 1, 4>(products)),
-                (1, _) => arch().dispatch(Count::<R, 1, 5>(products)),
+                (1, 5) => arch().dispatch(Count::<R, 1, 5>(products)),
+                (1, 6) => arch().dispatch(Count::<R, 1, 6>(products)),
+                (1, _) => arch().dispatch(Count::<R, 1, 7>(products)),
                 (2, 3) => arch().dispatch(Count::<R, 2, 3>(products)),
                 (2, 4) => arch().dispatch(Count::<R, 2, 4>(products)),
                 (2, _) => arch().dispatch(Count::<R, 2, 5>(products)),
@@ -184,8 +249,10 @@ struct Products<'a, R> {
     units: usize,
     right: [&'a [R]; 2],
     right_stride: usize,
-    /// Room for the right factors row by row, `padded` numbers each.
+    /// Room for a block of rows of the right factors, `padded` numbers each.
     rows: &'a mut [R],
+    /// Sums of the blocks before, where there are several: `padded` for each column of each product.
+    sums: &'a mut [R],
     padded: usize,
     factors: [R; 3],
     out: [&'a mut [R]; 3],
@@ -200,64 +267,86 @@ impl<R: Real, const N: usize, const V: usize> WithSimd for Count<'_, R, N, V> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Products {
-            left,
-            units,
-            right,
-            right_stride,
-            rows,
-            padded,
-            factors,
-            mut out,
-            stride,
-        } = self.0;
-        for (copy, right) in rows.chunks_exact_mut(left.rows * padded).zip(right) {
-            let right =
-                Matrix::from_column_major_slice_with_stride(right, left.rows, units, right_stride);
-            scatter_rows::<R, S>(copy, padded, right.transpose());
-            let unused = copy.chunks_exact_mut(padded);
-            unused.for_each(|row| row[units..].fill(R::ZERO));
+        let mut products = self.0;
+        let (left, padded) = (products.left, products.padded);
+        for first in (0..left.rows).step_by(left.block) {
+            let count = left.block.min(left.rows - first);
+            let copies = products.rows.chunks_exact_mut(left.block * padded);
+            for (copy, right) in copies.zip(products.right) {
+                let right = &right[first..];
+                let (units, stride) = (products.units, products.right_stride);
+                let right =
+                    Matrix::from_column_major_slice_with_stride(right, count, units, stride);
+                scatter_rows::<R, S>(copy, padded, right.transpose());
+                let unused = copy.chunks_exact_mut(padded);
+                unused.for_each(|row| row[units..].fill(R::ZERO));
+            }
+            let is_last = first + count == left.rows;
+            for start in (0..products.units).step_by(V * R::lanes::<S>()) {
+                products.of_units::<S, N, V>(simd, first, start, is_last);
+            }
         }
-        let lanes = R::lanes::<S>();
-        let width = V * lanes;
-        let columns = left.starts.len() - 1;
-        let (first, second) = rows.split_at(left.rows * padded);
+    }
+}
+
+impl<R: Real> Products<'_, R> {
+    /// The products of V vectors of units from number `start` on with the block of rows from number `first` on.
+    #[inline(always)]
+    fn of_units<S: Simd, const N: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+        start: usize,
+        is_last: bool,
+    ) {
+        let (left, padded, lanes) = (self.left, self.padded, R::lanes::<S>());
+        let (columns, blocks, own) = (
+            left.columns,
+            left.blocks(),
+            (V * lanes).min(self.units - start),
+        );
+        let rows = self.rows.as_ptr().wrapping_add(start);
+        let second = if N > 1 { left.block * padded } else { 0 };
+        let from = [rows, rows.wrapping_add(second)];
+        let zero = R::splat(simd, R::ZERO);
         let mut tiles = [[[R::ZERO; MOST_UNITS]; COLUMNS]; N];
-        for start in (0..units).step_by(width) {
-            let own = width.min(units - start);
-            for column in (0..columns).step_by(COLUMNS) {
-                let end = columns.min(column + COLUMNS);
-                for at in column..end {
-                    let range = left.starts[at] as usize..left.starts[at + 1] as usize;
-                    let entries = &left.entries[range];
-                    let second = if N > 1 {
-                        second.as_ptr()
-                    } else {
-                        first.as_ptr()
-                    };
-                    let from = [
-                        first.as_ptr().wrapping_add(start),
-                        second.wrapping_add(start),
-                    ];
-                    // SAFETY: rows are less than `left.rows`, of which each has `padded` numbers, a whole number of tiles
-                    let sums: [[R::Vector<S>; V]; N] = unsafe { tile(simd, entries, from, padded) };
-                    for ((tile, sums), factor) in tiles.iter_mut().zip(&sums).zip(factors) {
-                        let to = tile[at - column].as_mut_ptr();
-                        let (factor, zero) = (R::splat(simd, factor), R::splat(simd, R::ZERO));
-                        for (i, &sum) in sums.iter().enumerate() {
-                            // SAFETY: a tile's row has room for V vectors of any instruction set
-                            unsafe {
-                                let sum = R::multiply_add(simd, factor, sum, zero);
-                                store::<R, S>(to.add(i * lanes), sum);
+        for column in (0..columns).step_by(COLUMNS) {
+            let end = columns.min(column + COLUMNS);
+            for at in column..end {
+                let range = at * blocks + first / left.block;
+                let range = left.starts[range] as usize..left.starts[range + 1] as usize;
+                let entries = &left.entries[range];
+                // SAFETY: rows are of this block, of which each has `padded` numbers, a whole number of tiles
+                let mut all: [[R::Vector<S>; V]; N] =
+                    unsafe { tile(simd, entries, first as u32, from, padded) };
+                for (product, sums) in all.iter_mut().enumerate() {
+                    let before = (product * columns + at) * padded + start;
+                    let to = tiles[product][at - column].as_mut_ptr();
+                    let factor = R::splat(simd, self.factors[product]);
+                    for (i, sum) in sums.iter_mut().enumerate() {
+                        // SAFETY: a column of `sums`, where there are any, has room for a whole number of tiles, and a tile's row for V
+                        // vectors of any instruction set
+                        unsafe {
+                            let kept = self.sums.as_mut_ptr().wrapping_add(before + i * lanes);
+                            if first > 0 {
+                                *sum = R::plus(simd, *sum, load::<R, S>(kept));
+                            }
+                            if is_last {
+                                let scaled = R::multiply_add(simd, factor, *sum, zero);
+                                store::<R, S>(to.add(i * lanes), scaled);
+                            } else {
+                                store::<R, S>(kept, *sum);
                             }
                         }
                     }
                 }
-                for (out, tile) in out.iter_mut().zip(&tiles) {
-                    let to = &mut out[start * stride + column..];
+            }
+            if is_last {
+                for (out, tile) in self.out.iter_mut().zip(&tiles) {
+                    let to = &mut out[start * self.stride + column..];
                     let tile = &tile[..end - column];
                     // SAFETY: of each unit as many columns follow as the tile has, which `products` has asserted
-                    unsafe { write::<R, S>(to, stride, tile, own) };
+                    unsafe { write::<R, S>(to, self.stride, tile, own) };
                 }
             }
         }
@@ -297,10 +386,10 @@ unsafe fn write<R: Real, S: Simd>(
     }
 }
 
-/// Sums over the entries of one column.
+/// Sums over the entries of one column in a block of rows that begins with number `start`.
 ///
 /// # Safety
-/// From both pointers on V vectors can be read at `stride` times each entry's row.
+/// From both pointers on V vectors can be read at `stride` times each entry's row in the block.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -309,21 +398,20 @@ unsafe fn write<R: Real, S: Simd>(
 unsafe fn tile<R: Real, S: Simd, const N: usize, const V: usize>(
     simd: S,
     entries: &[(u32, R, R)],
-    from: [*const R; 2],
+    start: u32,
+    [first, second]: [*const R; 2],
     stride: usize,
 ) -> [[R::Vector<S>; V]; N] {
     let lanes = R::lanes::<S>();
     let mut sums = [[R::splat(simd, R::ZERO); V]; N];
     for &(row, value, square) in entries {
-        let offset = row as usize * stride;
+        let offset = (row - start) as usize * stride;
         let (value, square) = (R::splat(simd, value), R::splat(simd, square));
         for i in 0..V {
             let at = offset + i * lanes;
             // SAFETY: the caller's
-            let (first, second) = unsafe {
-                let [first, second] = from;
-                (load::<R, S>(first.add(at)), load::<R, S>(second.add(at)))
-            };
+            let (first, second) =
+                unsafe { (load::<R, S>(first.add(at)), load::<R, S>(second.add(at))) };
             sums[0][i] = R::multiply_add(simd, value, first, sums[0][i]);
             if N > 1 {
                 sums[1][i] = R::multiply_add(simd, square, second, sums[1][i]);
@@ -341,11 +429,28 @@ mod tests {
     use super::*;
     use crate::compute::{Purpose, Stream};
 
+    impl<R: Real> SparseMatrix<R> {
+        fn set(&mut self, team: &mut Team, matrix: &[R], columns: usize, most: f64) -> bool {
+            let size = [matrix.len() / columns, columns];
+            self.fetch(team, &mut Vec::new(), size, most, |row, to| {
+                to.copy_from_slice(&matrix[row * columns..(row + 1) * columns]);
+            })
+        }
+    }
+
     /// Against sums over all numbers, zeros included.
     #[test]
     fn products_are_those_of_whole_matrices() {
         let mut stream = Stream::new(3, 0, Purpose::Initial, 0);
-        for (rows, columns, units) in [(1, 1, 1), (7, 13, 5), (20, 41, 40), (33, 8, 70)] {
+        let sizes = [
+            (1, 1, 1),
+            (7, 13, 5),
+            (20, 41, 40),
+            (33, 8, 70),
+            // several blocks of rows
+            (150, 9, 120),
+        ];
+        for (rows, columns, units) in sizes {
             let mut normals = |count: usize| {
                 let mut values = vec![0.0_f64; count];
                 stream.fill_normal(&mut values);
@@ -356,7 +461,7 @@ mod tests {
                 *value = if *value < 0.8 { 0.0 } else { *value };
             }
             let right = [normals(rows * units), normals(rows * units)];
-            let mut sparse = SparseColumns::default();
+            let mut sparse = SparseMatrix::default();
             let mut team = Team::new(2).unwrap();
             assert!(!sparse.set(&mut team, &vec![1.0; rows * columns], columns, 0.5));
             assert!(sparse.set(&mut team, &matrix, columns, 1.0));
@@ -365,7 +470,7 @@ mod tests {
                 let mut out =
                     [0, 1, 2].map(|at| vec![9.0; if at < wanted { stride * units } else { 0 }]);
                 let [a, b, c] = &mut out;
-                sparse.products(
+                sparse.by_column.products(
                     units,
                     ([&right[0], &right[1]], rows),
                     [2.0, 3.0, 5.0],
@@ -406,6 +511,8 @@ mod tests {
             (9, 30, 100),
             (17, 5, 64),
             (40, 70, 40),
+            // several blocks of columns
+            (11, 300, 120),
         ];
         for (rows, columns, units) in sizes {
             let mut normals = |count: usize| {
@@ -418,14 +525,13 @@ mod tests {
                 *value = if *value < R::ZERO { R::ZERO } else { *value };
             }
             let right = normals((columns + 1) * units);
-            let mut by_columns = SparseColumns::default();
+            let mut sparse = SparseMatrix::default();
             let mut team = Team::new(1).unwrap();
-            assert!(by_columns.set(&mut team, &matrix, columns, 1.0));
             // what an earlier batch left is gone
-            let mut by_rows = by_columns.clone();
-            by_rows.set_transposed(&by_columns, &matrix);
+            assert!(sparse.set(&mut team, &[R::ONE; 6], 2, 1.0));
+            assert!(sparse.set(&mut team, &matrix, columns, 1.0));
             let mut out = vec![R::ZERO; rows * units];
-            by_rows.products(
+            sparse.by_row.products(
                 units,
                 ([&right, &[]], columns + 1),
                 [2.0; 3],
@@ -452,11 +558,11 @@ mod tests {
 
     #[test]
     fn columns_without_numbers_give_zeros_in_single_precision_too() {
-        let mut sparse = SparseColumns::default();
+        let mut sparse = SparseMatrix::default();
         let mut team = Team::new(1).unwrap();
         assert!(sparse.set(&mut team, &[0.0_f32, 2.0, 0.0, 0.0, 3.0, 0.0], 3, 0.5));
         let mut out = vec![1.0_f32; 3];
-        sparse.products(
+        sparse.by_column.products(
             1,
             ([&[5.0, 7.0], &[]], 2),
             [1.0; 3],

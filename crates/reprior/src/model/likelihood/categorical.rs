@@ -33,11 +33,20 @@ impl Likelihood for Categorical {
         for row in 0..rows {
             let entries = || (row..targets.len()).step_by(rows);
             let peak = entries().fold(f64::NEG_INFINITY, |peak, at| outputs[at].max(peak));
-            let sum: f64 = entries().map(|at| (outputs[at] - peak).exp()).sum();
+            let mut sum = 0.0;
             for at in entries() {
-                total += targets[at] * (outputs[at] - peak);
+                let above = outputs[at] - peak;
+                let exponential = above.exp();
+                sum += exponential;
+                total += targets[at] * above;
                 if let Some(derivatives) = &mut derivatives {
-                    derivatives.outputs[at] = targets[at] - (outputs[at] - peak).exp() / sum;
+                    derivatives.outputs[at] = exponential;
+                }
+            }
+            if let Some(derivatives) = &mut derivatives {
+                for at in entries() {
+                    let probability = derivatives.outputs[at] / sum;
+                    derivatives.outputs[at] = targets[at] - probability;
                 }
             }
             total -= sum.ln();

@@ -13,7 +13,8 @@ use std::ops::Range;
 
 use super::{Dropout, GradientPlan, GradientStatistics, Minibatch, UnitSums, to_cotangents};
 use crate::compute::{
-    Matrix, Real, SparseColumns, Team, matrix, matrix_mut, multiply, multiply_by, simd,
+    Matrix, Real, SparseColumns, SparseMatrix, Team, matrix, matrix_mut, multiply, multiply_by,
+    simd,
 };
 use crate::network::parameters::{ParameterLayout, ParameterMatrix};
 use crate::network::{Activation, Composition};
@@ -23,8 +24,6 @@ const CHUNK: usize = 128;
 /// Part of a batch's inputs that may be other than zero for products without zeros: from here on those of whole matrices are
 /// faster.
 const MOST_DENSE: f64 = 0.4;
-/// Rows of a batch that are fetched at a time.
-const GATHER: usize = 25;
 
 /// A fully connected network with what a minibatch leaves in it.
 #[derive(Debug)]
@@ -37,9 +36,8 @@ pub(super) struct DenseMinibatch<R> {
     squares: Vec<R>,
     /// Outputs, and their cotangents, row-major.
     cotangents: Vec<R>,
-    /// The batch's inputs without zeros, and their transpose, if there are few others.
-    sparse: SparseColumns<R>,
-    sparse_rows: SparseColumns<R>,
+    /// The batch's inputs without zeros, if there are few others.
+    sparse: SparseMatrix<R>,
     is_sparse: bool,
 }
 
@@ -88,8 +86,7 @@ impl<R: Real> DenseMinibatch<R> {
             inputs: Vec::new(),
             squares: Vec::new(),
             cotangents: Vec::new(),
-            sparse: SparseColumns::default(),
-            sparse_rows: SparseColumns::default(),
+            sparse: SparseMatrix::default(),
             is_sparse: false,
         })
     }
@@ -103,20 +100,14 @@ impl<R: Real> DenseMinibatch<R> {
             ..
         } = batch;
         self.rows = batch.len();
-        self.inputs.resize(batch.len() * columns, R::ZERO);
-        // they come from far away: fetched by all threads
-        let chunks = self.inputs.chunks_mut(GATHER * columns.max(1));
-        let chunks = chunks.zip(batch.chunks(GATHER)).collect();
-        team.share(chunks, |(to, rows): (&mut [R], &[u32])| {
-            for (to, &row) in to.chunks_exact_mut(columns.max(1)).zip(rows) {
-                let at = row as usize * columns;
-                to.copy_from_slice(&inputs[at..at + columns]);
-            }
-        });
-        self.is_sparse = self.sparse.set(team, &self.inputs, columns, MOST_DENSE);
-        if self.is_sparse {
-            self.sparse_rows.set_transposed(&self.sparse, &self.inputs);
-        }
+        let fetch = |row: usize, to: &mut [R]| {
+            let at = batch[row] as usize * columns;
+            to.copy_from_slice(&inputs[at..at + columns]);
+        };
+        let size = [batch.len(), columns];
+        self.is_sparse = self
+            .sparse
+            .fetch(team, &mut self.inputs, size, MOST_DENSE, fetch);
     }
 
     /// Evaluates the network at the batch, some of whose activations may be left out. Leaves the outputs, n × C.
@@ -133,7 +124,7 @@ impl<R: Real> DenseMinibatch<R> {
             let layer = &mut rest[0];
             let a = match below.last() {
                 Some(below) => Inputs::All(matrix(&below.output, rows, layer.parameters.fan_in())),
-                None if self.is_sparse => Inputs::Sparse(&self.sparse_rows, rows),
+                None if self.is_sparse => Inputs::Sparse(&self.sparse.by_row, rows),
                 None => Inputs::All(matrix(&self.inputs, columns, rows).transpose()),
             };
             layer.forward(team, weights, a, dropout.map(|dropout| (dropout, index)));
@@ -217,7 +208,7 @@ impl<R: Real> GradientPlan<R> for DenseMinibatch<R> {
             simulate(&mut simulated);
             simulated
         });
-        let total = to_cotangents(&mut cotangents, outputs, batch.loss);
+        let total = to_cotangents(team, &mut cotangents, outputs, batch.loss);
         if let Some(simulated) = simulated {
             self.backward(team, weights, &simulated);
             self.square();
@@ -320,8 +311,13 @@ impl<R: Real> DenseMinibatch<R> {
         } else {
             cross.fill(R::ZERO);
         }
-        self.sparse
-            .products(count, (right, n), factors, [gradient, squares, cross], rows);
+        self.sparse.by_column.products(
+            count,
+            (right, n),
+            factors,
+            [gradient, squares, cross],
+            rows,
+        );
     }
 }
 
@@ -419,7 +415,15 @@ fn for_chunks<R: Real>(
 fn write_biases<R: Real>(out: &mut [R], rows: usize, n: usize, right: &[R], factor: f64) {
     let biases = out.iter_mut().skip(rows - 1).step_by(rows);
     for (out, right) in biases.zip(right.chunks_exact(n)) {
-        *out = R::from_f64(factor) * right.iter().copied().sum::<R>();
+        let (blocks, rest) = right.as_chunks::<8>();
+        // eight sums that need not wait for each other
+        let mut sums = [R::ZERO; 8];
+        for block in blocks {
+            for (sum, &value) in sums.iter_mut().zip(block) {
+                *sum += value;
+            }
+        }
+        *out = R::from_f64(factor) * (sums.into_iter().sum::<R>() + rest.iter().copied().sum());
     }
 }
 

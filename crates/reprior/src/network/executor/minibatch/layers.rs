@@ -215,7 +215,7 @@ impl<R: Real> GradientPlan<R> for LayerMinibatch<R> {
             Some(simulate) => simulate(&mut self.cotangents),
             None => {
                 let outputs = self.executor.outputs_count();
-                to_cotangents(&mut self.cotangents, outputs, loss);
+                to_cotangents(team, &mut self.cotangents, outputs, loss);
             }
         }
         if is_outer {

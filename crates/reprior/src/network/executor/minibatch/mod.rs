@@ -183,13 +183,28 @@ impl<R: Real> Evaluation<'_, R> {
     }
 }
 
+/// Rows whose loss is found at a time.
+const LOSSES: usize = 25;
+
 /// The sum of a loss over rows of outputs (row-major), in whose place their cotangents are written.
-fn to_cotangents<R: Real>(values: &mut [R], outputs: usize, loss: &Loss<'_, R>) -> f64 {
-    let mut cotangent = vec![R::ZERO; outputs];
-    let mut total = 0.0;
-    for (row, f) in values.chunks_exact_mut(outputs).enumerate() {
-        total += loss(row, f, &mut cotangent);
-        f.copy_from_slice(&cotangent);
-    }
-    total
+fn to_cotangents<R: Real>(
+    team: &mut Team,
+    values: &mut [R],
+    outputs: usize,
+    loss: &Loss<'_, R>,
+) -> f64 {
+    let chunks = values.chunks_mut(LOSSES * outputs);
+    let mut sums = vec![0.0; chunks.len()];
+    let items = chunks.zip(&mut sums).enumerate().collect();
+    team.share(
+        items,
+        |(chunk, (values, sum)): (usize, (&mut [R], &mut f64))| {
+            let mut cotangent = vec![R::ZERO; outputs];
+            for (row, f) in values.chunks_exact_mut(outputs).enumerate() {
+                *sum += loss(chunk * LOSSES + row, f, &mut cotangent);
+                f.copy_from_slice(&cotangent);
+            }
+        },
+    );
+    sums.iter().sum()
 }

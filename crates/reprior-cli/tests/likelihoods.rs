@@ -171,6 +171,7 @@ fn noise_that_depends_on_the_inputs() {
     let heavy = format!("{data} student-t-heteroscedastic --degrees-of-freedom 5");
     for flags in [
         "--warmup 100 --draws 60 --chains 2",
+        "--warmup 100 --draws 60 --chains 2 --noise-variation 1.5",
         "--warmup 100 --draws 60 --chains 2 --noise 0.5 --coordinates standard",
         "--method ensemble --chains 2 --epochs 600",
         "--method sgld --draws 20 --chains 2 --epochs 800",
@@ -382,6 +383,12 @@ fn wrong_requests_are_refused_with_a_way_out() {
             "friedman",
             "--likelihood student-t --degrees-of-freedom 0",
             &["--degrees-of-freedom", "positive"],
+        ),
+        ("friedman", "--noise-variation 2", &["heteroscedastic"]),
+        (
+            "friedman",
+            "--likelihood gaussian-heteroscedastic --noise-variation 0",
+            &["--noise-variation", "0.001"],
         ),
         (
             "friedman",

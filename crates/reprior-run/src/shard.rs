@@ -90,7 +90,7 @@ fn model<R: Stored>(
     });
     let likelihood = model.likelihood();
     let likelihood = likelihood
-        .of_targets(&train.targets, model.degrees_of_freedom())
+        .of_targets(&train.targets, model.likelihood_parameters())
         .map_err(Failure::request)?;
     let noise = model.noise();
     let made = Model::new(architecture, noise, &inputs, coded, &test_inputs, off)

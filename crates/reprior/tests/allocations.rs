@@ -57,7 +57,7 @@ fn evaluations_of_the_general_map_do_not_allocate() {
     let mut x = vec![0.0; rows * inputs];
     Stream::new(1, 0, Purpose::Initial, 0).fill_normal(&mut x);
     let likelihoods: [Arc<dyn Likelihood>; 6] = [
-        Arc::new(GaussianHeteroscedastic),
+        Arc::new(GaussianHeteroscedastic::default()),
         Arc::new(StudentTHeteroscedastic::new(4.0).unwrap()),
         Arc::new(Categorical),
         Arc::new(StudentT::new(4.0).unwrap()),

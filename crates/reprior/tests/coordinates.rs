@@ -50,7 +50,7 @@ fn likelihoods(outputs: usize) -> Vec<(Arc<dyn Likelihood>, Noise)> {
         all.push((Arc::new(StudentT::new(3.0).unwrap()), noise));
     }
     if outputs.is_multiple_of(2) {
-        all.push((Arc::new(GaussianHeteroscedastic), learned(false)));
+        all.push((Arc::new(GaussianHeteroscedastic::default()), learned(false)));
         let heavy = StudentTHeteroscedastic::new(3.0).unwrap();
         all.push((Arc::new(heavy), learned(false)));
     }

@@ -80,7 +80,7 @@ fn cases() -> Vec<(Arc<dyn Likelihood>, PosteriorSettings)> {
     let (matched, other) = (Regulariser::Matched, Regulariser::Value(0.7));
     let gaussian: Arc<dyn Likelihood> = Arc::new(Gaussian);
     let student: Arc<dyn Likelihood> = Arc::new(StudentT::new(4.0).unwrap());
-    let by_row: Arc<dyn Likelihood> = Arc::new(GaussianHeteroscedastic);
+    let by_row: Arc<dyn Likelihood> = Arc::new(GaussianHeteroscedastic::default());
     let mut all = Vec::new();
     for space in [Space::Feature, Space::Data] {
         all.push((

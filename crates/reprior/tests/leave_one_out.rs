@@ -320,7 +320,7 @@ fn of_other_likelihoods_rows_add_up() {
         .map(|at| f64::from(u8::from(at % rows % 2 == at / rows)))
         .collect();
     let likelihoods: [Arc<dyn Likelihood>; 5] = [
-        Arc::new(GaussianHeteroscedastic),
+        Arc::new(GaussianHeteroscedastic::default()),
         Arc::new(StudentTHeteroscedastic::new(4.0).unwrap()),
         Arc::new(Categorical),
         Arc::new(StudentT::new(4.0).unwrap()),

@@ -32,6 +32,7 @@ _SETTINGS = (
     "noise",
     "noise_median",
     "noise_spread",
+    "noise_variation",
     "precision",
     "readout_bias_variance",
     "readout_weight_variance",

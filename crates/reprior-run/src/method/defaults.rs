@@ -28,9 +28,11 @@ const NARROW_OF_MANY_ROWS: &str = "fcn:32,32,32";
 /// Prior variance of hidden biases.
 const TABLE_BIAS_VARIANCE: f64 = 1.0;
 const IMAGE_BIAS_VARIANCE: f64 = 0.01;
-/// Prior variances of the readout's weights (times fan-in) and biases: of standardised targets and logarithms of rates, and of logits. These
-/// have to reach rare classes - a base rate of 2 % is a logit of −3.9 - and sure ones.
+/// Prior variances of the readout's weights (times fan-in) and biases: of standardised targets, of a table's, and logarithms of rates, and of
+/// logits. These have to reach rare classes - a base rate of 2 % is a logit of −3.9 - and sure ones. Functions of tables are rougher than those of
+/// a variance of 1: measured, see `docs/src/choosing.md`.
 const READOUT_VARIANCES: [f64; 2] = [1.0, 0.01];
+const TABLE_READOUT_VARIANCES: [f64; 2] = [4.0, 0.01];
 const LOGIT_VARIANCES: [f64; 2] = [9.0, 4.0];
 /// Operations of a gradient over all rows beyond which minibatches are taken: four chains would need hours on two cores.
 const MOST_OPERATIONS: f64 = 1e10;
@@ -133,12 +135,15 @@ pub(crate) fn choose_variances(model: &mut ModelSettings, is_table: bool) {
         model.likelihood(),
         LikelihoodName::Bernoulli | LikelihoodName::Categorical
     );
-    let [weight, bias] = match of_logits {
-        true => LOGIT_VARIANCES,
-        false => READOUT_VARIANCES,
+    let of_rates = model.likelihood() == LikelihoodName::Poisson;
+    let [weight, bias] = match (of_logits, is_table && !of_rates) {
+        (true, _) => LOGIT_VARIANCES,
+        (false, true) => TABLE_READOUT_VARIANCES,
+        (false, false) => READOUT_VARIANCES,
     };
     model.readout_weight_variance.get_or_insert(weight);
     model.readout_bias_variance.get_or_insert(bias);
+    model.choose_noise_variation();
 }
 
 /// Chains, unless a gradient over all rows takes too long and nothing was asked of chains.
@@ -253,9 +258,25 @@ mod tests {
     }
 
     #[test]
+    fn functions_of_tables_go_further_and_their_noise_as_far() {
+        let (settings, _) = chosen("friedman", |settings| {
+            settings.model.likelihood = LikelihoodName::GaussianHeteroscedastic.into();
+        });
+        assert_eq!(settings.model.readout_weight_variance, Some(4.0));
+        assert_eq!(settings.model.noise_variation, Some(0.5));
+        let (mut settings, _) = chosen("friedman", |settings| {
+            settings.model.likelihood = LikelihoodName::Poisson.into();
+        });
+        assert_eq!(settings.model.readout_weight_variance, Some(1.0));
+        settings.model.resolve();
+        assert_eq!(settings.model.noise_variation, None);
+    }
+
+    #[test]
     fn classes_are_classes_but_in_closed_forms() {
         let (settings, choices) = chosen("two-moons", |_| ());
         assert_eq!(settings.model.likelihood(), LikelihoodName::Bernoulli);
+        assert_eq!(settings.model.readout_weight_variance, Some(9.0));
         assert_eq!(settings.model.readout_bias_variance, Some(4.0));
         assert!(choices[0].contains("--likelihood bernoulli (two classes)"));
         let (settings, _) = chosen("strokes", |_| ());

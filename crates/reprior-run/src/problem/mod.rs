@@ -274,7 +274,7 @@ impl Problem {
         let settings = &self.settings.model;
         settings
             .likelihood()
-            .of_targets(&self.train.targets, settings.degrees_of_freedom())
+            .of_targets(&self.train.targets, settings.likelihood_parameters())
             .map_err(Failure::request)
     }
 

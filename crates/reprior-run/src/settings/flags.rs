@@ -90,6 +90,9 @@ impl Settings {
             if !asked.model.likelihood().has_degrees_of_freedom() {
                 model.degrees_of_freedom = None;
             }
+            if !asked.model.likelihood().has_row_noise() {
+                model.noise_variation = None;
+            }
         }
         if !asked.model.learns_noise() {
             (model.noise_median, model.noise_spread) = (None, None);

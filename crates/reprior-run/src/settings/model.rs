@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use clap::Args;
 use reprior::model::dataset::Targets;
-use reprior::model::likelihood::name::LikelihoodName;
+use reprior::model::likelihood::name::{LikelihoodName, LikelihoodParameters};
 use reprior::model::{Noise, NoisePrior, ScalePrior};
 use reprior::network::Activation;
 use reprior::network::layer::Layer;
@@ -54,7 +54,7 @@ pub struct ModelSettings {
     #[arg(long, value_name = "V", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bias_variance: Vec<f64>,
-    /// Prior variance of readout weights times fan-in [default: 1]
+    /// Prior variance of readout weights times fan-in [default: 4 for real targets of tables, 9 where outputs are logits, 1 otherwise]
     #[arg(long, value_name = "V")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readout_weight_variance: Option<f64>,
@@ -103,6 +103,11 @@ pub struct ModelSettings {
     #[arg(long, value_name = "NU")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degrees_of_freedom: Option<f64>,
+    /// How far the noise of single rows goes, of heteroscedastic likelihoods: the logarithm of a row's noise variance is S times the network's second
+    /// output [default: one over the prior standard deviation of the readout's weights, so that it goes as far whatever that is]
+    #[arg(long, value_name = "S")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_variation: Option<f64>,
 }
 
 impl Default for ModelSettings {
@@ -123,6 +128,7 @@ impl Default for ModelSettings {
             noise_median: None,
             noise_spread: None,
             degrees_of_freedom: None,
+            noise_variation: None,
         }
     }
 }
@@ -200,6 +206,21 @@ impl ModelSettings {
                 true => DEGREES_OF_FREEDOM_BY_ROW,
                 false => DEGREES_OF_FREEDOM,
             })
+    }
+
+    /// Writes a variation that is left open: the noise of single rows goes as far whatever the readout's variance is.
+    pub(crate) fn choose_noise_variation(&mut self) {
+        let deviation = self.readout_weight_variance.unwrap_or(1.0).sqrt();
+        let variation = deviation.recip().clamp(*SPREADS.start(), *SPREADS.end());
+        self.noise_variation.get_or_insert(variation);
+    }
+
+    /// What the likelihood has; runs of before the variation could be chosen have one of 1.
+    pub fn likelihood_parameters(&self) -> LikelihoodParameters {
+        LikelihoodParameters {
+            degrees_of_freedom: self.degrees_of_freedom(),
+            noise_variation: self.noise_variation.unwrap_or(1.0),
+        }
     }
 
     /// Checks what can be checked without the data.
@@ -289,6 +310,21 @@ impl ModelSettings {
                 )));
             }
         }
+        if let Some(variation) = self.noise_variation {
+            if !self.likelihood().has_row_noise() {
+                return Err(Failure::request(
+                    "--noise-variation belongs to heteroscedastic likelihoods: give --likelihood gaussian-heteroscedastic or student-t-heteroscedastic as well, or leave it out",
+                ));
+            }
+            if !SPREADS.contains(&variation) {
+                return Err(Failure::request(format!(
+                    "--noise-variation is {}: it must be from {} to {}",
+                    short(variation),
+                    SPREADS.start(),
+                    SPREADS.end()
+                )));
+            }
+        }
         self.check_network()
     }
 
@@ -297,9 +333,8 @@ impl ModelSettings {
     /// # Errors
     /// A wrong request: a likelihood of other targets.
     pub fn check_targets(&self, targets: &Targets) -> Result<(), Failure> {
-        let degrees = self.degrees_of_freedom();
         self.likelihood()
-            .of_targets(targets, degrees)
+            .of_targets(targets, self.likelihood_parameters())
             .map_err(Failure::request)?;
         let outputs = match self.likelihood().has_row_noise() {
             // a factor of what the network says
@@ -338,6 +373,10 @@ impl ModelSettings {
         }
         if self.likelihood().has_degrees_of_freedom() {
             self.degrees_of_freedom = Some(self.degrees_of_freedom());
+        }
+        // until the likelihood is known it may have one
+        if !self.likelihood.is_open() && !self.likelihood().has_row_noise() {
+            self.noise_variation = None;
         }
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         let model = Model::new(network, noise, x, targets, &x[..3], InputReduction::Auto).unwrap();
         match outputs {
             1 => model,
-            _ => model.with_likelihood(Arc::new(GaussianHeteroscedastic)),
+            _ => model.with_likelihood(Arc::new(GaussianHeteroscedastic::default())),
         }
     }
 

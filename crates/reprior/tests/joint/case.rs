@@ -36,7 +36,7 @@ impl Kind {
             Self::Categorical => Arc::new(Categorical),
             Self::Bernoulli => Arc::new(Bernoulli),
             Self::Poisson => Arc::new(Poisson::new(COUNTS.to_vec()).unwrap()),
-            Self::Heteroscedastic => Arc::new(GaussianHeteroscedastic),
+            Self::Heteroscedastic => Arc::new(GaussianHeteroscedastic::default()),
             Self::StudentTHeteroscedastic => Arc::new(StudentTHeteroscedastic::new(NU).unwrap()),
         }
     }

@@ -3,7 +3,9 @@
 //! Targets are 0 and 1. log p = Σ y f − log(1 + e^f), gradient y − p. At f = 0 the Fisher information is ¼: pseudo-targets
 //! ±2 of variance 4.
 
-use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, NamedLikelihood};
+use super::name::{
+    LOG_PROBABILITIES, LikelihoodError, LikelihoodName, LikelihoodParameters, NamedLikelihood,
+};
 use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::Stream;
 use crate::model::dataset::Targets;
@@ -85,7 +87,7 @@ impl NamedLikelihood for Bernoulli {
     const NAME: &str = "bernoulli";
     const PREDICTS: &str = LOG_PROBABILITIES;
 
-    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+    fn of_targets(targets: &Targets, _: LikelihoodParameters) -> Result<Self, LikelihoodError> {
         match targets {
             Targets::Classes { names, .. } if names.len() == 2 => Ok(Self),
             Targets::Classes { names, .. } => Err(LikelihoodError::NeedsTwoClasses(names.len())),
@@ -93,7 +95,7 @@ impl NamedLikelihood for Bernoulli {
         }
     }
 
-    fn example(_: f64) -> Self {
+    fn example(_: LikelihoodParameters) -> Self {
         Self
     }
 

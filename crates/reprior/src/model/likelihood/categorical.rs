@@ -5,7 +5,9 @@
 //! variance C.
 
 use super::curvature::exponentials;
-use super::name::{LOG_PROBABILITIES, LikelihoodError, LikelihoodName, NamedLikelihood};
+use super::name::{
+    LOG_PROBABILITIES, LikelihoodError, LikelihoodName, LikelihoodParameters, NamedLikelihood,
+};
 use super::{Approximation, Curvature, Derivatives, Likelihood, moderate_logits};
 use crate::compute::{LogSum, Stream};
 use crate::model::dataset::Targets;
@@ -136,14 +138,14 @@ impl NamedLikelihood for Categorical {
     const NAME: &str = "categorical";
     const PREDICTS: &str = LOG_PROBABILITIES;
 
-    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+    fn of_targets(targets: &Targets, _: LikelihoodParameters) -> Result<Self, LikelihoodError> {
         match targets {
             Targets::Classes { .. } => Ok(Self),
             Targets::Real { .. } => Err(LikelihoodError::NeedsClasses(LikelihoodName::Categorical)),
         }
     }
 
-    fn example(_: f64) -> Self {
+    fn example(_: LikelihoodParameters) -> Self {
         Self
     }
 

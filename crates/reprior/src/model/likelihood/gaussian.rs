@@ -2,7 +2,7 @@
 //!
 //! log p = Σ −½(y − f)²/σ² − log σ − ½ log 2π; the last is left out where samplers ask.
 
-use super::name::{LikelihoodError, NamedLikelihood};
+use super::name::{LikelihoodError, LikelihoodParameters, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 use crate::metrics::PredictiveFamily;
@@ -97,11 +97,11 @@ impl NamedLikelihood for Gaussian {
     const PREDICTS: &str =
         "mean of the function given this draw's inner weights, in the target's own units";
 
-    fn of_targets(_: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+    fn of_targets(_: &Targets, _: LikelihoodParameters) -> Result<Self, LikelihoodError> {
         Ok(Self)
     }
 
-    fn example(_: f64) -> Self {
+    fn example(_: LikelihoodParameters) -> Self {
         Self
     }
 }

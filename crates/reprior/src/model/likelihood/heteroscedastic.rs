@@ -1,10 +1,10 @@
-//! y_j ~ N(f_j, σ_j²·e^{g_j}): a Gaussian whose noise depends on the inputs. A network has two outputs for each target, first all f,
-//! then all g (Nix & Weigend 1994).
+//! y_j ~ N(f_j, σ_j²·e^{s·g_j}): a Gaussian whose noise depends on the inputs. A network has two outputs for each target, first all f,
+//! then all g (Nix & Weigend 1994). With s the noise of single rows may go less far than the function, or further.
 //!
-//! With r = y − f and v = σ²e^g, log p = Σ −½r²/v − log σ − ½g − ½ log 2π; scores r/v of f, ½(r²/v − 1) of g and r²/v − 1 of log σ;
-//! Fisher information 1/v of f and ½ of g. Coded targets have a zero for each g, and scales one number, which does not count.
+//! With r = y − f and v = σ²e^{sg}, log p = Σ −½r²/v − log σ − ½sg − ½ log 2π; scores r/v of f, ½s(r²/v − 1) of g and r²/v − 1 of log σ;
+//! Fisher information 1/v of f and ½s² of g. Coded targets have a zero for each g, and scales one number, which does not count.
 
-use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
+use super::name::{LikelihoodError, LikelihoodName, LikelihoodParameters, NamedLikelihood};
 use super::rows::{BLOCK, Rows};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::{Stream, simd};
@@ -13,43 +13,65 @@ use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
 use crate::model::targets;
 
-/// The Fisher information of f at v = 1, and of g.
+/// The Fisher information of f at v = 1, and of log v.
 const INFORMATION: [f64; 2] = [1.0, 0.5];
 
-/// The targets themselves and g = 0, with one over the Fisher informations there: the mean of those of all f, and that of each g.
-pub(super) fn approximation(
-    targets: &[f64],
-    scales: &[f64],
-    [of_mean, of_logarithm]: [f64; 2],
-) -> Approximation {
-    let half = scales.len() / 2;
-    let of_means = scales[..half].iter().map(|sigma| of_mean / sigma.powi(2));
-    let of_mean = of_means.sum::<f64>() / half as f64;
-    let of_outputs = |information: f64| vec![1.0 / information; half];
-    Approximation {
-        targets: targets.to_vec(),
-        variances: [of_outputs(of_mean), of_outputs(of_logarithm)].concat(),
+/// The Gaussian likelihood with a noise of every row's own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GaussianHeteroscedastic {
+    /// s.
+    pub(super) variation: f64,
+}
+
+/// With s = 1.
+impl Default for GaussianHeteroscedastic {
+    fn default() -> Self {
+        Self { variation: 1.0 }
     }
 }
 
-/// That of each f over its row's v, and of each g.
-pub(super) fn set_curvature(
-    outputs: &[f64],
-    scales: &[f64],
-    [of_mean, of_logarithm]: [f64; 2],
-    curvature: &mut Curvature,
-) {
-    let (_, logarithms) = outputs.split_at(outputs.len() / 2);
-    let of_means = logarithms
-        .iter()
-        .zip(scales)
-        .map(|(g, sigma)| of_mean * (-g).exp() / (sigma * sigma));
-    curvature.set_diagonal(of_means.chain(logarithms.iter().map(|_| of_logarithm)));
-}
+impl GaussianHeteroscedastic {
+    /// With another s; none if that is not positive and finite.
+    pub fn new(variation: f64) -> Option<Self> {
+        (variation > 0.0 && variation.is_finite()).then_some(Self { variation })
+    }
 
-/// The Gaussian likelihood with a noise of every row's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GaussianHeteroscedastic;
+    /// The targets themselves and g = 0, with one over the Fisher informations there (given those of f at v = 1 and of log v): the mean of those
+    /// of all f, and that of each g.
+    pub(super) fn approximation_by(
+        &self,
+        targets: &[f64],
+        scales: &[f64],
+        [of_mean, of_log_variance]: [f64; 2],
+    ) -> Approximation {
+        let half = scales.len() / 2;
+        let of_means = scales[..half].iter().map(|sigma| of_mean / sigma.powi(2));
+        let of_mean = of_means.sum::<f64>() / half as f64;
+        let of_logarithm = of_log_variance * self.variation * self.variation;
+        let of_outputs = |information: f64| vec![1.0 / information; half];
+        Approximation {
+            targets: targets.to_vec(),
+            variances: [of_outputs(of_mean), of_outputs(of_logarithm)].concat(),
+        }
+    }
+
+    /// That of each f over its row's v, and of each g.
+    pub(super) fn set_curvature(
+        &self,
+        outputs: &[f64],
+        scales: &[f64],
+        [of_mean, of_log_variance]: [f64; 2],
+        curvature: &mut Curvature,
+    ) {
+        let (_, logarithms) = outputs.split_at(outputs.len() / 2);
+        let of_means = logarithms
+            .iter()
+            .zip(scales)
+            .map(|(g, sigma)| of_mean * (-self.variation * g).exp() / (sigma * sigma));
+        let of_logarithm = of_log_variance * self.variation * self.variation;
+        curvature.set_diagonal(of_means.chain(logarithms.iter().map(|_| of_logarithm)));
+    }
+}
 
 impl Likelihood for GaussianHeteroscedastic {
     fn log_density(
@@ -59,7 +81,7 @@ impl Likelihood for GaussianHeteroscedastic {
         scales: &[f64],
         mut derivatives: Option<Derivatives<'_>>,
     ) -> f64 {
-        let rows = Rows::of(targets, scales);
+        let rows = Rows::of(targets, scales, self.variation);
         let mut total = 0.0;
         for (j, &scale) in scales[..rows.count].iter().enumerate() {
             let log_variance = 2.0 * scale.ln();
@@ -105,12 +127,12 @@ impl Likelihood for GaussianHeteroscedastic {
     /// The targets themselves and g = 0, with one over the Fisher informations there: the mean of those of all f, and that of each g. Scores of g at f = 0, far
     /// from where f will be, say nothing.
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
-        approximation(targets, scales, INFORMATION)
+        self.approximation_by(targets, scales, INFORMATION)
     }
 
-    /// 1/v of each f, ½ of each g.
+    /// 1/v of each f, ½s² of each g.
     fn curvature(&self, outputs: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
-        set_curvature(outputs, scales, INFORMATION, curvature);
+        self.set_curvature(outputs, scales, INFORMATION, curvature);
         true
     }
 
@@ -126,7 +148,7 @@ impl Likelihood for GaussianHeteroscedastic {
             logarithms
                 .iter()
                 .zip(scales)
-                .map(|(g, s)| s * (0.5 * g).exp()),
+                .map(|(g, sigma)| sigma * (0.5 * self.variation * g).exp()),
         );
         true
     }
@@ -138,7 +160,8 @@ impl Likelihood for GaussianHeteroscedastic {
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {
         let half = outputs.len() / 2;
         for j in 0..half {
-            targets[j] = outputs[j] + scales[j] * (0.5 * outputs[half + j]).exp() * stream.normal();
+            let logarithm = 0.5 * self.variation * outputs[half + j];
+            targets[j] = outputs[j] + scales[j] * logarithm.exp() * stream.normal();
         }
         targets[half..].fill(0.0);
     }
@@ -156,17 +179,25 @@ impl NamedLikelihood for GaussianHeteroscedastic {
     const NAME: &str = "gaussian-heteroscedastic";
     const PREDICTS: &str = "function of this draw, in the target's own units";
 
-    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+    fn of_targets(
+        targets: &Targets,
+        parameters: LikelihoodParameters,
+    ) -> Result<Self, LikelihoodError> {
+        let variation = parameters.noise_variation;
         match targets {
-            Targets::Real { .. } => Ok(Self),
+            Targets::Real { .. } => {
+                Self::new(variation).ok_or(LikelihoodError::NoiseVariation(variation))
+            }
             Targets::Classes { .. } => Err(LikelihoodError::NeedsReal(
                 LikelihoodName::GaussianHeteroscedastic,
             )),
         }
     }
 
-    fn example(_: f64) -> Self {
-        Self
+    fn example(parameters: LikelihoodParameters) -> Self {
+        Self {
+            variation: parameters.noise_variation,
+        }
     }
 
     fn outputs(targets: &Targets) -> usize {
@@ -188,8 +219,13 @@ mod tests {
     #[test]
     fn is_consistent() {
         let targets = [0.3, -1.0, 2.0, 0.1, 0.0, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        check::consistent(&GaussianHeteroscedastic, &targets, 4);
-        check::approximated(&GaussianHeteroscedastic, 2);
+        for variation in [1.0, 0.5, 1.7] {
+            let law = GaussianHeteroscedastic::new(variation).unwrap();
+            check::consistent(&law, &targets, 4);
+            check::approximated(&law, 2);
+        }
+        assert!(GaussianHeteroscedastic::new(0.0).is_none());
+        assert!(GaussianHeteroscedastic::new(f64::NAN).is_none());
     }
 
     /// At any g it is the Gaussian likelihood of another σ.
@@ -199,18 +235,18 @@ mod tests {
         let column = |at: usize| rows.map(|row| row[at]).to_vec();
         let targets = [column(0), vec![0.0; 3]].concat();
         let outputs = [column(1), column(2)].concat();
-        let own = GaussianHeteroscedastic;
+        let own = GaussianHeteroscedastic::new(0.6).unwrap();
         let value = own.log_density(&targets, &outputs, &[0.5, 9.0], None) + own.left_out(6);
         let expected: f64 = rows
             .iter()
             .map(|[y, f, g]| {
-                let sigma = 0.5 * (0.5 * g).exp();
+                let sigma = 0.5 * (0.3 * g).exp();
                 Gaussian.log_density(&[*y], &[*f], &[sigma], None) + Gaussian.left_out(1)
             })
             .sum();
         assert!((value - expected).abs() < 1e-12);
         let mut noise = Vec::new();
         assert!(own.row_noise(&[0.1, 0.9], &[0.5, 9.0], &mut noise));
-        assert_eq!(noise, [0.5 * 0.45_f64.exp()]);
+        assert_eq!(noise, [0.5 * (0.3_f64 * 0.9).exp()]);
     }
 }

@@ -17,6 +17,24 @@ use crate::model::dataset::Targets;
 use crate::model::standardisation::Standardisation;
 use crate::model::targets;
 
+/// Numbers that some likelihoods have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LikelihoodParameters {
+    /// ν of Student-t, positive and finite.
+    pub degrees_of_freedom: f64,
+    /// What heteroscedastic likelihoods multiply a row's g with, which makes log v: positive and finite.
+    pub noise_variation: f64,
+}
+
+impl Default for LikelihoodParameters {
+    fn default() -> Self {
+        Self {
+            degrees_of_freedom: 4.0,
+            noise_variation: 1.0,
+        }
+    }
+}
+
 /// What a likelihood of the library's says of itself for data, or before there are any.
 pub(super) trait NamedLikelihood: Likelihood + Sized + 'static {
     /// Its name in settings.
@@ -28,11 +46,14 @@ pub(super) trait NamedLikelihood: Likelihood + Sized + 'static {
     /// Whether it has degrees of freedom.
     const HAS_DEGREES_OF_FREEDOM: bool = false;
 
-    /// The likelihood of these training targets; `degrees_of_freedom` is of those that have them.
-    fn of_targets(targets: &Targets, degrees_of_freedom: f64) -> Result<Self, LikelihoodError>;
+    /// The likelihood of these training targets.
+    fn of_targets(
+        targets: &Targets,
+        parameters: LikelihoodParameters,
+    ) -> Result<Self, LikelihoodError>;
 
     /// One for no data in particular.
-    fn example(degrees_of_freedom: f64) -> Self;
+    fn example(parameters: LikelihoodParameters) -> Self;
 
     /// Outputs that a network for these targets needs.
     fn outputs(targets: &Targets) -> usize {
@@ -56,8 +77,8 @@ struct LikelihoodEntry {
     name: &'static str,
     predicts: &'static str,
     has_degrees_of_freedom: bool,
-    of_targets: fn(&Targets, f64) -> Made,
-    example: fn(f64) -> Arc<dyn Likelihood>,
+    of_targets: fn(&Targets, LikelihoodParameters) -> Made,
+    example: fn(LikelihoodParameters) -> Arc<dyn Likelihood>,
     outputs: fn(&Targets) -> usize,
     code: fn(&Targets, &Standardisation) -> Vec<f64>,
 }
@@ -68,8 +89,8 @@ impl LikelihoodEntry {
             name: L::NAME,
             predicts: L::PREDICTS,
             has_degrees_of_freedom: L::HAS_DEGREES_OF_FREEDOM,
-            of_targets: |targets, degrees| Ok(Arc::new(L::of_targets(targets, degrees)?)),
-            example: |degrees| Arc::new(L::example(degrees)),
+            of_targets: |targets, parameters| Ok(Arc::new(L::of_targets(targets, parameters)?)),
+            example: |parameters| Arc::new(L::example(parameters)),
             outputs: L::outputs,
             code: L::code,
         }
@@ -138,6 +159,9 @@ pub enum LikelihoodError {
     /// ν.
     #[error("{0} degrees of freedom: a student-t likelihood needs a positive, finite number")]
     DegreesOfFreedom(f64),
+    /// s.
+    #[error("a variation of the noise of {0}: it must be positive and finite")]
+    NoiseVariation(f64),
 }
 
 impl LikelihoodName {
@@ -151,16 +175,16 @@ impl LikelihoodName {
         names.join(", ")
     }
 
-    /// The likelihood of these training targets; `degrees_of_freedom` is of those that have them.
+    /// The likelihood of these training targets.
     ///
     /// # Errors
-    /// [`LikelihoodError`] if the targets are of another kind.
+    /// [`LikelihoodError`] if the targets are of another kind, or a parameter that it has is out of range.
     pub fn of_targets(
         self,
         targets: &Targets,
-        degrees_of_freedom: f64,
+        parameters: LikelihoodParameters,
     ) -> Result<Arc<dyn Likelihood>, LikelihoodError> {
-        (self.entry().of_targets)(targets, degrees_of_freedom)
+        (self.entry().of_targets)(targets, parameters)
     }
 
     /// Outputs that a network for these targets needs.
@@ -174,18 +198,20 @@ impl LikelihoodName {
     }
 
     /// One for no data in particular.
-    fn example(self, degrees_of_freedom: f64) -> Arc<dyn Likelihood> {
-        (self.entry().example)(degrees_of_freedom)
+    fn example(self, parameters: LikelihoodParameters) -> Arc<dyn Likelihood> {
+        (self.entry().example)(parameters)
     }
 
     /// Whether there is a noise scale σ, in units of standardised targets.
     pub fn has_scale(self) -> bool {
-        self.example(1.0).has_scale()
+        self.example(LikelihoodParameters::default()).has_scale()
     }
 
     /// Whether the noise is another for every row.
     pub fn has_row_noise(self) -> bool {
-        self.example(1.0).scale_outputs(2) > 0
+        self.example(LikelihoodParameters::default())
+            .scale_outputs(2)
+            > 0
     }
 
     /// Whether its tails are those of Student-t with some degrees of freedom.
@@ -195,12 +221,16 @@ impl LikelihoodName {
 
     /// Whether y ~ N(f, σ²).
     pub fn is_gaussian(self) -> bool {
-        self.example(1.0).is_gaussian()
+        self.example(LikelihoodParameters::default()).is_gaussian()
     }
 
     /// The distribution of one real target given its output; none where the likelihood gives probabilities of classes.
     pub fn family(self, degrees_of_freedom: f64) -> Option<PredictiveFamily> {
-        self.example(degrees_of_freedom).family()
+        let parameters = LikelihoodParameters {
+            degrees_of_freedom,
+            ..LikelihoodParameters::default()
+        };
+        self.example(parameters).family()
     }
 
     /// What a draw predicts, in words.
@@ -248,8 +278,13 @@ mod tests {
             values: vec![0.0, 2.0, 1.5, 3.0],
             names: vec!["a".into(), "b".into()],
         };
-        use LikelihoodName::{Bernoulli, Categorical, Gaussian, Poisson, StudentT};
-        let refusal = |name: LikelihoodName, targets: &Targets| name.of_targets(targets, 4.0).err();
+        use LikelihoodName::{
+            Bernoulli, Categorical, Gaussian, GaussianHeteroscedastic, Poisson, StudentT,
+        };
+        let refusal = |name: LikelihoodName, targets: &Targets| {
+            name.of_targets(targets, LikelihoodParameters::default())
+                .err()
+        };
         for name in [Gaussian, StudentT] {
             assert_eq!(refusal(name, &real), None);
         }
@@ -274,9 +309,17 @@ mod tests {
             Some(LikelihoodError::NeedsTwoClasses(3))
         );
         assert_eq!(refusal(Bernoulli, &classes(2)), None);
+        let wrong = LikelihoodParameters {
+            degrees_of_freedom: -1.0,
+            noise_variation: 0.0,
+        };
         assert_eq!(
-            StudentT.of_targets(&real, -1.0).err(),
+            StudentT.of_targets(&real, wrong).err(),
             Some(LikelihoodError::DegreesOfFreedom(-1.0))
+        );
+        assert_eq!(
+            GaussianHeteroscedastic.of_targets(&real, wrong).err(),
+            Some(LikelihoodError::NoiseVariation(0.0))
         );
     }
 

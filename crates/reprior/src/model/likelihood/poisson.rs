@@ -6,7 +6,9 @@
 
 use rand_distr::{Distribution, Poisson as PoissonLaw};
 
-use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood, column_major};
+use super::name::{
+    LikelihoodError, LikelihoodName, LikelihoodParameters, NamedLikelihood, column_major,
+};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 use crate::metrics::{PredictiveFamily, PredictiveLaw, poisson};
@@ -112,7 +114,7 @@ impl NamedLikelihood for Poisson {
     const NAME: &str = "poisson";
     const PREDICTS: &str = "mean count of this draw";
 
-    fn of_targets(targets: &Targets, _: f64) -> Result<Self, LikelihoodError> {
+    fn of_targets(targets: &Targets, _: LikelihoodParameters) -> Result<Self, LikelihoodError> {
         let Targets::Real { values, names } = targets else {
             return Err(LikelihoodError::NeedsReal(LikelihoodName::Poisson));
         };
@@ -130,7 +132,7 @@ impl NamedLikelihood for Poisson {
         })
     }
 
-    fn example(_: f64) -> Self {
+    fn example(_: LikelihoodParameters) -> Self {
         Self { means: vec![1.0] }
     }
 

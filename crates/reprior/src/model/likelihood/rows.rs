@@ -21,11 +21,14 @@ pub(super) struct Rows {
     pub half: usize,
     /// Targets of a row.
     pub count: usize,
+    /// What g is multiplied with.
+    variation: f64,
 }
 
 impl Rows {
-    pub fn of(targets: &[f64], scales: &[f64]) -> Self {
+    pub fn of(targets: &[f64], scales: &[f64], variation: f64) -> Self {
         Self {
+            variation,
             half: targets.len() / 2,
             count: scales.len() / 2,
         }
@@ -53,7 +56,7 @@ impl Rows {
             *residual = y - f;
         }
         for (logarithm, g) in logarithm.iter_mut().zip(&g[rows]) {
-            *logarithm = log_variance + g;
+            *logarithm = log_variance + self.variation * g;
         }
         let mut precision = [1.0; BLOCK];
         for (precision, &logarithm) in precision.iter_mut().zip(&logarithm) {
@@ -66,7 +69,7 @@ impl Rows {
         }
     }
 
-    /// Writes the derivatives of a block by f and g.
+    /// Writes the derivatives of a block by f and by log v, those of g.
     #[inline(always)]
     pub fn write(
         &self,
@@ -78,7 +81,9 @@ impl Rows {
         let count = rows.len();
         let (f, g) = derivatives.split_at_mut(self.half);
         f[rows.clone()].copy_from_slice(&of_mean[..count]);
-        g[rows].copy_from_slice(&of_logarithm[..count]);
+        for (g, of_logarithm) in g[rows].iter_mut().zip(of_logarithm) {
+            *g = self.variation * of_logarithm;
+        }
     }
 
     /// The rows of each block of target j.

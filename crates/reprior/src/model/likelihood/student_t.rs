@@ -6,7 +6,7 @@
 use rand_distr::{Distribution, StudentT as StudentLaw};
 
 use super::gaussian::mean_square;
-use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
+use super::name::{LikelihoodError, LikelihoodName, LikelihoodParameters, NamedLikelihood};
 use super::{Approximation, Curvature, Derivatives, Likelihood};
 use crate::compute::Stream;
 use crate::diagnostics::beta;
@@ -113,7 +113,11 @@ impl NamedLikelihood for StudentT {
     const PREDICTS: &str = "function of this draw, in the target's own units";
     const HAS_DEGREES_OF_FREEDOM: bool = true;
 
-    fn of_targets(targets: &Targets, degrees_of_freedom: f64) -> Result<Self, LikelihoodError> {
+    fn of_targets(
+        targets: &Targets,
+        parameters: LikelihoodParameters,
+    ) -> Result<Self, LikelihoodError> {
+        let degrees_of_freedom = parameters.degrees_of_freedom;
         match targets {
             Targets::Real { .. } => Self::new(degrees_of_freedom)
                 .ok_or(LikelihoodError::DegreesOfFreedom(degrees_of_freedom)),
@@ -121,8 +125,10 @@ impl NamedLikelihood for StudentT {
         }
     }
 
-    fn example(degrees_of_freedom: f64) -> Self {
-        Self { degrees_of_freedom }
+    fn example(parameters: LikelihoodParameters) -> Self {
+        Self {
+            degrees_of_freedom: parameters.degrees_of_freedom,
+        }
     }
 }
 

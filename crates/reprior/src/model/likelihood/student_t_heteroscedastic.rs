@@ -1,11 +1,11 @@
-//! y_j = f_j + σ_j·e^{g_j/2}·t_ν: heavy tails (West 1984) whose scale depends on the inputs. A network has two outputs for each
+//! y_j = f_j + σ_j·e^{s·g_j/2}·t_ν: heavy tails (West 1984) whose scale depends on the inputs. A network has two outputs for each
 //! target, first all f, then all g, as under the [Gaussian](super::GaussianHeteroscedastic) with a noise of every row's own.
 //!
-//! With r = y − f, v = σ²e^g and q = r²/νv, log p = Σ log Γ((ν+1)/2) − log Γ(ν/2) − ½ log νπ − log σ − ½g − ½(ν+1) log(1 + q);
-//! scores (ν+1)r/(νv + r²) of f, ½((ν+1)q/(1+q) − 1) of g and twice that of log σ; Fisher information (ν+1)/((ν+3)v) of f and
-//! ½ν/(ν+3) of g. A row far from where the network has it thus asks g for at most ν/2, where the Gaussian is asked for ½r²/v.
+//! With r = y − f, v = σ²e^{sg} and q = r²/νv, log p = Σ log Γ((ν+1)/2) − log Γ(ν/2) − ½ log νπ − log σ − ½sg − ½(ν+1) log(1 + q);
+//! scores (ν+1)r/(νv + r²) of f, ½s((ν+1)q/(1+q) − 1) of g and (ν+1)q/(1+q) − 1 of log σ; Fisher information (ν+1)/((ν+3)v) of f and
+//! ½s²ν/(ν+3) of g. A row far from where the network has it thus asks log v for at most ν/2, where the Gaussian is asked for ½r²/v.
 
-use super::name::{LikelihoodError, LikelihoodName, NamedLikelihood};
+use super::name::{LikelihoodError, LikelihoodName, LikelihoodParameters, NamedLikelihood};
 use super::rows::{BLOCK, Rows};
 use super::{Approximation, Curvature, Derivatives, GaussianHeteroscedastic, Likelihood, StudentT};
 use crate::compute::{LogProduct, Stream, simd};
@@ -20,12 +20,24 @@ const MOST_DEGREES: f64 = 1e6;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StudentTHeteroscedastic {
     law: StudentT,
+    by_row: GaussianHeteroscedastic,
 }
 
 impl StudentTHeteroscedastic {
-    /// With ν degrees of freedom, positive and finite; `None` otherwise. Variances exist for ν > 2.
+    /// With ν degrees of freedom and s = 1; `None` where ν is not positive and finite. Variances exist for ν > 2.
     pub fn new(degrees_of_freedom: f64) -> Option<Self> {
-        StudentT::new(degrees_of_freedom).map(|law| Self { law })
+        Some(Self {
+            law: StudentT::new(degrees_of_freedom)?,
+            by_row: GaussianHeteroscedastic::default(),
+        })
+    }
+
+    /// With another s; `None` where that is not positive and finite.
+    pub fn with_variation(self, variation: f64) -> Option<Self> {
+        Some(Self {
+            by_row: GaussianHeteroscedastic::new(variation)?,
+            ..self
+        })
     }
 
     /// ν.
@@ -33,7 +45,7 @@ impl StudentTHeteroscedastic {
         self.law.degrees_of_freedom()
     }
 
-    /// The Fisher information of f at v = 1, and of g.
+    /// The Fisher information of f at v = 1, and of log v.
     fn information(&self) -> [f64; 2] {
         let nu = self.degrees_of_freedom();
         [(nu + 1.0) / (nu + 3.0), 0.5 * nu / (nu + 3.0)]
@@ -49,7 +61,7 @@ impl Likelihood for StudentTHeteroscedastic {
         mut derivatives: Option<Derivatives<'_>>,
     ) -> f64 {
         let nu = self.degrees_of_freedom();
-        let rows = Rows::of(targets, scales);
+        let rows = Rows::of(targets, scales, self.by_row.variation);
         let mut total = rows.half as f64 * self.law.log_normaliser();
         for (j, &scale) in scales[..rows.count].iter().enumerate() {
             let log_variance = 2.0 * scale.ln();
@@ -106,27 +118,29 @@ impl Likelihood for StudentTHeteroscedastic {
 
     /// The targets themselves and g = 0, with one over the Fisher informations there: the mean of those of all f, and that of each g.
     fn approximation(&self, targets: &[f64], scales: &[f64]) -> Approximation {
-        super::heteroscedastic::approximation(targets, scales, self.information())
+        self.by_row
+            .approximation_by(targets, scales, self.information())
     }
 
-    /// (ν + 1)/((ν + 3)v) of each f, ½ν/(ν + 3) of each g.
+    /// (ν + 1)/((ν + 3)v) of each f, ½s²ν/(ν + 3) of each g.
     fn curvature(&self, outputs: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
-        super::heteroscedastic::set_curvature(outputs, scales, self.information(), curvature);
+        self.by_row
+            .set_curvature(outputs, scales, self.information(), curvature);
         true
     }
 
     /// f of each target; zeros in place of g.
     fn mean(&self, outputs: &mut [f64]) {
-        GaussianHeteroscedastic.mean(outputs);
+        self.by_row.mean(outputs);
     }
 
-    /// The scale σe^{g/2}, which is not the standard deviation: that is √(ν/(ν − 2)) times as large.
+    /// The scale σe^{sg/2}, which is not the standard deviation: that is √(ν/(ν − 2)) times as large.
     fn row_noise(&self, outputs: &[f64], scales: &[f64], noise: &mut Vec<f64>) -> bool {
-        GaussianHeteroscedastic.row_noise(outputs, scales, noise)
+        self.by_row.row_noise(outputs, scales, noise)
     }
 
     fn scale_outputs(&self, outputs: usize) -> usize {
-        GaussianHeteroscedastic.scale_outputs(outputs)
+        self.by_row.scale_outputs(outputs)
     }
 
     fn simulate(&self, outputs: &[f64], scales: &[f64], stream: &mut Stream, targets: &mut [f64]) {
@@ -152,19 +166,28 @@ impl NamedLikelihood for StudentTHeteroscedastic {
     const PREDICTS: &str = "function of this draw, in the target's own units";
     const HAS_DEGREES_OF_FREEDOM: bool = true;
 
-    fn of_targets(targets: &Targets, degrees_of_freedom: f64) -> Result<Self, LikelihoodError> {
+    fn of_targets(
+        targets: &Targets,
+        parameters: LikelihoodParameters,
+    ) -> Result<Self, LikelihoodError> {
+        let by_row = GaussianHeteroscedastic::of_targets(targets, parameters);
+        let (degrees, name) = (
+            parameters.degrees_of_freedom,
+            LikelihoodName::StudentTHeteroscedastic,
+        );
         match targets {
-            Targets::Real { .. } => Self::new(degrees_of_freedom)
-                .ok_or(LikelihoodError::DegreesOfFreedom(degrees_of_freedom)),
-            Targets::Classes { .. } => Err(LikelihoodError::NeedsReal(
-                LikelihoodName::StudentTHeteroscedastic,
-            )),
+            Targets::Real { .. } => Ok(Self {
+                law: StudentT::new(degrees).ok_or(LikelihoodError::DegreesOfFreedom(degrees))?,
+                by_row: by_row?,
+            }),
+            Targets::Classes { .. } => Err(LikelihoodError::NeedsReal(name)),
         }
     }
 
-    fn example(degrees_of_freedom: f64) -> Self {
+    fn example(parameters: LikelihoodParameters) -> Self {
         Self {
-            law: StudentT::example(degrees_of_freedom),
+            law: StudentT::example(parameters),
+            by_row: GaussianHeteroscedastic::example(parameters),
         }
     }
 
@@ -184,11 +207,15 @@ mod tests {
 
     #[test]
     fn is_consistent() {
-        let law = StudentTHeteroscedastic::new(4.0).unwrap();
         let targets = [0.3, -1.0, 9.0, 0.1, 0.0, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        check::consistent(&law, &targets, 4);
-        check::approximated(&law, 2);
+        let law = StudentTHeteroscedastic::new(4.0).unwrap();
+        for variation in [1.0, 0.5, 1.7] {
+            let law = law.with_variation(variation).unwrap();
+            check::consistent(&law, &targets, 4);
+            check::approximated(&law, 2);
+        }
         assert!(StudentTHeteroscedastic::new(-1.0).is_none());
+        assert!(law.with_variation(-1.0).is_none());
     }
 
     const ROWS: [[f64; 3]; 3] = [[0.4, -0.3, 0.9], [-1.2, 0.6, 0.1], [2.0, 0.0, -0.7]];
@@ -207,12 +234,14 @@ mod tests {
     fn each_row_is_student_t_with_its_own_scale() {
         let [targets, outputs] = columns();
         let (own, plain) = (
-            StudentTHeteroscedastic::new(3.5).unwrap(),
+            StudentTHeteroscedastic::new(3.5)
+                .and_then(|law| law.with_variation(0.6))
+                .unwrap(),
             StudentT::new(3.5).unwrap(),
         );
         let value = own.log_density(&targets, &outputs, &[0.5, 9.0], None) + own.left_out(6);
         let each = ROWS.iter().map(|[y, f, g]| {
-            let sigma = 0.5 * (0.5 * g).exp();
+            let sigma = 0.5 * (0.3 * g).exp();
             plain.log_density(&[*y], &[*f], &[sigma], None) + plain.left_out(1)
         });
         assert!((value - each.sum::<f64>()).abs() < 1e-12);
@@ -275,7 +304,7 @@ mod tests {
             law.log_density(&targets, &outputs, &[0.5, 9.0], None) + law.left_out(6)
         };
         let wide = StudentTHeteroscedastic::new(1e8).unwrap();
-        assert!((value(&wide) - value(&GaussianHeteroscedastic)).abs() < 1e-5);
+        assert!((value(&wide) - value(&GaussianHeteroscedastic::default())).abs() < 1e-5);
     }
 
     /// However close to it, and with the normalisers, whose own rounding grows with ν, left out.
@@ -286,7 +315,7 @@ mod tests {
             let value = |targets: &[f64]| law.log_density(targets, &outputs, &[0.5, 9.0], None);
             value(&targets) - value(&outputs)
         };
-        let exact = fall(&GaussianHeteroscedastic);
+        let exact = fall(&GaussianHeteroscedastic::default());
         for degrees in [1e10, 1e13, 1e16, 1e18] {
             let law = StudentTHeteroscedastic::new(degrees).unwrap();
             let own = fall(&law);

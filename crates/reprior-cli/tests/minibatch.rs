@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Place, assert_same};
 
-const SMALL: &str = "--data friedman --train 100 --test 20 --network fcn:16 --noise 0.3 --batch 20";
+const SMALL: &str = "--data friedman --train 100 --test 20 --network fcn:16 --readout-weight-variance 1 --noise 0.3 --batch 20";
 
 /// Each method with lengths of its own, and the draws of each chain that it records.
 const METHODS: [(&str, u64, u64); 12] = [

@@ -64,7 +64,7 @@ fn of_a_linear_model_it_is_the_exact_one() {
     assert!(marginal.p_loo.abs() < 1e-6, "{marginal:?}");
     // all weights drawn, under a likelihood that is as good as Gaussian
     let drawn = loo(&format!(
-        "{LINEAR} --likelihood student-t --degrees-of-freedom 10000 --coordinates repriorised --warmup 200 --draws 1000 --chains 2"
+        "{LINEAR} --likelihood student-t --degrees-of-freedom 10000 --coordinates repriorised --warmup 200 --draws 3000 --chains 2"
     ));
     assert_eq!(drawn.rows_above_07, 0, "{drawn:?}");
     let difference = (drawn.elpd_loo - exact.elpd_loo).abs();

@@ -264,11 +264,10 @@ mod tests {
         });
         assert_eq!(settings.model.readout_weight_variance, Some(4.0));
         assert_eq!(settings.model.noise_variation, Some(0.5));
-        let (mut settings, _) = chosen("friedman", |settings| {
+        let (settings, _) = chosen("friedman", |settings| {
             settings.model.likelihood = LikelihoodName::Poisson.into();
         });
         assert_eq!(settings.model.readout_weight_variance, Some(1.0));
-        settings.model.resolve();
         assert_eq!(settings.model.noise_variation, None);
     }
 

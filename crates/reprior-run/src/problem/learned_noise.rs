@@ -52,6 +52,7 @@ impl Evidence<'_> {
                 // tails that are a little heavier than the Gaussian's: single rows far out then cost little
                 let likelihood = LikelihoodName::StudentTHeteroscedastic;
                 settings.likelihood = likelihood.into();
+                settings.choose_noise_variation();
                 let p_value = match p_value < LEAST_P_VALUE {
                     true => format!("p < {LEAST_P_VALUE:.0e}"),
                     false => format!("p = {p_value:.0e}"),

@@ -208,8 +208,11 @@ impl ModelSettings {
             })
     }
 
-    /// Writes a variation that is left open: the noise of single rows goes as far whatever the readout's variance is.
+    /// Writes a variation that is left open, where the likelihood has one: the noise of single rows goes as far whatever the readout's variance is.
     pub(crate) fn choose_noise_variation(&mut self) {
+        if !self.likelihood().has_row_noise() {
+            return;
+        }
         let deviation = self.readout_weight_variance.unwrap_or(1.0).sqrt();
         let variation = deviation.recip().clamp(*SPREADS.start(), *SPREADS.end());
         self.noise_variation.get_or_insert(variation);
@@ -373,10 +376,6 @@ impl ModelSettings {
         }
         if self.likelihood().has_degrees_of_freedom() {
             self.degrees_of_freedom = Some(self.degrees_of_freedom());
-        }
-        // until the likelihood is known it may have one
-        if !self.likelihood.is_open() && !self.likelihood().has_row_noise() {
-            self.noise_variation = None;
         }
     }
 }

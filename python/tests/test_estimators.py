@@ -31,13 +31,13 @@ def fitted(line):
 
 
 def test_a_linear_network_is_bayesian_linear_regression(line):
-    """In closed form: weights N(0, 1/d), bias N(0, 0.01), on standardised data with known noise; to rounding."""
+    """In closed form: weights N(0, 4/d), bias N(0, 0.01), on standardised data with known noise; to rounding."""
     X, y = line
     model = BNNRegressor((), method="hmc-infinite", noise=0.2, settings={**CHAINS, "watch": 10}).fit(X, y)
     new = np.array([[0.5, 1.0], [-3.0, 2.0], [10.0, 0.0]])
     mean, sd = model.predict(new, return_std=True)
     centre, scale = X.mean(axis=0), X.std(axis=0)
-    design = lambda X: np.column_stack([(X - centre) / scale / np.sqrt(2), np.full(len(X), 0.1)])  # noqa: E731
+    design = lambda X: np.column_stack([(X - centre) / scale * np.sqrt(4 / 2), np.full(len(X), 0.1)])  # noqa: E731
     A, target = design(X), (y - y.mean()) / y.std()
     precision = np.eye(3) + A.T @ A / 0.2**2
     weights = np.linalg.solve(precision, A.T @ target) / 0.2**2

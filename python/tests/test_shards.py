@@ -41,7 +41,7 @@ def by_numpy(z, X, y):
     """The log marginal likelihood of the targets given the hidden weights, without its constant."""
     first = z.reshape(WIDTH, COLUMNS + 1).T
     hidden = np.tanh(np.sqrt(2 / COLUMNS) * X @ first[:-1] + first[-1])
-    features = np.column_stack([hidden * np.sqrt(1 / WIDTH), np.full(len(X), np.sqrt(0.01))])
+    features = np.column_stack([hidden * np.sqrt(4 / WIDTH), np.full(len(X), np.sqrt(0.01))])
     kernel = NOISE**2 * np.eye(len(X)) + features @ features.T
     return -0.5 * y @ np.linalg.solve(kernel, y) - 0.5 * np.linalg.slogdet(kernel)[1]
 
@@ -132,7 +132,7 @@ def test_predictions_are_those_of_numpy(client):
     means, variances = [], []
     for z in positions.reshape(6, -1):
         first = z.reshape(WIDTH, COLUMNS + 1).T
-        own, other = (np.tanh(np.sqrt(2 / COLUMNS) * rows @ first[:-1] + first[-1]) * np.sqrt(1 / WIDTH) for rows in (X, new))
+        own, other = (np.tanh(np.sqrt(2 / COLUMNS) * rows @ first[:-1] + first[-1]) * np.sqrt(4 / WIDTH) for rows in (X, new))
         kernel = NOISE**2 * np.eye(len(X)) + own @ own.T + 0.01
         cross = other @ own.T + 0.01
         means.append(cross @ np.linalg.solve(kernel, y))

@@ -1,10 +1,10 @@
 """Regressions of the UCI repository beside people's own tools: test NLL, RMSE, coverage of 90 % intervals and seconds, on the same splits.
 
-usage: tables.py FOLDER [--binary target/release/reprior] [--sets SET,...] [--splits N] [--peers NAME,...] [--networks NETWORK ...] [--new-rows] [--out FILE]
+usage: tables.py FOLDER [--binary target/release/reprior] [--sets SET,...] [--splits N] [--peers NAME,...] [--flags 'FLAG VALUE ...' ...] [--new-rows] [--out FILE]
 
 FOLDER has SET.csv and splits/SET_test_rows.csv (one line of row numbers a split; airfoil.csv has one split: rows from 1,202 on, and as in
 the paper that has it its numbers are in standard deviations of the training rows' target, those of other sets in the target's own unit).
-reprior runs as `sample --data TABLE --target NAME` with no other flag but those that say which rows train; with --networks (fcn:64,64 ...)
+reprior runs as `sample --data TABLE --target NAME` with no other flag but those that say which rows train; with --flags ('--network fcn:64,64' ...)
 once more with each of these, and the table has what leaving out training rows says of each (LOO, a row's mean, in nats). Others are taken as their
 documentation has them; those that give no variance get one for all rows, from the errors of a 5-fold cross-validation of the training
 rows. What is not installed is left out, and said. With --new-rows only test rows count whose inputs no training row has. Rows are
@@ -16,6 +16,7 @@ import csv
 import functools
 import importlib.util
 import json
+import shlex
 import subprocess
 import tempfile
 import time
@@ -77,8 +78,8 @@ class Split:
         }
 
 
-def reprior(split, number, options, network=None):
-    """The program as it comes, or with this network."""
+def reprior(split, number, options, flags=""):
+    """The program as it comes, or with these flags."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "table.csv"
         with open(table, "w", newline="") as file:
@@ -88,7 +89,7 @@ def reprior(split, number, options, network=None):
         command = [options.binary, "sample", "--data", table, "--target", split.target, "--json", "--quiet"]
         command += ["--train", len(split.train), "--test", len(split.test), "--no-shuffle"]
         command += ["--seed", number, "--out", Path(folder) / "run"]
-        command += ["--network", network] if network else []
+        command += shlex.split(flags)
         text = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout
     summary = json.loads(text)
     metrics, predictions, left_out = summary["metrics"], summary["ess"]["prediction"], summary["loo"]
@@ -226,13 +227,13 @@ def main():
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--networks", nargs="*", default=[])
+    parser.add_argument("--flags", nargs="*", default=[])
     parser.add_argument("--new-rows", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("target/tables.jsonl"))
     options = parser.parse_args()
-    with_network = {f"reprior {network}": (functools.partial(reprior, network=network), None) for network in options.networks}
-    every, peers = PEERS | with_network, []
-    for peer in [*options.peers.split(","), *with_network]:
+    with_flags = {f"reprior {flags}": (functools.partial(reprior, flags=flags), None) for flags in options.flags}
+    every, peers = PEERS | with_flags, []
+    for peer in [*options.peers.split(","), *with_flags]:
         module = every[peer][1]
         if module and importlib.util.find_spec(module) is None:
             print(f"{peer}: {module} is not installed, and left out")

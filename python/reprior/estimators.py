@@ -196,7 +196,7 @@ class BNNRegressor(RegressorMixin, _BNN):
     likelihood : str
         "auto", gaussian, gaussian-heteroscedastic, student-t, student-t-heteroscedastic or poisson.
     noise : None, float or str
-        In units of the standardised target: a number, learn, learn-each or auto; None chooses.
+        In units of the standardised target: a number, learn, learn-each, or (gaussian) auto; None chooses.
     scales : None or str
         Where the prior's scales come from: evidence, learn, learn-half-normal or none.
     method : str

@@ -398,6 +398,11 @@ fn networks_by_name_and_to_composition() {
         "sample {flags} --out own --network network.toml --keep-weights 2"
     ));
     // the run has the description in its own settings
+    let run = place.run(&format!(
+        "sample {flags} --network network.toml --weight-variance 1 --out no"
+    ));
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("have a `scale` each"), "{run:?}");
     place.write("network.toml", "");
     assert_eq!(place.summary("own")["draws"], 6);
     assert!(
@@ -429,6 +434,10 @@ fn networks_by_name_and_to_composition() {
         ("resnet:9,width=2", "6·blocks + 2"),
         ("cnn", "use auto, fcn:"),
         ("lenet --weight-variance 1,2", "one --weight-variance"),
+        (
+            "resnet-small --bias-variance 1",
+            "--bias-variance would change nothing",
+        ),
         ("lenet --input-reduction on", "--input-reduction"),
     ] {
         let run = place.run(&format!("sample {flags} --network {network} --out no"));

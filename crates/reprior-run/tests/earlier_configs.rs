@@ -35,3 +35,22 @@ fn the_configuration_of_earlier_runs_is_that_of_a_run_made_from_it() {
     }
     assert_eq!(count, 5);
 }
+
+/// Whatever the readout's variance is. A file that no run wrote leaves the variation open.
+#[test]
+fn the_noise_of_rows_of_earlier_runs_varies_as_it_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    let variation = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        Settings::from_file(&path).unwrap().model.noise_variation
+    };
+    let text = "[data]\nsource = \"friedman\"\n[model]\nlikelihood = \"student-t-heteroscedastic\"\nreadout-weight-variance = 9\n";
+    assert_eq!(variation(text), None);
+    let of_a_run = format!("{text}[run]\ninstructions = \"plain\"\n");
+    assert_eq!(variation(&of_a_run), Some(1.0));
+    let with_one = of_a_run.replace("[run]", "noise-variation = 0.25\n[run]");
+    assert_eq!(variation(&with_one), Some(0.25));
+    let of_one_noise = of_a_run.replace("student-t-heteroscedastic", "gaussian");
+    assert_eq!(variation(&of_one_noise), None);
+}

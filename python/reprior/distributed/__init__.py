@@ -221,7 +221,7 @@ def shards(
     ``X`` (rows, columns) and ``y`` (rows) or (rows, outputs) are split into ``count`` shards, one for each thread of the workers unless told otherwise. Without ``y``, ``X`` is a list
     of shards: pairs ``(X, y)``, or functions that give one and are called on a worker, so that the rows never are in one place.
 
-    Nothing is chosen, scaled or held out, since no shard sees the other rows: inputs and targets are taken as they are, numbers of order one, and ``network``, ``likelihood`` and (where there
+    Nothing is chosen by the data, scaled or held out, since no shard sees the other rows: inputs and targets are taken as they are, numbers of order one, and ``network``, ``likelihood`` and (where there
     is one) ``noise`` are given, in the words of :func:`reprior.sample`. ``classes`` lists the classes of ``y`` for a categorical or bernoulli likelihood. Coordinates are ``marginal``
     with a gaussian likelihood and ``standard`` with others; ``precision`` is f32 unless it is f64.
 

@@ -59,7 +59,30 @@ impl Flags {
         };
         let mut settings = self.lay_over(&file)?;
         settings.model.read_network()?;
+        self.check_variances(&settings.model)?;
         Ok(settings)
+    }
+
+    /// Refuses prior variances of hidden layers where these have their own.
+    fn check_variances(&self, model: &ModelSettings) -> Result<(), Failure> {
+        let way_out = match model.network.starts_with("resnet-small") {
+            true => {
+                "resnet-small has its own: leave it out, or describe the network in a TOML file"
+            }
+            false if model.layers.is_some() => {
+                "layers of a file have a `scale` each: write it there"
+            }
+            false => return Ok(()),
+        };
+        let given = ["weight", "bias"]
+            .into_iter()
+            .find(|name| self.0.contains_id(&format!("{name}_variance")));
+        match given {
+            Some(name) => Err(Failure::request(format!(
+                "--{name}-variance would change nothing: {way_out}"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Settings with the flags in place of what they give.
@@ -93,6 +116,9 @@ impl Settings {
             if !asked.model.likelihood().has_row_noise() {
                 model.noise_variation = None;
             }
+        }
+        if is_given("readout_weight_variance") {
+            model.noise_variation = None;
         }
         if !asked.model.learns_noise() {
             (model.noise_median, model.noise_spread) = (None, None);
@@ -307,6 +333,11 @@ mod tests {
         let chains = laid_over(&file, "--method pcn");
         assert_eq!((chains.run.seed, chains.minibatch.epochs), (3, None));
         assert_eq!(chains.data.source, "a.csv");
+        let file = laid_over(&none, "--readout-weight-variance 4 --noise-variation 0.5");
+        let wider = laid_over(&file, "--readout-weight-variance 9");
+        assert_eq!(wider.model.noise_variation, None);
+        let both = laid_over(&file, "--readout-weight-variance 9 --noise-variation 2");
+        assert_eq!(both.model.noise_variation, Some(2.0));
     }
 
     #[test]

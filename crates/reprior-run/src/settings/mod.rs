@@ -142,6 +142,11 @@ impl Settings {
         });
         let mut settings: Self = read?;
         settings.sampler.read_start();
+        let model = &mut settings.model;
+        // what a run writes names the instruction set; the noise of rows of runs that could not choose its variation has one of 1
+        if settings.run.instructions.is_some() && model.likelihood().has_row_noise() {
+            model.noise_variation.get_or_insert(1.0);
+        }
         Ok(settings)
     }
 

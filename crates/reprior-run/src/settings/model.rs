@@ -54,11 +54,11 @@ pub struct ModelSettings {
     #[arg(long, value_name = "V", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bias_variance: Vec<f64>,
-    /// Prior variance of readout weights times fan-in [default: 4 for real targets of tables, 9 where outputs are logits, 1 otherwise]
+    /// Prior variance of readout weights times fan-in [default: 4 for tables, 9 where outputs are logits, 1 for images and counts]
     #[arg(long, value_name = "V")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readout_weight_variance: Option<f64>,
-    /// Prior variance of readout biases [default: 0.01; 4 where outputs are logits or logarithms]
+    /// Prior variance of readout biases [default: 0.01; 4 where outputs are logits]
     #[arg(long, value_name = "V")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readout_bias_variance: Option<f64>,
@@ -104,7 +104,7 @@ pub struct ModelSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degrees_of_freedom: Option<f64>,
     /// How far the noise of single rows goes, of heteroscedastic likelihoods: the logarithm of a row's noise variance is S times the network's second
-    /// output [default: one over the prior standard deviation of the readout's weights, so that it goes as far whatever that is]
+    /// output [default: one over the prior standard deviation of the readout's weights, as it is before --scales evidence]
     #[arg(long, value_name = "S")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_variation: Option<f64>,
@@ -218,7 +218,7 @@ impl ModelSettings {
         self.noise_variation.get_or_insert(variation);
     }
 
-    /// What the likelihood has; runs of before the variation could be chosen have one of 1.
+    /// What the likelihood has; a variation that is left open is 1.
     pub fn likelihood_parameters(&self) -> LikelihoodParameters {
         LikelihoodParameters {
             degrees_of_freedom: self.degrees_of_freedom(),

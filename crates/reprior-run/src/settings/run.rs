@@ -26,19 +26,19 @@ pub struct RunSettings {
     #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain_numbers: Option<Vec<usize>>,
-    /// Transitions of each chain before its first draw [default: 200 for hmc-infinite and hmc, 300 for nuts, 1000 for elliptical, 2000
-    /// for pcnl, mala and langevin, 5000 for pcn and rwm; half of the updates of sgld, sghmc and sgnht, all those before the
+    /// Transitions of each chain before its first draw [default: 200 for hmc-infinite, hmc and mams, 300 for nuts, 1000 for elliptical, 2000
+    /// for pcnl, mala, langevin and mclmc, 5000 for pcn and rwm; half of the updates of sgld, sghmc and sgnht, all those before the
     /// draws of map, dropout, swag and ensemble]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u64>,
-    /// Draws of each chain [default: 250 for hmc-infinite, hmc and nuts, 500 for elliptical, 1000 for
+    /// Draws of each chain [default: 250 for hmc-infinite, hmc, mams and nuts, 500 for elliptical, 200 for smc, 1000 for
     /// the others, up to four times as many where chains do not agree with these and there is time; 100 for
     /// sgld, sghmc, sgnht and dropout, 30 for swag, 1 for map and ensemble]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
-    /// Transitions from one draw to the next [default: 2 for hmc-infinite, 1 for hmc and nuts, 25 for pcn and
+    /// Transitions from one draw to the next [default: 2 for hmc-infinite and smc, 1 for hmc, mams and nuts, 25 for pcn and
     /// rwm, 10 for the others; with minibatches what --epochs leaves]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use crate::model::ModelError;
 use crate::posterior::{Coordinates, EvaluationError, PosteriorError};
 use crate::sampler::{SamplerSettings, SettingsError};
 
-/// How to sample. The defaults are the program's: four chains of `hmc-infinite`, 200 transitions of warm-up and 250 draws of each.
+/// How to sample. By default four chains of `hmc-infinite`, 200 transitions of warm-up and 250 draws of each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleSettings {
     /// The algorithm and its step size.

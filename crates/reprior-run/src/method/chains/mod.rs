@@ -33,7 +33,7 @@ pub use self::checkpoint::{restore_chain, save_chain};
 pub use self::particles::Particles;
 use self::sizes::ProblemSizes;
 use self::start::GivenStart;
-use self::timed::{FEWEST_WARMUP, MOST_DRAWS, MOST_DRAWS_UNTIL};
+use self::timed::{FEWEST_WARMUP, most_draws};
 use super::{MethodFamily, Plan, Predict, RunContext, keeps_states};
 use crate::failure::Failure;
 use crate::problem::Problem;
@@ -120,10 +120,7 @@ fn write_time(run: &mut RunSettings, usual: Schedule) {
     if is_given {
         run.minutes.get_or_insert(MINUTES_UNTIL);
         run.warmup.get_or_insert(MOST_WARMUP);
-        run.draws.get_or_insert(match run.until {
-            Some(_) => MOST_DRAWS_UNTIL,
-            None => MOST_DRAWS,
-        });
+        run.draws.get_or_insert(most_draws(run.until.is_some()));
     } else if is_open {
         run.minutes = Some(DEFAULT_MINUTES);
         run.until = Some(Until::agreement(usual.chains));

@@ -35,8 +35,16 @@ const WARMUP_SHARE: f64 = 1.0 / 3.0;
 pub(super) const FEWEST_WARMUP: u64 = 16;
 pub(super) const FEWEST_DRAWS: u64 = 10;
 /// Draws of each chain at most where time is given; and where they go on until they say enough, which is given up for want of time, not of room.
-pub const MOST_DRAWS: u64 = 5000;
-pub(super) const MOST_DRAWS_UNTIL: u64 = 20_000;
+const MOST_DRAWS: u64 = 5000;
+const MOST_DRAWS_UNTIL: u64 = 20_000;
+
+pub(super) const fn most_draws(has_bounds: bool) -> u64 {
+    match has_bounds {
+        true => MOST_DRAWS_UNTIL,
+        false => MOST_DRAWS,
+    }
+}
+
 /// Draws of each chain before the first look at what they say, and how much more each time.
 const FIRST_LOOK: u64 = 250;
 const LOOK_FACTOR: f64 = 1.5;
@@ -119,7 +127,9 @@ impl<'a, R: Stored> Timed<'a, R> {
         let left = (self.seconds - self.clock.seconds()).max(0.0);
         let made = furthest.saturating_sub(warmup).div_ceil(planned.thin);
         if self.place.options.more.is_some() {
-            planned.draws = planned.draws.max(made.saturating_add(MOST_DRAWS));
+            planned.draws = planned
+                .draws
+                .max(made.saturating_add(most_draws(self.until.is_some())));
         }
         let fewest = self.fewest(made).min(planned.draws.max(made));
         let draws = match pace {

@@ -397,12 +397,12 @@ fn networks_by_name_and_to_composition() {
     place.succeed(&format!(
         "sample {flags} --out own --network network.toml --keep-weights 2"
     ));
-    // the run has the description in its own settings
     let run = place.run(&format!(
         "sample {flags} --network network.toml --weight-variance 1 --out no"
     ));
     assert_eq!(run.code, Some(2), "{run:?}");
     assert!(run.stderr.contains("have a `scale` each"), "{run:?}");
+    // the run has the description in its own settings
     place.write("network.toml", "");
     assert_eq!(place.summary("own")["draws"], 6);
     assert!(

@@ -1,8 +1,8 @@
-//! y_j ~ N(f_j, σ_j²·e^{s·g_j}): a Gaussian whose noise depends on the inputs. A network has two outputs for each target, first all f,
-//! then all g (Nix & Weigend 1994). With s the noise of single rows may go less far than the function, or further.
+//! y_j ~ N(f_j, σ_j²·e^{a·g_j}): a Gaussian whose noise depends on the inputs. A network has two outputs for each target, first all f,
+//! then all g (Nix & Weigend 1994). With a the noise of single rows may go less far than the function, or further.
 //!
-//! With r = y − f and v = σ²e^{sg}, log p = Σ −½r²/v − log σ − ½sg − ½ log 2π; scores r/v of f, ½s(r²/v − 1) of g and r²/v − 1 of log σ;
-//! Fisher information 1/v of f and ½s² of g. Coded targets have a zero for each g, and scales one number, which does not count.
+//! With r = y − f and v = σ²e^{ag}, log p = Σ −½r²/v − log σ − ½ag − ½ log 2π; scores r/v of f, ½a(r²/v − 1) of g and r²/v − 1 of log σ;
+//! Fisher information 1/v of f and ½a² of g. Coded targets have a zero for each g, and scales one number, which does not count.
 
 use super::name::{LikelihoodError, LikelihoodName, LikelihoodParameters, NamedLikelihood};
 use super::rows::{BLOCK, Rows};
@@ -19,11 +19,11 @@ const INFORMATION: [f64; 2] = [1.0, 0.5];
 /// The Gaussian likelihood with a noise of every row's own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GaussianHeteroscedastic {
-    /// s.
+    /// a.
     pub(super) variation: f64,
 }
 
-/// With s = 1.
+/// With a = 1.
 impl Default for GaussianHeteroscedastic {
     fn default() -> Self {
         Self { variation: 1.0 }
@@ -31,7 +31,7 @@ impl Default for GaussianHeteroscedastic {
 }
 
 impl GaussianHeteroscedastic {
-    /// With another s; none if that is not positive and finite.
+    /// With another a; none if that is not positive and finite.
     pub fn new(variation: f64) -> Option<Self> {
         (variation > 0.0 && variation.is_finite()).then_some(Self { variation })
     }
@@ -130,7 +130,7 @@ impl Likelihood for GaussianHeteroscedastic {
         self.approximation_by(targets, scales, INFORMATION)
     }
 
-    /// 1/v of each f, ½s² of each g.
+    /// 1/v of each f, ½a² of each g.
     fn curvature(&self, outputs: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
         self.set_curvature(outputs, scales, INFORMATION, curvature);
         true

@@ -5,9 +5,9 @@
 //! | name | y given f | targets |
 //! |---|---|---|
 //! | [`Gaussian`] | N(f, σ²) per output | real, standardised; classes as e_c − 1/C |
-//! | [`GaussianHeteroscedastic`] | N(f, σ²e^{s·g}), an output g for each target | real, standardised |
+//! | [`GaussianHeteroscedastic`] | N(f, σ²e^{a·g}), an output g for each target | real, standardised |
 //! | [`StudentT`] | f + σ·t_ν per output | real, standardised |
-//! | [`StudentTHeteroscedastic`] | f + σe^{s·g/2}·t_ν, an output g for each target | real, standardised |
+//! | [`StudentTHeteroscedastic`] | f + σe^{a·g/2}·t_ν, an output g for each target | real, standardised |
 //! | [`Categorical`] | class c with probability softmax(f)_c | classes, one-hot |
 //! | [`Bernoulli`] | second class with probability 1/(1 + e^{−f}) | two classes, as 0 and 1 |
 //! | [`Poisson`] | counts with mean m·e^f, m the mean of the training counts | counts |

@@ -159,7 +159,7 @@ pub enum LikelihoodError {
     /// ν.
     #[error("{0} degrees of freedom: a student-t likelihood needs a positive, finite number")]
     DegreesOfFreedom(f64),
-    /// s.
+    /// a.
     #[error("a variation of the noise of {0}: it must be positive and finite")]
     NoiseVariation(f64),
 }

@@ -1,9 +1,9 @@
-//! y_j = f_j + σ_j·e^{s·g_j/2}·t_ν: heavy tails (West 1984) whose scale depends on the inputs. A network has two outputs for each
+//! y_j = f_j + σ_j·e^{a·g_j/2}·t_ν: heavy tails (West 1984) whose scale depends on the inputs. A network has two outputs for each
 //! target, first all f, then all g, as under the [Gaussian](super::GaussianHeteroscedastic) with a noise of every row's own.
 //!
-//! With r = y − f, v = σ²e^{sg} and q = r²/νv, log p = Σ log Γ((ν+1)/2) − log Γ(ν/2) − ½ log νπ − log σ − ½sg − ½(ν+1) log(1 + q);
-//! scores (ν+1)r/(νv + r²) of f, ½s((ν+1)q/(1+q) − 1) of g and (ν+1)q/(1+q) − 1 of log σ; Fisher information (ν+1)/((ν+3)v) of f and
-//! ½s²ν/(ν+3) of g. A row far from where the network has it thus asks log v for at most ν/2, where the Gaussian is asked for ½r²/v.
+//! With r = y − f, v = σ²e^{ag} and q = r²/νv, log p = Σ log Γ((ν+1)/2) − log Γ(ν/2) − ½ log νπ − log σ − ½ag − ½(ν+1) log(1 + q);
+//! scores (ν+1)r/(νv + r²) of f, ½a((ν+1)q/(1+q) − 1) of g and (ν+1)q/(1+q) − 1 of log σ; Fisher information (ν+1)/((ν+3)v) of f and
+//! ½a²ν/(ν+3) of g. A row far from where the network has it thus asks log v for at most ν/2, where the Gaussian is asked for ½r²/v.
 
 use super::name::{LikelihoodError, LikelihoodName, LikelihoodParameters, NamedLikelihood};
 use super::rows::{BLOCK, Rows};
@@ -24,7 +24,7 @@ pub struct StudentTHeteroscedastic {
 }
 
 impl StudentTHeteroscedastic {
-    /// With ν degrees of freedom and s = 1; `None` where ν is not positive and finite. Variances exist for ν > 2.
+    /// With ν degrees of freedom and a = 1; `None` where ν is not positive and finite. Variances exist for ν > 2.
     pub fn new(degrees_of_freedom: f64) -> Option<Self> {
         Some(Self {
             law: StudentT::new(degrees_of_freedom)?,
@@ -32,7 +32,7 @@ impl StudentTHeteroscedastic {
         })
     }
 
-    /// With another s; `None` where that is not positive and finite.
+    /// With another a; `None` where that is not positive and finite.
     pub fn with_variation(self, variation: f64) -> Option<Self> {
         Some(Self {
             by_row: GaussianHeteroscedastic::new(variation)?,
@@ -122,7 +122,7 @@ impl Likelihood for StudentTHeteroscedastic {
             .approximation_by(targets, scales, self.information())
     }
 
-    /// (ν + 1)/((ν + 3)v) of each f, ½s²ν/(ν + 3) of each g.
+    /// (ν + 1)/((ν + 3)v) of each f, ½a²ν/(ν + 3) of each g.
     fn curvature(&self, outputs: &[f64], scales: &[f64], curvature: &mut Curvature) -> bool {
         self.by_row
             .set_curvature(outputs, scales, self.information(), curvature);

@@ -69,15 +69,26 @@ impl Cholesky {
         &mut self,
         fill: impl Fn(usize, usize) -> f64 + Sync,
     ) -> Result<u32, NotPositiveDefinite> {
+        self.factorise_columns(|column, out| {
+            for (row, out) in (column..).zip(out) {
+                *out = fill(row, column);
+            }
+        })
+    }
+
+    /// The same where `fill` writes a column from the diagonal on.
+    pub(crate) fn factorise_columns(
+        &mut self,
+        fill: impl Fn(usize, &mut [f64]) + Sync,
+    ) -> Result<u32, NotPositiveDefinite> {
         let n = self.size;
-        let mean_diagonal = (0..n).map(|i| fill(i, i)).sum::<f64>() / n.max(1) as f64;
         let mut jitter = 0.0;
         for attempt in 0..=JITTER.2 {
             for_each_column(&mut self.factor, n, |column, out| {
-                for (row, out) in out.iter_mut().enumerate().skip(column) {
-                    *out = fill(row, column);
-                }
+                fill(column, &mut out[column..]);
             });
+            let diagonal = (0..n).map(|i| self.factor[i * n + i]);
+            let mean_diagonal = diagonal.sum::<f64>() / n.max(1) as f64;
             for i in 0..n {
                 self.factor[i * n + i] += jitter;
             }

@@ -1,61 +1,85 @@
 //! Gradients of the weights of convolutions and dense layers on panels: products of features and cotangents, summed over
 //! samples and positions.
 //!
-//! For a convolution vectors run over samples: a tile of two channels of the input by six of the output is summed over the
-//! positions where a tap of the window meets the image, and over the lanes at the end; [`CHUNK`] positions at a time, so that
-//! the cotangents of six channels stay in the nearest cache for all taps and channels of the input. Where there is one
-//! position, as in a dense layer, vectors run over features instead, which are transposed for that. 2 operations for each
-//! weight, position and sample.
+//! For a convolution vectors run over samples. A row of a window is a run of consecutive features of the image and of rows of the
+//! gradient: a tile of a few of these by six columns is summed over the positions that have the run, so many of them at a time
+//! that the cotangents of six channels stay in the nearest cache for all runs. Lanes are added up at the end. 2 operations for each
+//! weight, position and sample. For a dense layer see [`super::outer_product`].
 #![allow(unsafe_code)] // read and written without bounds checks; tested below against plain loops
+
+use std::collections::BTreeMap;
 
 use pulp::{Simd, WithSimd};
 
 use super::Real;
+use super::gather::Gather;
 use super::instructions::arch;
 use super::lanes::{load, store};
-use super::tile::{MOST_ROWS, VECTORS, panel_rows};
+use super::tile::{NARROW, VECTORS, is_wide, panel_rows};
 
-/// Positions at a time.
-const CHUNK: usize = 64;
+/// Bytes of cotangents that are gone through at a time: with the features that they meet the half of a nearest cache.
+const CHUNK: usize = 12 << 10;
 
-/// Where each tap of a window meets an image: pairs of a first feature of the image and a first feature of the result.
+/// Where each run of consecutive rows of the gradient meets an image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Correlation {
-    taps: usize,
-    /// Chunk after chunk, in each tap after tap: where the pairs begin; and where the last ones end.
-    starts: Vec<u32>,
+    /// Where each chunk of positions has its runs, and where the last one's end.
+    chunks: Vec<usize>,
+    runs: Vec<RowRun>,
+    /// Pairs of a run's first feature of the image and a position's first feature of the result.
     pairs: Vec<[u32; 2]>,
-    /// The largest of each.
-    largest: [usize; 2],
+    /// Features, rows and features of the result that are met.
+    image: usize,
+    rows: usize,
+    result: usize,
+}
+
+/// Consecutive rows of the gradient that meet consecutive features at some positions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct RowRun {
+    row: usize,
+    depth: usize,
+    /// The first of its pairs, and the one after the last.
+    pairs: [usize; 2],
 }
 
 impl Correlation {
-    /// `meets(tap, position)` is the first feature of the image under the tap, if there is one; a position's first feature of
-    /// the result is `position`·`channels`.
-    pub fn new(
-        taps: usize,
-        positions: usize,
-        channels: usize,
-        meets: impl Fn(usize, usize) -> Option<usize>,
-    ) -> Self {
-        let (mut starts, mut pairs, mut largest) = (vec![0], Vec::new(), [0, 0]);
-        for chunk in (0..positions).step_by(CHUNK) {
-            for tap in 0..taps {
-                for position in chunk..positions.min(chunk + CHUNK) {
-                    if let Some(left) = meets(tap, position) {
-                        let right = position * channels;
-                        pairs.push([left as u32, right as u32]);
-                        largest = [largest[0].max(left), largest[1].max(right)];
-                    }
+    /// Of `gather`, forward: what each position of the result adds up. A position's first feature of the result is
+    /// `position`·`channels`.
+    pub fn new<R: Real>(gather: &Gather, channels: usize) -> Self {
+        let at_a_time = CHUNK / (NARROW * panel_rows::<R>() * size_of::<R>());
+        let mut correlation = Self {
+            chunks: vec![0],
+            runs: Vec::new(),
+            pairs: Vec::new(),
+            image: 0,
+            rows: 0,
+            result: gather.positions() * channels,
+        };
+        for first in (0..gather.positions()).step_by(at_a_time) {
+            let mut met = BTreeMap::<_, Vec<_>>::new();
+            for position in first..gather.positions().min(first + at_a_time) {
+                for run in gather.runs(position) {
+                    let pair = [run.left, (position * channels) as u32];
+                    met.entry((run.right, run.depth)).or_default().push(pair);
                 }
-                starts.push(pairs.len() as u32);
             }
+            for ((row, depth), pairs) in met {
+                correlation.add(row as usize, depth as usize, &pairs);
+            }
+            correlation.chunks.push(correlation.runs.len());
         }
-        Self {
-            taps,
-            starts,
-            pairs,
-            largest,
+        correlation
+    }
+
+    fn add(&mut self, row: usize, depth: usize, pairs: &[[u32; 2]]) {
+        let first = self.pairs.len();
+        self.pairs.extend(pairs);
+        let pairs = [first, self.pairs.len()];
+        self.runs.push(RowRun { row, depth, pairs });
+        self.rows = self.rows.max(row + depth);
+        for pair in &self.pairs[first..] {
+            self.image = self.image.max(pair[0] as usize + depth);
         }
     }
 }
@@ -65,11 +89,9 @@ impl Correlation {
 pub struct Outer<R> {
     /// Panels of samples.
     pub panels: usize,
-    /// Channels of the image: rows of the gradient for each tap.
-    pub left: usize,
     /// Channels of the result: columns of the gradient.
     pub right: usize,
-    /// Rows of the gradient's matrix: as many as taps times channels, or one more for the bias, which is left alone.
+    /// Rows of the gradient's matrix: as many as a window has numbers, or one more for the bias, which is left alone.
     pub rows: usize,
     /// In front of the products.
     pub factor: R,
@@ -89,14 +111,15 @@ pub fn correlate<R: Real>(
     let panels = sizes.panels;
     let copies = if is_split { panels * height } else { 1 };
     assert_eq!(gradient.len(), sizes.rows * sizes.right * copies);
-    assert!(correlation.taps * sizes.left <= sizes.rows);
+    assert!(correlation.rows <= sizes.rows);
     if left.is_empty() || right.is_empty() || correlation.pairs.is_empty() {
         return;
     }
     let lengths = [left.len() / panels, right.len() / panels];
     assert!(left.len() == lengths[0] * panels && right.len() == lengths[1] * panels);
-    assert!((correlation.largest[0] + sizes.left) * height <= lengths[0]);
-    assert!((correlation.largest[1] + sizes.right) * height <= lengths[1]);
+    assert!(correlation.image * height <= lengths[0]);
+    assert!(correlation.result * height <= lengths[1]);
+    assert!(correlation.result.is_multiple_of(sizes.right));
     let kernel = CorrelationKernel {
         gradient,
         correlation,
@@ -108,7 +131,11 @@ pub fn correlate<R: Real>(
     if is_split {
         arch().dispatch(SplitCorrelation(kernel));
     } else {
-        arch().dispatch(SummedCorrelation(kernel));
+        // a vector for each number of the gradient, whatever its length
+        R::with_scratch(sizes.rows * sizes.right * height / VECTORS, |sums| {
+            sums.fill(R::ZERO);
+            arch().dispatch(SummedCorrelation(kernel, sums));
+        });
     }
 }
 
@@ -121,14 +148,21 @@ struct CorrelationKernel<'a, R> {
     sizes: Outer<R>,
 }
 
-struct SummedCorrelation<'a, R>(CorrelationKernel<'a, R>);
+struct SummedCorrelation<'a, R>(CorrelationKernel<'a, R>, &'a mut [R]);
 struct SplitCorrelation<'a, R>(CorrelationKernel<'a, R>);
 
 impl<R: Real> WithSimd for SummedCorrelation<'_, R> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        self.0.each_panel::<S, false>(simd);
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self(mut kernel, sums) = self;
+        kernel.each_panel::<S, false>(simd, sums);
+        let factor = kernel.sizes.factor;
+        let vectors = sums.chunks_exact(R::lanes::<S>());
+        for (to, sum) in kernel.gradient.iter_mut().zip(vectors) {
+            // SAFETY: a vector's numbers
+            *to += factor * R::total(simd, unsafe { load::<R, S>(sum.as_ptr()) });
+        }
     }
 }
 
@@ -136,68 +170,72 @@ impl<R: Real> WithSimd for SplitCorrelation<'_, R> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        self.0.each_panel::<S, true>(simd);
+        self.0.each_panel::<S, true>(simd, &mut []);
     }
 }
 
-/// A tile's place: panel, the pairs to sum over, its first channel of the image, its first row and column of the gradient.
+/// A tile's place: panel, the pairs to sum over, its first row within their run, its first row and column of the gradient.
+#[derive(Clone, Copy)]
 struct TilePlace<'a> {
     panel: usize,
     pairs: &'a [[u32; 2]],
-    channel: usize,
+    offset: usize,
     row: usize,
     column: usize,
 }
 
 impl<R: Real> CorrelationKernel<'_, R> {
     #[inline(always)]
-    fn each_panel<S: Simd, const SPLIT: bool>(&mut self, simd: S) {
-        let taps = self.correlation.taps;
-        let chunks = (self.correlation.starts.len() - 1) / taps;
+    fn each_panel<S: Simd, const SPLIT: bool>(&mut self, simd: S, sums: &mut [R]) {
         for panel in 0..self.sizes.panels {
-            for chunk in 0..chunks {
+            for chunk in self.correlation.chunks.windows(2) {
+                let runs = &self.correlation.runs[chunk[0]..chunk[1]];
                 let mut column = 0;
                 while column < self.sizes.right {
-                    let at = [panel, chunk, column];
+                    let at = [panel, column];
                     column += match self.sizes.right - column {
-                        6.. => self.group::<S, SPLIT, 6>(simd, at),
-                        4.. => self.group::<S, SPLIT, 4>(simd, at),
-                        2.. => self.group::<S, SPLIT, 2>(simd, at),
-                        _ => self.group::<S, SPLIT, 1>(simd, at),
+                        NARROW.. => self.group::<S, SPLIT, NARROW>(simd, runs, at, sums),
+                        4.. => self.group::<S, SPLIT, 4>(simd, runs, at, sums),
+                        2.. => self.group::<S, SPLIT, 2>(simd, runs, at, sums),
+                        _ => self.group::<S, SPLIT, 1>(simd, runs, at, sums),
                     };
                 }
             }
         }
     }
 
-    /// `N` columns of the gradient, all rows.
+    /// `N` columns of the gradient, all rows, some positions.
     #[inline(always)]
     fn group<S: Simd, const SPLIT: bool, const N: usize>(
         &mut self,
         simd: S,
-        [panel, chunk, column]: [usize; 3],
+        runs: &[RowRun],
+        [panel, column]: [usize; 2],
+        sums: &mut [R],
     ) -> usize {
-        let correlation = self.correlation;
-        for tap in 0..correlation.taps {
-            let starts = &correlation.starts[chunk * correlation.taps + tap..];
-            let pairs = &correlation.pairs[starts[0] as usize..starts[1] as usize];
-            let mut channel = 0;
-            while channel < self.sizes.left {
-                let row = tap * self.sizes.left + channel;
+        // what registers hold beside a vector of each row and one of the cotangents
+        let most = if is_wide::<S>() { 4 } else { 2 };
+        for run in runs {
+            let pairs = &self.correlation.pairs[run.pairs[0]..run.pairs[1]];
+            let tiles = run.depth.div_ceil(most);
+            let mut offset = 0;
+            for tile in 0..tiles {
+                // rows in parts that are as equal as can be
+                let count = (run.depth + tile) / tiles;
                 let place = TilePlace {
                     panel,
                     pairs,
-                    channel,
-                    row,
+                    offset,
+                    row: run.row + offset,
                     column,
                 };
-                if channel + 1 < self.sizes.left {
-                    self.tile::<S, SPLIT, 2, N>(simd, place);
-                    channel += 2;
-                } else {
-                    self.tile::<S, SPLIT, 1, N>(simd, place);
-                    channel += 1;
+                match count {
+                    4 if is_wide::<S>() => self.tile::<S, SPLIT, 4, N>(simd, place, sums),
+                    3 if is_wide::<S>() => self.tile::<S, SPLIT, 3, N>(simd, place, sums),
+                    2 => self.tile::<S, SPLIT, 2, N>(simd, place, sums),
+                    _ => self.tile::<S, SPLIT, 1, N>(simd, place, sums),
                 }
+                offset += count;
             }
         }
         N
@@ -208,25 +246,26 @@ impl<R: Real> CorrelationKernel<'_, R> {
         &mut self,
         simd: S,
         place: TilePlace<'_>,
+        sums: &mut [R],
     ) {
         let lanes = R::lanes::<S>();
         let height = VECTORS * lanes;
-        let left = self.left[place.panel * self.lengths[0] + place.channel * height..].as_ptr();
+        let left = self.left[place.panel * self.lengths[0] + place.offset * height..].as_ptr();
         let right = self.right[place.panel * self.lengths[1] + place.column * height..].as_ptr();
         let zero = R::splat(simd, R::ZERO);
-        let (rows, columns, factor) = (self.sizes.rows, self.sizes.right, self.sizes.factor);
+        let (rows, columns) = (self.sizes.rows, self.sizes.right);
         if SPLIT {
+            let factor = R::splat(simd, self.sizes.factor);
             for vector in 0..VECTORS {
-                let mut sums = [[zero; N]; M];
+                let mut own = [[zero; N]; M];
                 for &pair in place.pairs {
-                    // SAFETY: `correlate` has checked the largest of each pair
-                    unsafe { add::<R, S, M, N>(simd, &mut sums, pair, [left, right], vector) };
+                    // SAFETY: `correlate` has checked how far pairs go
+                    unsafe { add::<R, S, M, N>(simd, &mut own, pair, [left, right], vector) };
                 }
-                let factor = R::splat(simd, factor);
-                for (i, sums) in sums.iter().enumerate() {
-                    for (j, &sum) in sums.iter().enumerate() {
-                        let entry =
-                            (place.panel * columns + place.column + j) * rows + place.row + i;
+                let column = place.panel * columns + place.column;
+                for (i, own) in own.iter().enumerate() {
+                    for (j, &sum) in own.iter().enumerate() {
+                        let entry = (column + j) * rows + place.row + i;
                         let at = entry * height + vector * lanes;
                         let to = self.gradient[at..at + lanes].as_mut_ptr();
                         // SAFETY: `to` has a vector's numbers
@@ -239,16 +278,17 @@ impl<R: Real> CorrelationKernel<'_, R> {
             }
         } else {
             // with one row the two vectors have sums of their own: chains of additions enough to hide their latency
-            let mut sums = [[[zero; N]; M]; 2];
+            let mut own = [[[zero; N]; M]; 2];
             for &pair in place.pairs {
                 for vector in 0..VECTORS {
                     let which = if M == 1 { vector % 2 } else { 0 };
-                    let sums = &mut sums[which];
-                    // SAFETY: `correlate` has checked the largest of each pair
-                    unsafe { add::<R, S, M, N>(simd, sums, pair, [left, right], vector) };
+                    // SAFETY: `correlate` has checked how far pairs go
+                    unsafe {
+                        add::<R, S, M, N>(simd, &mut own[which], pair, [left, right], vector)
+                    };
                 }
             }
-            let [own, other] = sums;
+            let [own, other] = own;
             for (i, (own, other)) in own.iter().zip(&other).enumerate() {
                 for (j, (&own, &other)) in own.iter().zip(other).enumerate() {
                     let sum = if M == 1 {
@@ -256,8 +296,10 @@ impl<R: Real> CorrelationKernel<'_, R> {
                     } else {
                         own
                     };
-                    let at = (place.column + j) * rows + place.row + i;
-                    self.gradient[at] += factor * R::total(simd, sum);
+                    let at = ((place.column + j) * rows + place.row + i) * lanes;
+                    let to = sums[at..at + lanes].as_mut_ptr();
+                    // SAFETY: `to` has a vector's numbers
+                    unsafe { store::<R, S>(to, R::plus(simd, sum, load::<R, S>(to))) };
                 }
             }
         }
@@ -293,140 +335,10 @@ unsafe fn add<R: Real, S: Simd, const M: usize, const N: usize>(
     }
 }
 
-/// As [`correlate`] with one tap at one position, summed over samples: gradient ← gradient + factor·leftᵀ·right.
-pub fn outer_product<R: Real>(gradient: &mut [R], left: &[R], right: &[R], sizes: Outer<R>) {
-    let height = panel_rows::<R>();
-    let panels = sizes.panels;
-    assert_eq!(left.len(), panels * sizes.left * height);
-    assert_eq!(right.len(), panels * sizes.right * height);
-    assert!(sizes.left <= sizes.rows && gradient.len() == sizes.rows * sizes.right);
-    if gradient.is_empty() {
-        return;
-    }
-    let blocks = sizes.left.div_ceil(height);
-    R::with_scratch(panels * blocks * height * height, |turned| {
-        arch().dispatch(Flat {
-            gradient,
-            left,
-            right,
-            turned,
-            sizes,
-        });
-    });
-}
-
-struct Flat<'a, R> {
-    gradient: &'a mut [R],
-    left: &'a [R],
-    right: &'a [R],
-    turned: &'a mut [R],
-    sizes: Outer<R>,
-}
-
-impl<R: Real> WithSimd for Flat<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        let height = VECTORS * R::lanes::<S>();
-        let panels = self.sizes.panels;
-        // block of features after block, in each panel after panel: sample after sample, the features of each together
-        let squares = self.turned.chunks_exact_mut(height * height);
-        for (index, square) in squares.enumerate() {
-            let (block, panel) = (index / panels, index % panels);
-            let first = block * height;
-            let features = height.min(self.sizes.left - first);
-            if features < height {
-                square.fill(R::ZERO);
-            }
-            let from =
-                &self.left[(panel * self.sizes.left + first) * height..][..features * height];
-            for (feature, samples) in from.chunks_exact(height).enumerate() {
-                for (to, &value) in square[feature..].iter_mut().step_by(height).zip(samples) {
-                    *to = value;
-                }
-            }
-        }
-        let mut column = 0;
-        while column < self.sizes.right {
-            column += match self.sizes.right - column {
-                6.. => self.group::<S, 6>(simd, column),
-                4.. => self.group::<S, 4>(simd, column),
-                2.. => self.group::<S, 2>(simd, column),
-                _ => self.group::<S, 1>(simd, column),
-            };
-        }
-    }
-}
-
-impl<R: Real> Flat<'_, R> {
-    #[inline(always)]
-    fn group<S: Simd, const N: usize>(&mut self, simd: S, column: usize) -> usize {
-        let lanes = R::lanes::<S>();
-        let height = VECTORS * lanes;
-        let Outer {
-            panels,
-            left,
-            right,
-            rows,
-            factor,
-        } = self.sizes;
-        let factor = R::splat(simd, factor);
-        let blocks = self.turned.chunks_exact(panels * height * height);
-        for (block, squares) in blocks.enumerate() {
-            let mut sums = [[R::splat(simd, R::ZERO); VECTORS]; N];
-            for (panel, square) in squares.chunks_exact(height * height).enumerate() {
-                let at = (panel * right + column) * height;
-                let cotangents = self.right[at..at + N * height].as_ptr();
-                for sample in 0..height {
-                    // SAFETY: the square has `height` features of each of `height` samples, and so many samples has each
-                    // of the N cotangents
-                    unsafe {
-                        let from = square.as_ptr().add(sample * height);
-                        let features: [R::Vector<S>; VECTORS] =
-                            std::array::from_fn(|i| load::<R, S>(from.add(i * lanes)));
-                        for (j, sums) in sums.iter_mut().enumerate() {
-                            let number = R::splat(simd, *cotangents.add(j * height + sample));
-                            for (sum, &feature) in sums.iter_mut().zip(&features) {
-                                *sum = R::multiply_add(simd, feature, number, *sum);
-                            }
-                        }
-                    }
-                }
-            }
-            let first = block * height;
-            let kept = height.min(left - first);
-            for (j, sums) in sums.iter().enumerate() {
-                let to = &mut self.gradient[(column + j) * rows + first..][..kept];
-                let mut whole = [R::ZERO; MOST_ROWS];
-                let is_whole = kept == height;
-                let target = if is_whole {
-                    to.as_mut_ptr()
-                } else {
-                    whole.as_mut_ptr()
-                };
-                for (i, &sum) in sums.iter().enumerate() {
-                    // SAFETY: the target has `height` numbers
-                    unsafe {
-                        let at = target.add(i * lanes);
-                        let old = load::<R, S>(at);
-                        store::<R, S>(at, R::multiply_add(simd, factor, sum, old));
-                    }
-                }
-                if !is_whole {
-                    for (to, &value) in to.iter_mut().zip(&whole) {
-                        *to += value;
-                    }
-                }
-            }
-        }
-        N
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compute::gather::FeatureRun;
     use crate::compute::stream::noise;
     use proptest::prelude::*;
 
@@ -450,7 +362,6 @@ mod tests {
         let cotangents = noise::<R>(panels * positions * right * height, 2);
         let sizes = Outer {
             panels,
-            left,
             right,
             rows,
             factor: R::from_f64(factor),
@@ -458,7 +369,15 @@ mod tests {
         let meets = |tap: usize, position: usize| {
             meets[(tap * positions + position) % meets.len()].map(|pixel| pixel * left)
         };
-        let correlation = Correlation::new(taps, positions, right, meets);
+        let gather = Gather::new((0..positions).map(|position| {
+            let run = |tap| {
+                let [from, right, depth] = [meets(tap, position)?, tap * left, left];
+                let [left, right, depth] = [from, right, depth].map(|n| n as u32);
+                Some(FeatureRun { left, right, depth })
+            };
+            (0..taps).filter_map(run).collect()
+        }));
+        let correlation = Correlation::new::<R>(&gather, right);
         let mut gradient = noise::<R>(rows * right, 3);
         let mut split = noise::<R>(rows * right * panels * height, 4);
         let mut expected: Vec<f64> = gradient.iter().map(|x| x.to_f64()).collect();
@@ -504,32 +423,6 @@ mod tests {
         close(&split, &expected_split, tolerance);
     }
 
-    fn flat<R: Real>([panels, left, right]: [usize; 3], tolerance: f64) {
-        let height = panel_rows::<R>();
-        let features = noise::<R>(panels * left * height, 1);
-        let cotangents = noise::<R>(panels * right * height, 2);
-        let (rows, factor) = (left + 1, 0.4);
-        let mut gradient = noise::<R>(rows * right, 3);
-        let mut expected: Vec<f64> = gradient.iter().map(|x| x.to_f64()).collect();
-        for (b, a) in (0..right).flat_map(|b| (0..left).map(move |a| (b, a))) {
-            for (panel, sample) in (0..panels).flat_map(|p| (0..height).map(move |s| (p, s))) {
-                let x = features[(panel * left + a) * height + sample].to_f64();
-                let y = cotangents[(panel * right + b) * height + sample].to_f64();
-                expected[b * rows + a] += factor * x * y;
-            }
-        }
-        let factor = R::from_f64(factor);
-        let sizes = Outer {
-            panels,
-            left,
-            right,
-            rows,
-            factor,
-        };
-        outer_product(&mut gradient, &features, &cotangents, sizes);
-        close(&gradient, &expected, tolerance);
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
         #[test]
@@ -539,12 +432,6 @@ mod tests {
         ) {
             agree::<f64>([panels, taps, positions, left, right], &meets, 1e-12);
             agree::<f32>([panels, taps, positions, left, right], &meets, 2e-4);
-        }
-
-        #[test]
-        fn outer_products_agree_with_plain_loops(panels in 1_usize..4, left in 1_usize..50, right in 1_usize..20) {
-            flat::<f64>([panels, left, right], 1e-12);
-            flat::<f32>([panels, left, right], 2e-4);
         }
     }
 }

@@ -22,6 +22,7 @@ mod lq;
 mod matrix;
 mod normal;
 mod operations;
+mod outer_product;
 mod packed;
 mod real;
 mod scalar;
@@ -37,7 +38,7 @@ mod vector;
 pub(crate) use angle::{difference_of_products, right_angle, upper_angle};
 pub(crate) use cholesky::{Cholesky, NotPositiveDefinite};
 pub(crate) use cholesky_pull_back::Semiseparable;
-pub(crate) use correlate::{Correlation, Outer, correlate, outer_product};
+pub(crate) use correlate::{Correlation, Outer, correlate};
 pub(crate) use determinant::{inverse, log_determinant};
 pub(crate) use eigen::{EigenFailed, symmetric_eigen};
 pub(crate) use gather::{FeatureRun, Gather, WeightColumns, gather_product};
@@ -52,6 +53,7 @@ pub(crate) use matrix::{
     multiply, row_pieces_from_below,
 };
 pub(crate) use operations::Operations;
+pub(crate) use outer_product::outer_product;
 pub(crate) use packed::{
     COLUMNS, Packed, PackedShape, add_packed_columns, columns_of_piece, multiply_packed,
     multiply_packed_rows,

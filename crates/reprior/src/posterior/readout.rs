@@ -25,7 +25,7 @@ use super::widened::{self, Widened};
 use super::{EvaluationError, Space};
 use crate::compute::{
     Matrix, MatrixMut, Packed, PackedShape, Real, for_each_column, gram_of_columns, gram_of_rows,
-    matrix, matrix_mut, mirror_lower, multiply, multiply_packed, norm_squared,
+    matrix, matrix_mut, mirror_lower, multiply, multiply_packed, norm_squared, simd,
 };
 use crate::model::{Model, Noise};
 use crate::network::{Part, Parts};
@@ -210,10 +210,8 @@ impl<R: Real> Readout<R> {
             let (gram, wide) = (&self.gram, &self.widened.gram);
             for group in &mut self.groups {
                 self.jitter_count += match self.is_widened {
-                    true => group.factorise(self.factor, |row, column| wide[column * p + row]),
-                    false => {
-                        group.factorise(self.factor, |row, column| gram[column * p + row].to_f64())
-                    }
+                    true => group.factorise(self.factor, wide),
+                    false => group.factorise(self.factor, gram),
                 }?;
             }
             self.solve_mean();
@@ -221,9 +219,7 @@ impl<R: Real> Readout<R> {
         }
         self.weighted_targets.copy_from_slice(&self.targets_f64);
         for group in &mut self.groups {
-            let gram = &self.gram;
-            let found = |row: usize, column: usize| gram[column * n + row].to_f64();
-            self.jitter_count += group.factorise(self.factor, found)?;
+            self.jitter_count += group.factorise(self.factor, &self.gram)?;
             let count = group.count();
             let weighted = &mut self.weighted_targets[group.columns(n)];
             group.cholesky.solve_lower(weighted, count);
@@ -295,10 +291,10 @@ impl<R: Real> Readout<R> {
         self.mean.copy_from_slice(right);
         for group in &mut self.groups {
             // the diagonal of a column comes after all columns before it
-            let found = |row: usize, column: usize| {
-                lower[column * p - column * column.saturating_sub(1) / 2 + row - column]
+            let found = |column: usize| {
+                &lower[column * p - column * column.saturating_sub(1) / 2..][..p - column]
             };
-            self.jitter_count += group.factorise(self.factor, found)?;
+            self.jitter_count += group.factorise_columns(self.factor, found)?;
         }
         self.solve_mean();
         Ok(())
@@ -396,16 +392,28 @@ impl<R: Real> Readout<R> {
             let is_feature = self.space == Space::Feature;
             let (inverse, factor) = (&*inverse, &*factor);
             for_each_column(&mut self.gram, size, |column, out| {
-                let lower = column * size..(column + 1) * size;
-                let pairs = inverse[lower.clone()].iter().zip(&factor[lower]);
-                for (out, (inverse, product)) in out.iter_mut().zip(pairs).skip(column) {
-                    let value = match is_feature {
-                        true => count * inverse,
-                        false => product - count * inverse,
-                    };
-                    let value = R::from_f64(scale * value);
-                    *out = if index == 0 { value } else { *out + value };
-                }
+                let lower = column * size + column..(column + 1) * size;
+                let (inverse, products) = (&inverse[lower.clone()], &factor[lower]);
+                let out = &mut out[column..];
+                simd(
+                    #[inline(always)]
+                    || {
+                        if index == 0 {
+                            out.fill(R::ZERO);
+                        }
+                        if is_feature {
+                            for (out, inverse) in out.iter_mut().zip(inverse) {
+                                *out += R::from_f64(scale * (count * inverse));
+                            }
+                        } else {
+                            for ((out, inverse), product) in
+                                out.iter_mut().zip(inverse).zip(products)
+                            {
+                                *out += R::from_f64(scale * (product - count * inverse));
+                            }
+                        }
+                    },
+                );
             });
         }
         mirror_lower(&mut self.gram, size);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::compute::{Cholesky, NotPositiveDefinite};
+use crate::compute::{Cholesky, NotPositiveDefinite, Real, simd};
 
 /// Neighbouring outputs of one ridge r², and the Cholesky factor of α²·gram + r²I.
 pub(super) struct RidgeGroup {
@@ -45,16 +45,36 @@ impl RidgeGroup {
         self.outputs.start * rows..self.outputs.end * rows
     }
 
-    /// Factorises α²·gram + r²I from the lower triangle of gram, and says how often its diagonal had to be raised.
-    pub fn factorise(
+    /// Factorises α²·gram + r²I from the lower triangle of gram, column-major, and says how often its diagonal had to be raised.
+    pub fn factorise<R: Real>(
         &mut self,
         factor: f64,
-        gram: impl Fn(usize, usize) -> f64 + Sync,
+        gram: &[R],
     ) -> Result<u64, NotPositiveDefinite> {
-        let (scale, own) = (factor * factor, self.ridge);
-        let tries = self.cholesky.factorise(|row, column| {
-            let ridge = if row == column { own } else { 0.0 };
-            scale * gram(row, column) + ridge
+        let size = self.cholesky.size();
+        self.factorise_columns(factor, |column| {
+            &gram[column * size + column..(column + 1) * size]
+        })
+    }
+
+    /// The same where `gram` gives a column from the diagonal on.
+    pub fn factorise_columns<'a, R: Real>(
+        &mut self,
+        factor: f64,
+        gram: impl Fn(usize) -> &'a [R] + Sync,
+    ) -> Result<u64, NotPositiveDefinite> {
+        let (scale, ridge) = (factor * factor, self.ridge);
+        let tries = self.cholesky.factorise_columns(|column, out| {
+            let from = gram(column);
+            simd(
+                #[inline(always)]
+                || {
+                    for (out, from) in out.iter_mut().zip(from) {
+                        *out = scale * from.to_f64();
+                    }
+                },
+            );
+            out[0] += ridge;
         })?;
         Ok(u64::from(tries))
     }

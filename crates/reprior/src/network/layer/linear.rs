@@ -73,16 +73,15 @@ impl<R: Real> Linear<R> {
                 }
             }
         }
-        let meets = |tap, position| source(position, tap).map(|pixel| pixel * channels);
         Self {
             channels: [channels, units],
             taps,
             has_bias,
             factor: R::from_f64(scale.factor(taps * channels)),
             bias: R::from_f64(scale.bias),
+            correlation: Correlation::new::<R>(&forward, units),
             forward,
             backward: Gather::new(meeting),
-            correlation: Correlation::new(taps, positions, units, meets),
             is_flat: taps == 1 && positions == 1 && input.pixels() == 1,
         }
     }
@@ -130,7 +129,6 @@ impl<R: Real> Linear<R> {
     ) {
         let sizes = Outer {
             panels,
-            left: self.channels[0],
             right: self.channels[1],
             rows: self.rows(),
             factor: self.factor,
@@ -186,30 +184,30 @@ impl<R: Real> Linear<R> {
         }
         let (units, height) = (self.channels[1], panel_rows::<R>());
         let rows = self.rows();
-        simd(
-            #[inline(always)]
-            || {
-                for unit in 0..units {
-                    let mut sums = [R::ZERO; 32];
-                    let sums = &mut sums[..height];
-                    let own = cotangent.chunks_exact(height).skip(unit).step_by(units);
-                    for samples in own {
-                        for (sum, &value) in sums.iter_mut().zip(samples) {
+        R::with_scratch(units * height, |sums| {
+            simd(
+                #[inline(always)]
+                || {
+                    sums.fill(R::ZERO);
+                    for position in cotangent.chunks_exact(units * height) {
+                        for (sum, &value) in sums.iter_mut().zip(position) {
                             *sum += value;
                         }
                     }
-                    let entry = (unit + 1) * rows - 1;
-                    if is_per_sample {
-                        let to = &mut gradient[entry * height..(entry + 1) * height];
-                        for (to, &sum) in to.iter_mut().zip(&*sums) {
-                            *to += factor * sum;
+                    for (unit, sums) in sums.chunks_exact(height).enumerate() {
+                        let entry = (unit + 1) * rows - 1;
+                        if is_per_sample {
+                            let to = &mut gradient[entry * height..(entry + 1) * height];
+                            for (to, &sum) in to.iter_mut().zip(sums) {
+                                *to += factor * sum;
+                            }
+                        } else {
+                            gradient[entry] += factor * sums.iter().copied().sum::<R>();
                         }
-                    } else {
-                        gradient[entry] += factor * sums.iter().copied().sum::<R>();
                     }
-                }
-            },
-        );
+                },
+            );
+        });
     }
 }
 
@@ -309,7 +307,6 @@ impl<R: Real> Operation<R> for Linear<R> {
         let (cotangents, inputs) = scratch.split_at(cotangent.len());
         let sizes = |factor| Outer {
             panels: at.panels,
-            left: self.channels[0],
             right: self.channels[1],
             rows: self.rows(),
             factor,
@@ -409,7 +406,6 @@ impl<R: Real> Operation<R> for Linear<R> {
         let (cotangents, inputs) = scratch.split_at(cotangents.length);
         let sizes = Outer {
             panels: at.panels,
-            left: self.channels[0],
             right: self.channels[1],
             rows: self.rows(),
             factor: self.factor * self.factor,

@@ -246,7 +246,10 @@ impl<R: Real> Operation<R> for Largest {
                         .zip(&tangent[from])
                         .zip(output);
                     for (out, ((&x, &tangent), &y)) in out.iter_mut().zip(values) {
-                        *out = if x == y { tangent } else { *out };
+                        // two selections, as of one the compiler makes a choice of addresses, number by number
+                        let taken = if x == y { tangent } else { R::ZERO };
+                        let kept = if x == y { R::ZERO } else { *out };
+                        *out = taken + kept;
                     }
                 }
             },

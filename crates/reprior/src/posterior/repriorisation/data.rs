@@ -133,9 +133,7 @@ impl<R: Real> DataMap<R> {
         } = self.sizes;
         let group = &mut self.groups[index].group;
         let (own, c) = (group.columns(n), group.count());
-        let gram = &self.gram;
-        let found = |row: usize, column: usize| gram[column * n + row].to_f64();
-        self.jitter_count += group.factorise(factor, found)?;
+        self.jitter_count += group.factorise(factor, &self.gram)?;
         let cholesky = &group.cholesky;
         let kappa = &mut self.kappa[own.clone()];
         kappa.copy_from_slice(&self.pseudo_targets[own.clone()]);

@@ -78,8 +78,7 @@ impl<R: Real> FeatureSpaceMap<R> {
         let mut log_determinant = 0.0;
         for group in &mut self.groups {
             let (own, count) = (group.columns(p), group.count());
-            let found = |row: usize, column: usize| gram[column * p + row].to_f64();
-            self.jitter_count += group.factorise(factor, found)?;
+            self.jitter_count += group.factorise(factor, gram)?;
             let cholesky = &group.cholesky;
             let mean = &mut self.mean[own.clone()];
             cholesky.solve_lower(mean, count);

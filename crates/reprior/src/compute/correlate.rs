@@ -289,17 +289,20 @@ impl<R: Real> CorrelationKernel<'_, R> {
                 }
             }
             let [own, other] = own;
-            for (i, (own, other)) in own.iter().zip(&other).enumerate() {
-                for (j, (&own, &other)) in own.iter().zip(other).enumerate() {
+            for j in 0..N {
+                let at = ((place.column + j) * rows + place.row) * lanes;
+                let to = &mut sums[at..at + M * lanes];
+                for (to, (own, other)) in to.chunks_exact_mut(lanes).zip(own.iter().zip(&other)) {
                     let sum = if M == 1 {
-                        R::plus(simd, own, other)
+                        R::plus(simd, own[j], other[j])
                     } else {
-                        own
+                        own[j]
                     };
-                    let at = ((place.column + j) * rows + place.row + i) * lanes;
-                    let to = sums[at..at + lanes].as_mut_ptr();
                     // SAFETY: `to` has a vector's numbers
-                    unsafe { store::<R, S>(to, R::plus(simd, sum, load::<R, S>(to))) };
+                    unsafe {
+                        let old = load::<R, S>(to.as_ptr());
+                        store::<R, S>(to.as_mut_ptr(), R::plus(simd, sum, old));
+                    }
                 }
             }
         }

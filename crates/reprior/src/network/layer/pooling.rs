@@ -31,6 +31,8 @@ struct Pixels {
     input: usize,
     starts: Vec<u32>,
     sources: Vec<u32>,
+    /// Whether each pixel of the input is in one window.
+    is_partition: bool,
 }
 
 impl Pixels {
@@ -49,7 +51,12 @@ impl Pixels {
             }
             starts.push(sources.len() as u32);
         }
+        let mut counts = vec![0; image.pixels()];
+        for &pixel in &sources {
+            counts[pixel as usize] += 1;
+        }
         Self {
+            is_partition: counts.iter().all(|&count| count == 1),
             channels: image.channels,
             input: image.pixels(),
             starts,
@@ -229,9 +236,8 @@ impl<R: Real> Operation<R> for Largest {
     }
 
     fn jvp(&self, at: Point<'_, R>, along: Direction<'_, R>, out: &mut [R]) {
-        no_tangent(false, out);
         let Some(tangent) = along.input else {
-            return;
+            return no_tangent(false, out);
         };
         let length = self.0.length::<R>();
         self.0.each::<R>(
@@ -239,8 +245,11 @@ impl<R: Real> Operation<R> for Largest {
             #[inline(always)]
             |to, sources| {
                 let (output, out) = (&at.output[to..to + length], &mut out[to..to + length]);
+                if sources.pixels.is_empty() {
+                    out.fill(R::ZERO);
+                }
                 // the last to be written is the first of the largest
-                for from in sources.ranges().rev() {
+                for (index, from) in sources.ranges().rev().enumerate() {
                     let values = at.input[from.clone()]
                         .iter()
                         .zip(&tangent[from])
@@ -248,8 +257,8 @@ impl<R: Real> Operation<R> for Largest {
                     for (out, ((&x, &tangent), &y)) in out.iter_mut().zip(values) {
                         // two selections, as of one the compiler makes a choice of addresses, number by number
                         let taken = if x == y { tangent } else { R::ZERO };
-                        let kept = if x == y { R::ZERO } else { *out };
-                        *out = taken + kept;
+                        let is_kept = index > 0 && x != y;
+                        *out = taken + if is_kept { *out } else { R::ZERO };
                     }
                 }
             },
@@ -257,7 +266,25 @@ impl<R: Real> Operation<R> for Largest {
     }
 
     fn vjp_input(&self, at: Point<'_, R>, cotangent: &[R], accumulate: bool, out: &mut [R]) {
-        no_tangent(accumulate, out);
+        if self.0.is_partition && !accumulate {
+            self.pull_back(at, cotangent, out, |out, taken| *out = taken);
+        } else {
+            no_tangent(accumulate, out);
+            self.pull_back(at, cotangent, out, |out, taken| *out += taken);
+        }
+    }
+}
+
+impl Largest {
+    /// Has what each pixel of the input takes of the cotangents stored.
+    #[inline(always)]
+    fn pull_back<R: Real>(
+        &self,
+        at: Point<'_, R>,
+        cotangent: &[R],
+        out: &mut [R],
+        store: impl Fn(&mut R, R),
+    ) {
         let length = self.0.length::<R>();
         R::with_scratch(length, |left| {
             self.0.each::<R>(
@@ -272,7 +299,7 @@ impl<R: Real> Operation<R> for Largest {
                     let targets = out[first].iter_mut().zip(&mut *left);
                     for ((out, left), ((&x, &y), &cotangent)) in targets.zip(values) {
                         let taken = if x == y { cotangent } else { R::ZERO };
-                        *out += taken;
+                        store(out, taken);
                         *left = cotangent - taken;
                     }
                     for to in ranges {
@@ -280,7 +307,7 @@ impl<R: Real> Operation<R> for Largest {
                         let targets = out[to].iter_mut().zip(&mut *left);
                         for ((out, left), (&x, &y)) in targets.zip(values) {
                             let taken = if x == y { *left } else { R::ZERO };
-                            *out += taken;
+                            store(out, taken);
                             *left -= taken;
                         }
                     }

@@ -3,7 +3,7 @@
 //!
 //! For a convolution vectors run over samples. A row of a window is a run of consecutive features of the image and of rows of the
 //! gradient: a tile of a few of these by six columns is summed over the positions that have the run, so many of them at a time
-//! that the cotangents of six channels stay in the nearest cache for all runs. Lanes are added up at the end. 2 operations for each
+//! that the cotangents of six channels stay in the nearest cache for all runs. 2 operations for each
 //! weight, position and sample. For a dense layer see [`super::outer_product`].
 #![allow(unsafe_code)] // read and written without bounds checks; tested below against plain loops
 
@@ -19,6 +19,13 @@ use super::tile::{NARROW, VECTORS, is_wide, panel_rows};
 
 /// Bytes of cotangents that are gone through at a time: with the features that they meet the half of a nearest cache.
 const CHUNK: usize = 12 << 10;
+/// The most bytes of sums whose lanes are added up at the end. Lanes of more are added up tile by tile, which takes a little longer.
+const SUMS: usize = 4 << 20;
+
+/// What becomes of a tile's sums: each lane is a sample's own, or they are added up at the end, or with the tile.
+const PER_SAMPLE: u8 = 0;
+const AT_THE_END: u8 = 1;
+const AT_ONCE: u8 = 2;
 
 /// Where each run of consecutive rows of the gradient meets an image.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,10 +35,11 @@ pub struct Correlation {
     runs: Vec<RowRun>,
     /// Pairs of a run's first feature of the image and a position's first feature of the result.
     pairs: Vec<[u32; 2]>,
-    /// Features, rows and features of the result that are met.
+    /// Features and rows that are met, positions and channels of the result.
     image: usize,
     rows: usize,
-    result: usize,
+    positions: usize,
+    channels: usize,
 }
 
 /// Consecutive rows of the gradient that meet consecutive features at some positions.
@@ -54,7 +62,8 @@ impl Correlation {
             pairs: Vec::new(),
             image: 0,
             rows: 0,
-            result: gather.positions() * channels,
+            positions: gather.positions(),
+            channels,
         };
         for first in (0..gather.positions()).step_by(at_a_time) {
             let mut met = BTreeMap::<_, Vec<_>>::new();
@@ -118,8 +127,8 @@ pub fn correlate<R: Real>(
     let lengths = [left.len() / panels, right.len() / panels];
     assert!(left.len() == lengths[0] * panels && right.len() == lengths[1] * panels);
     assert!(correlation.image * height <= lengths[0]);
-    assert!(correlation.result * height <= lengths[1]);
-    assert!(correlation.result.is_multiple_of(sizes.right));
+    assert!(correlation.positions * sizes.right * height <= lengths[1]);
+    assert_eq!(correlation.channels, sizes.right);
     let kernel = CorrelationKernel {
         gradient,
         correlation,
@@ -128,13 +137,16 @@ pub fn correlate<R: Real>(
         lengths,
         sizes,
     };
+    // a vector for each number of the gradient, whatever its length
+    let length = sizes.rows * sizes.right * height / VECTORS;
     if is_split {
-        arch().dispatch(SplitCorrelation(kernel));
+        arch().dispatch(InMode::<_, PER_SAMPLE>(kernel, &mut []));
+    } else if length * size_of::<R>() > SUMS {
+        arch().dispatch(InMode::<_, AT_ONCE>(kernel, &mut []));
     } else {
-        // a vector for each number of the gradient, whatever its length
-        R::with_scratch(sizes.rows * sizes.right * height / VECTORS, |sums| {
+        R::with_scratch(length, |sums| {
             sums.fill(R::ZERO);
-            arch().dispatch(SummedCorrelation(kernel, sums));
+            arch().dispatch(InMode::<_, AT_THE_END>(kernel, sums));
         });
     }
 }
@@ -148,29 +160,21 @@ struct CorrelationKernel<'a, R> {
     sizes: Outer<R>,
 }
 
-struct SummedCorrelation<'a, R>(CorrelationKernel<'a, R>, &'a mut [R]);
-struct SplitCorrelation<'a, R>(CorrelationKernel<'a, R>);
+/// With the sums that are kept to the end.
+struct InMode<'a, R, const MODE: u8>(CorrelationKernel<'a, R>, &'a mut [R]);
 
-impl<R: Real> WithSimd for SummedCorrelation<'_, R> {
+impl<R: Real, const MODE: u8> WithSimd for InMode<'_, R, MODE> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self(mut kernel, sums) = self;
-        kernel.each_panel::<S, false>(simd, sums);
+        kernel.each_panel::<S, MODE>(simd, sums);
         let factor = kernel.sizes.factor;
         let vectors = sums.chunks_exact(R::lanes::<S>());
         for (to, sum) in kernel.gradient.iter_mut().zip(vectors) {
             // SAFETY: a vector's numbers
             *to += factor * R::total(simd, unsafe { load::<R, S>(sum.as_ptr()) });
         }
-    }
-}
-
-impl<R: Real> WithSimd for SplitCorrelation<'_, R> {
-    type Output = ();
-    #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        self.0.each_panel::<S, true>(simd, &mut []);
     }
 }
 
@@ -186,7 +190,7 @@ struct TilePlace<'a> {
 
 impl<R: Real> CorrelationKernel<'_, R> {
     #[inline(always)]
-    fn each_panel<S: Simd, const SPLIT: bool>(&mut self, simd: S, sums: &mut [R]) {
+    fn each_panel<S: Simd, const MODE: u8>(&mut self, simd: S, sums: &mut [R]) {
         for panel in 0..self.sizes.panels {
             for chunk in self.correlation.chunks.windows(2) {
                 let runs = &self.correlation.runs[chunk[0]..chunk[1]];
@@ -194,10 +198,10 @@ impl<R: Real> CorrelationKernel<'_, R> {
                 while column < self.sizes.right {
                     let at = [panel, column];
                     column += match self.sizes.right - column {
-                        NARROW.. => self.group::<S, SPLIT, NARROW>(simd, runs, at, sums),
-                        4.. => self.group::<S, SPLIT, 4>(simd, runs, at, sums),
-                        2.. => self.group::<S, SPLIT, 2>(simd, runs, at, sums),
-                        _ => self.group::<S, SPLIT, 1>(simd, runs, at, sums),
+                        NARROW.. => self.group::<S, MODE, NARROW>(simd, runs, at, sums),
+                        4.. => self.group::<S, MODE, 4>(simd, runs, at, sums),
+                        2.. => self.group::<S, MODE, 2>(simd, runs, at, sums),
+                        _ => self.group::<S, MODE, 1>(simd, runs, at, sums),
                     };
                 }
             }
@@ -206,7 +210,7 @@ impl<R: Real> CorrelationKernel<'_, R> {
 
     /// `N` columns of the gradient, all rows, some positions.
     #[inline(always)]
-    fn group<S: Simd, const SPLIT: bool, const N: usize>(
+    fn group<S: Simd, const MODE: u8, const N: usize>(
         &mut self,
         simd: S,
         runs: &[RowRun],
@@ -230,10 +234,10 @@ impl<R: Real> CorrelationKernel<'_, R> {
                     column,
                 };
                 match count {
-                    4 if is_wide::<S>() => self.tile::<S, SPLIT, 4, N>(simd, place, sums),
-                    3 if is_wide::<S>() => self.tile::<S, SPLIT, 3, N>(simd, place, sums),
-                    2 => self.tile::<S, SPLIT, 2, N>(simd, place, sums),
-                    _ => self.tile::<S, SPLIT, 1, N>(simd, place, sums),
+                    4 if is_wide::<S>() => self.tile::<S, MODE, 4, N>(simd, place, sums),
+                    3 if is_wide::<S>() => self.tile::<S, MODE, 3, N>(simd, place, sums),
+                    2 => self.tile::<S, MODE, 2, N>(simd, place, sums),
+                    _ => self.tile::<S, MODE, 1, N>(simd, place, sums),
                 }
                 offset += count;
             }
@@ -242,7 +246,7 @@ impl<R: Real> CorrelationKernel<'_, R> {
     }
 
     #[inline(always)]
-    fn tile<S: Simd, const SPLIT: bool, const M: usize, const N: usize>(
+    fn tile<S: Simd, const MODE: u8, const M: usize, const N: usize>(
         &mut self,
         simd: S,
         place: TilePlace<'_>,
@@ -254,7 +258,7 @@ impl<R: Real> CorrelationKernel<'_, R> {
         let right = self.right[place.panel * self.lengths[1] + place.column * height..].as_ptr();
         let zero = R::splat(simd, R::ZERO);
         let (rows, columns) = (self.sizes.rows, self.sizes.right);
-        if SPLIT {
+        if MODE == PER_SAMPLE {
             let factor = R::splat(simd, self.sizes.factor);
             for vector in 0..VECTORS {
                 let mut own = [[zero; N]; M];
@@ -290,7 +294,16 @@ impl<R: Real> CorrelationKernel<'_, R> {
             }
             let [own, other] = own;
             for j in 0..N {
-                let at = ((place.column + j) * rows + place.row) * lanes;
+                let at = (place.column + j) * rows + place.row;
+                if MODE == AT_ONCE {
+                    let to = &mut self.gradient[at..at + M];
+                    for (to, (own, other)) in to.iter_mut().zip(own.iter().zip(&other)) {
+                        let sum = R::plus(simd, own[j], other[j]);
+                        *to += self.sizes.factor * R::total(simd, sum);
+                    }
+                    continue;
+                }
+                let at = at * lanes;
                 let to = &mut sums[at..at + M * lanes];
                 for (to, (own, other)) in to.chunks_exact_mut(lanes).zip(own.iter().zip(&other)) {
                     let sum = if M == 1 {
@@ -436,5 +449,13 @@ mod tests {
             agree::<f64>([panels, taps, positions, left, right], &meets, 1e-12);
             agree::<f32>([panels, taps, positions, left, right], &meets, 2e-4);
         }
+    }
+
+    /// Lanes are added up tile by tile.
+    #[test]
+    fn large_gradients_agree_with_plain_loops() {
+        let meets = [Some(3), Some(0), None, Some(7)];
+        agree::<f64>([1, 9, 3, 64, 256], &meets, 1e-12);
+        agree::<f32>([1, 9, 3, 64, 256], &meets, 2e-4);
     }
 }

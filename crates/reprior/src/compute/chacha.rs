@@ -53,15 +53,12 @@ impl BlockGenerator {
         #[cfg(target_arch = "x86_64")]
         if let pulp::Arch::V4(simd) = arch() {
             let (pairs, last) = words.split_at_mut(words.len() / (2 * WORDS) * (2 * WORDS));
-            simd.vectorize(
-                #[inline(always)]
-                || {
-                    for out in pairs.chunks_exact_mut(2 * WORDS) {
-                        sixteen_blocks(simd, &self.key, self.nonce, self.counter, out);
-                        self.counter += 2 * LANES as u64;
-                    }
-                },
-            );
+            let generator = &mut *self;
+            simd.vectorize(BySixteen {
+                simd,
+                generator,
+                words: pairs,
+            });
             return self.fill_by_eight(last);
         }
         self.fill_by_eight(words);
@@ -126,6 +123,33 @@ fn quarter_round(state: &mut [WordLanes; 16], [a, b, c, d]: [usize; 4]) {
         }
     }
     [state[a], state[b], state[c], state[d]] = [va, vb, vc, vd];
+}
+
+/// Not a closure: `vectorize` would take it for one that can be called again, whose single call is a function of its own that need not be
+/// compiled for AVX-512.
+#[cfg(target_arch = "x86_64")]
+struct BySixteen<'a> {
+    simd: pulp::x86::V4,
+    generator: &'a mut BlockGenerator,
+    words: &'a mut [u32],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl pulp::NullaryFnOnce for BySixteen<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let BlockGenerator {
+            key,
+            nonce,
+            counter,
+        } = self.generator;
+        for out in self.words.chunks_exact_mut(2 * WORDS) {
+            sixteen_blocks(self.simd, key, *nonce, *counter, out);
+            *counter += 2 * LANES as u64;
+        }
+    }
 }
 
 /// Eight blocks and the next eight, by instructions of AVX-512: of loops over sixteen lanes the compiler makes two of eight, puts them

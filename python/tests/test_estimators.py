@@ -102,7 +102,8 @@ def test_a_fit_that_is_interrupted_has_its_draws_and_goes_on(line, tmp_path, ctr
     def interrupt():
         # once both chains have written draws
         until = time.monotonic() + 60
-        while not list((tmp_path / "run").glob("draws.zarr/sample_stats/*/c.1.0")) and time.monotonic() < until:
+        written = lambda chain: any((tmp_path / "run").glob(f"draws.zarr/sample_stats/*/c.{chain}.0"))  # noqa: E731
+        while not (written(0) and written(1)) and time.monotonic() < until:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -1,5 +1,6 @@
 //! What several threads gain: one chain on one thread and on all that there are, beside as many chains as threads, which is what
-//! cores and memory have to give. In alternation, the median of some rounds (`cargo bench -p reprior --bench threads -- ROUNDS`).
+//! cores and memory have to give. In alternation, the median of some rounds (`cargo bench -p reprior --bench threads -- ROUNDS WHAT`: the cases in
+//! whose name WHAT is, as "1000 [1024] pcn Marginal").
 
 #![allow(clippy::print_stdout, reason = "a benchmark")]
 
@@ -61,6 +62,8 @@ fn median(values: &mut [f64]) -> f64 {
 fn main() -> Result<(), Box<dyn Error>> {
     let asked = std::env::args().filter_map(|word| word.parse().ok()).next();
     let rounds: usize = asked.unwrap_or(5);
+    let is_name = |word: &String| !word.starts_with('-') && word.parse::<usize>().is_err();
+    let only = std::env::args().skip(1).find(is_name);
     let threads = available_parallelism()?.get();
     println!("{threads} threads, {rounds} rounds; ms a transition of one chain");
     println!("rows, units, method, coordinates: one thread, all, gain; gain of as many chains");
@@ -101,6 +104,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
     ];
     for ((rows, inputs, widths), method, coordinates, transitions) in cases {
+        let name = format!("{rows} {widths:?} {method} {coordinates:?}");
+        if only
+            .as_ref()
+            .is_some_and(|only| !name.contains(only.as_str()))
+        {
+            continue;
+        }
         let mut stream = Stream::new(1, 0, Purpose::Initial, 0);
         let (mut x, mut y) = (vec![0.0; rows * inputs], vec![0.0; rows]);
         stream.fill_normal(&mut x);
@@ -117,7 +127,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let [alone, together, many] = found.map(|mut found| 1e3 * median(&mut found));
         println!(
-            "{rows} {widths:?} {method} {coordinates:?}: {alone:.2} {together:.2} {:.2}; {:.2}",
+            "{name}: {alone:.2} {together:.2} {:.2}; {:.2}",
             alone / together,
             threads as f64 * alone / many
         );

@@ -1,10 +1,10 @@
-//! Gradients of the weights of convolutions and dense layers on panels: products of features and cotangents, summed over
+//! Gradients of the weights of convolutions on panels, and of single samples' dense layers: products of features and cotangents, summed over
 //! samples and positions.
 //!
 //! For a convolution vectors run over samples. A row of a window is a run of consecutive features of the image and of rows of the
 //! gradient: a tile of a few of these by six columns is summed over the positions that have the run, so many of them at a time
 //! that the cotangents of six channels stay in the nearest cache for all runs. 2 operations for each
-//! weight, position and sample. For a dense layer see [`super::outer_product`].
+//! weight, position and sample. For a dense layer's gradient over all samples see [`super::outer_product`].
 #![allow(unsafe_code)] // read and written without bounds checks; tested below against plain loops
 
 use std::collections::BTreeMap;
@@ -355,15 +355,9 @@ unsafe fn add<R: Real, S: Simd, const M: usize, const N: usize>(
 mod tests {
     use super::*;
     use crate::compute::gather::FeatureRun;
+    use crate::compute::matrix::assert_close;
     use crate::compute::stream::noise;
     use proptest::prelude::*;
-
-    fn close<R: Real>(a: &[R], b: &[f64], tolerance: f64) {
-        for (x, y) in a.iter().zip(b) {
-            let error = (x.to_f64() - y).abs();
-            assert!(error < tolerance * (1.0 + y.abs()), "{x:?} {y}");
-        }
-    }
 
     /// Against one loop in another, the safe twin.
     fn agree<R: Real>(
@@ -427,7 +421,7 @@ mod tests {
             &cotangents,
             sizes,
         );
-        close(&gradient, &expected, tolerance);
+        assert_close(&gradient, &expected, tolerance);
         correlate(
             &mut split,
             true,
@@ -436,7 +430,7 @@ mod tests {
             &cotangents,
             sizes,
         );
-        close(&split, &expected_split, tolerance);
+        assert_close(&split, &expected_split, tolerance);
     }
 
     proptest! {

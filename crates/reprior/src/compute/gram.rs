@@ -12,7 +12,7 @@ use super::matrix::{column_pieces, row_pieces_from_below};
 use super::packed::COLUMNS;
 use super::tall::gram_tall;
 use super::tile::{Depths, NARROW, Onto, Out, VECTORS, is_wide, pack, panel_rows, tile};
-use super::{Matrix, MatrixMut, Operations, Real, spread};
+use super::{Matrix, MatrixMut, Operations, Real, hands, spread};
 
 /// Columns of the factor at a time: as many as a packed product makes at once, so that what is added up part by part of so many has the
 /// same bits as all at once.
@@ -21,8 +21,16 @@ const DEPTH: usize = COLUMNS;
 /// Columns of a tile where there are 32 registers: whole tiles make a panel.
 const OF_A_PANEL: usize = 8;
 
-/// Panels of the result that are worked on at once.
+/// Panels of the result that are worked on at once, at most.
 const PANELS: usize = 4;
+
+/// How many of the panels a thread takes at a time: as the lower ones are longer, two pieces for each thread at least, the longest first.
+fn panels_of_piece(panels: usize, hands: usize) -> usize {
+    match hands {
+        1 => PANELS,
+        hands => panels.div_ceil(2 * hands).clamp(1, PANELS),
+    }
+}
 
 /// Columns of the result whose rows of the factor, some 340 kB, stay in a near cache while they meet all panels below: a multiple of a
 /// tile's width and of every panel's height.
@@ -68,10 +76,11 @@ pub(super) fn gram_onto<R: Real>(mut out: MatrixMut<'_, R>, onto: Onto, a: Matri
             } else {
                 onto
             };
+            let rows_at_once = height * panels_of_piece(panels, hands(a_column * depth));
             let blocks = column_pieces(out.as_mut(), near_columns::<R>());
             let pieces = blocks.flat_map(|(first_column, block)| {
                 let below = block.split_at_row_mut(first_column).1;
-                let rows = row_pieces_from_below(below, PANELS * height);
+                let rows = row_pieces_from_below(below, rows_at_once);
                 rows.map(move |(row, out)| (first_column, first_column + row, out))
             });
             spread(a_column * depth, pieces, |(first_column, start, out)| {

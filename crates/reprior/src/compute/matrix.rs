@@ -29,7 +29,7 @@ pub fn matrix_mut<R: Real>(values: &mut [R], rows: usize, columns: usize) -> Mat
 }
 
 /// Ranges of at most `at_once` columns of a matrix, in order, each with where it begins.
-pub(super) fn column_pieces<R: Real>(
+pub(crate) fn column_pieces<R: Real>(
     out: MatrixMut<'_, R>,
     at_once: usize,
 ) -> impl Iterator<Item = (usize, MatrixMut<'_, R>)> + Send {
@@ -162,6 +162,15 @@ fn mirror<R: Real>(matrix: MatrixMut<'_, R>) {
     });
     mirror(first);
     mirror(second);
+}
+
+/// Whether a kernel's numbers are those of its safe twin, for tests.
+#[cfg(test)]
+pub(super) fn assert_close<R: Real>(a: &[R], b: &[f64], tolerance: f64) {
+    for (x, y) in a.iter().zip(b) {
+        let error = (x.to_f64() - y).abs();
+        assert!(error < tolerance * (1.0 + y.abs()), "{x:?} {y}");
+    }
 }
 
 #[cfg(test)]

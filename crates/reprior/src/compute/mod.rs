@@ -49,8 +49,8 @@ pub(crate) use log_sum::LogSum;
 pub(crate) use lq::lower_trapezoidal_factor;
 pub use matrix::{Matrix, matrix};
 pub(crate) use matrix::{
-    MatrixMut, add_symmetric_product, copy_matrix, for_each_column, matrix_mut, mirror_lower,
-    multiply, row_pieces_from_below,
+    MatrixMut, add_symmetric_product, column_pieces, copy_matrix, for_each_column, matrix_mut,
+    mirror_lower, multiply, row_pieces_from_below,
 };
 pub(crate) use operations::Operations;
 pub(crate) use outer_product::outer_product;

@@ -146,15 +146,9 @@ impl<R: Real> Flat<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compute::matrix::assert_close;
     use crate::compute::stream::noise;
     use proptest::prelude::*;
-
-    fn close<R: Real>(a: &[R], b: &[f64], tolerance: f64) {
-        for (x, y) in a.iter().zip(b) {
-            let error = (x.to_f64() - y).abs();
-            assert!(error < tolerance * (1.0 + y.abs()), "{x:?} {y}");
-        }
-    }
 
     fn flat<R: Real>([panels, left, right]: [usize; 3], tolerance: f64) {
         let height = panel_rows::<R>();
@@ -178,7 +172,7 @@ mod tests {
             factor,
         };
         outer_product(&mut gradient, &features, &cotangents, sizes);
-        close(&gradient, &expected, tolerance);
+        assert_close(&gradient, &expected, tolerance);
     }
 
     proptest! {

@@ -256,15 +256,21 @@ pub(super) fn multiply_large<R: Real>(
     true
 }
 
-/// How many of the columns of a product of so many operations a thread takes at a time: whole tiles, twice for each thread; all where it
-/// works alone.
+/// How many of the columns of a product of so many operations a thread takes at a time: whole tiles, once or twice for each thread,
+/// whichever leaves the busiest with fewer; all where it works alone.
 pub(crate) fn columns_of_piece(columns: usize, operations: usize) -> usize {
-    match hands(operations) {
-        1 => columns.max(1),
-        hands => columns
-            .div_ceil(2 * hands)
-            .next_multiple_of(if are_tiles_wide() { WIDE } else { NARROW }),
+    let hands = hands(operations);
+    if hands == 1 {
+        return columns.max(1);
     }
+    let width = if are_tiles_wide() { WIDE } else { NARROW };
+    width * tiles_of_piece(columns.div_ceil(width), hands)
+}
+
+fn tiles_of_piece(tiles: usize, hands: usize) -> usize {
+    let of_the_busiest = |piece: &usize| tiles.div_ceil(*piece).div_ceil(hands) * piece;
+    let pieces = tiles.div_ceil(2 * hands).max(1)..=tiles.div_ceil(hands).max(1);
+    pieces.min_by_key(of_the_busiest).unwrap_or(1)
 }
 
 /// A product without its right factor.
@@ -411,6 +417,20 @@ mod tests {
         a.iter()
             .zip(b)
             .all(|(x, y)| (x.to_f64() - y.to_f64()).abs() < tolerance * (1.0 + y.to_f64().abs()))
+    }
+
+    #[test]
+    fn no_thread_has_more_than_its_share() {
+        assert_eq!(tiles_of_piece(18, 2), 9);
+        assert_eq!(tiles_of_piece(0, 4), 1);
+        for hands in 2..9_usize {
+            for tiles in 1..200_usize {
+                let piece = tiles_of_piece(tiles, hands);
+                let pieces = tiles.div_ceil(piece);
+                assert!(pieces <= 2 * hands);
+                assert_eq!(pieces.div_ceil(hands) * piece, tiles.div_ceil(hands));
+            }
+        }
     }
 
     /// Against faer's products, which are the safe twins of the unsafe tiles.

@@ -91,6 +91,16 @@ impl Stream {
     /// Fills `values` with independent standard normals (Box & Muller 1958). In single precision the
     /// largest possible magnitude is 6.7, in double precision 8.6.
     pub fn fill_normal<R: Real>(&mut self, values: &mut [R]) {
+        self.fill_normal_then(values, |_, _| ());
+    }
+
+    /// The same, where each piece of the numbers is worked on further while it is in the cache, by whichever thread made it: `then` gets
+    /// the place of the piece's first number and the piece.
+    pub(crate) fn fill_normal_then<R: Real>(
+        &mut self,
+        values: &mut [R],
+        then: impl Fn(usize, &mut [R]) + Sync,
+    ) {
         let chunk = BLOCK / R::WORDS_PER_NORMAL;
         // pairs: an odd tail takes a whole pair's words
         let words_of = |numbers: usize| numbers.next_multiple_of(2) * R::WORDS_PER_NORMAL;
@@ -104,6 +114,7 @@ impl Stream {
                 noise.fill(&mut words[..count.next_multiple_of(WORDS)]);
                 R::normals_from_bits(&words[..count], chunk);
             }
+            then(index * CHUNKS * chunk, piece);
         });
         self.noise = first.after(words_of(length).next_multiple_of(WORDS));
     }
@@ -125,6 +136,7 @@ pub(super) fn noise<R: Real>(count: usize, index: u64) -> Vec<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compute::with_team;
 
     #[test]
     fn value_stability() {
@@ -150,6 +162,26 @@ mod tests {
         assert_ne!(base, first(0, 1, Purpose::Initial, 0));
         assert_ne!(base, first(0, 0, Purpose::Transition, 0));
         assert_ne!(base, first(0, 0, Purpose::Initial, 1));
+    }
+
+    #[test]
+    fn pieces_are_worked_on_once_each_whoever_makes_them() {
+        let mut expected = noise::<f32>(100_003, 3);
+        for (i, value) in expected.iter_mut().enumerate() {
+            *value = *value * 2.0 + i as f32;
+        }
+        for threads in [1, 3] {
+            let mut values = vec![0.0_f32; expected.len()];
+            let mut stream = Stream::new(0, 0, Purpose::Initial, 3);
+            with_team(threads, || {
+                stream.fill_normal_then(&mut values, |start, piece| {
+                    for (i, value) in piece.iter_mut().enumerate() {
+                        *value = *value * 2.0 + (start + i) as f32;
+                    }
+                });
+            });
+            assert_eq!(values, expected);
+        }
     }
 
     fn moments_and_tails<R: Real>() {

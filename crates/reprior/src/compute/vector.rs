@@ -209,12 +209,13 @@ pub fn blend<R: Real>(out: &mut [R], shrink: f64, x: &[R], scale: f64, y: &[R]) 
     );
 }
 
-/// noise ← x + (scale·noise − shrink·x): `blend` made in place of its noise.
+/// noise ← x + (scale·noise − shrink·x): `blend` made in place of its noise. What x has more is left alone.
 pub fn autoregress<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R]) {
+    let length = noise.len();
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
     let pieces = noise.chunks_mut(PIECE).zip(x.chunks(PIECE));
     in_pieces(
-        x.len(),
+        length,
         pieces,
         #[inline(always)]
         |(noise, x)| {
@@ -227,11 +228,12 @@ pub fn autoregress<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R]) {
 
 /// noise ← x + (scale·noise − shrink·(x − g)): [`autoregress`] about g instead of 0.
 pub fn autoregress_about<R: Real>(noise: &mut [R], scale: f64, shrink: f64, x: &[R], g: &[R]) {
+    let length = noise.len();
     let (shrink, scale) = (R::from_f64(shrink), R::from_f64(scale));
     let pairs = x.chunks(PIECE).zip(g.chunks(PIECE));
     let pieces = noise.chunks_mut(PIECE).zip(pairs);
     in_pieces(
-        x.len(),
+        length,
         pieces,
         #[inline(always)]
         |(noise, (x, g))| {

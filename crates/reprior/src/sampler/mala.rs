@@ -47,10 +47,11 @@ impl<R: Real> Sampler<R> for Mala<R> {
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
         self.proposal.resize(state.position.len());
-        stream.fill_normal(&mut self.proposal.position);
-        let (z, g) = (&state.position, &state.gradient);
-        let half = 0.5 * self.step_size * self.step_size;
-        autoregress_about(&mut self.proposal.position, self.step_size, half, z, g);
+        let (step, z, g) = (self.step_size, &state.position, &state.gradient);
+        let half = 0.5 * step * step;
+        stream.fill_normal_then(&mut self.proposal.position, |start, part| {
+            autoregress_about(part, step, half, &z[start..], &g[start..]);
+        });
         let proposed = self.proposal.evaluate(target)?;
         let asymmetry = sum_fours(
             [z, &self.proposal.position, g, &self.proposal.gradient],

@@ -14,9 +14,6 @@ pub struct Pcn<R> {
     proposal: Proposal<R>,
 }
 
-/// Coordinates whose noise is made and used at a time, while it is in the cache: a multiple of what a stream makes at once.
-const PART: usize = 4096;
-
 impl<R: Real> Pcn<R> {
     /// The kernel with step size β in (0, 1].
     pub fn new(beta: f64) -> Self {
@@ -46,11 +43,10 @@ impl<R: Real> Sampler<R> for Pcn<R> {
         // √(1 − β²) = 1 − shrink
         let keep = ((1.0 - self.beta) * (1.0 + self.beta)).sqrt();
         let shrink = self.beta * self.beta / (1.0 + keep);
-        let parts = self.proposal.position.chunks_mut(PART);
-        for (proposal, position) in parts.zip(state.position.chunks(PART)) {
-            stream.fill_normal(proposal);
-            autoregress(proposal, self.beta, shrink, position);
-        }
+        let (beta, z) = (self.beta, &state.position);
+        stream.fill_normal_then(&mut self.proposal.position, |start, part| {
+            autoregress(part, beta, shrink, &z[start..]);
+        });
         let proposed = self.proposal.evaluate(target)?;
         let log_acceptance = proposed - state.log_ratio;
         Ok(self

@@ -57,9 +57,10 @@ impl<R: Real> Sampler<R> for Pcnl<R> {
     ) -> Result<Info, Fatal> {
         self.proposal.resize(state.position.len());
         let (shrink, delta) = shrink_and_delta(self.beta);
-        stream.fill_normal(&mut self.proposal.position);
-        let (z, g) = (&state.position, &state.gradient);
-        autoregress_about(&mut self.proposal.position, self.beta, shrink, z, g);
+        let (beta, z, g) = (self.beta, &state.position, &state.gradient);
+        stream.fill_normal_then(&mut self.proposal.position, |start, part| {
+            autoregress_about(part, beta, shrink, &z[start..], &g[start..]);
+        });
         let proposed = self.proposal.evaluate(target)?;
         let asymmetry = sum_fours(
             [z, &self.proposal.position, g, &self.proposal.gradient],

@@ -45,13 +45,10 @@ impl<R: Real> Sampler<R> for Rwm<R> {
         stream: &mut Stream,
     ) -> Result<Info, Fatal> {
         self.proposal.resize(state.position.len());
-        stream.fill_normal(&mut self.proposal.position);
-        autoregress(
-            &mut self.proposal.position,
-            self.step_size,
-            0.0,
-            &state.position,
-        );
+        let (step, z) = (self.step_size, &state.position);
+        stream.fill_normal_then(&mut self.proposal.position, |start, part| {
+            autoregress(part, step, 0.0, &z[start..]);
+        });
         let proposed = self.proposal.evaluate(target)?;
         let log_acceptance =
             proposed - state.log_ratio - difference_dot(&self.proposal.position, &state.position);

@@ -83,9 +83,11 @@ pub(super) fn second_half<R: Real>(v: &[R], scale: f64, g: &[R], z: Option<&[R]>
 
 /// Fills `noise` with the momentum m refreshed in part, √(1 − b)·m + √b·ξ; with ξ where there is no momentum yet.
 pub(super) fn refresh<R: Real>(noise: &mut [R], damping: f64, momentum: &[R], stream: &mut Stream) {
-    stream.fill_normal(noise);
-    if !momentum.is_empty() && damping < 1.0 {
-        let shrink = damping / (1.0 + (1.0 - damping).sqrt());
-        autoregress(noise, damping.sqrt(), shrink, momentum);
+    if momentum.is_empty() || damping >= 1.0 {
+        return stream.fill_normal(noise);
     }
+    let shrink = damping / (1.0 + (1.0 - damping).sqrt());
+    stream.fill_normal_then(noise, |start, part| {
+        autoregress(part, damping.sqrt(), shrink, &momentum[start..]);
+    });
 }

@@ -22,8 +22,8 @@ use std::ops::Range;
 
 use super::{FeatureCotangent, FeaturePlan, NetworkInputs, Part, Parts};
 use crate::compute::{
-    COLUMNS, Matrix, MatrixMut, Real, hands, matrix, matrix_mut, multiply, multiply_by,
-    multiply_columns,
+    COLUMNS, Matrix, MatrixMut, Real, column_pieces, columns_of_piece, hands, matrix, matrix_mut,
+    multiply, multiply_by, multiply_columns, spread,
 };
 use crate::network::{Activation, Composition, HiddenLayer};
 pub(super) use blocks::{block_rows, bytes, evaluates_again, kept_rows};
@@ -135,7 +135,7 @@ impl<R: Real> HiddenLayers<R> {
             let width = layer.units();
             let (is_last, stride) = (index + 1 == count, layer.stride);
             if index == 0 && is_one {
-                let at_once = units_at_once(rows.len() * columns);
+                let at_once = UNITS * hands(2 * UNITS * rows.len() * columns);
                 for start in (0..width).step_by(at_once) {
                     let units = start..width.min(start + at_once);
                     let own = matrix(first, columns, width).subcols(start, units.len());
@@ -219,7 +219,7 @@ impl<R: Real> HiddenLayers<R> {
         matrix(&self.cotangent[..count * first], count, first)
     }
 
-    /// The vjp with one hidden layer and one block, some units at a time, which stay in the cache on their way.
+    /// The vjp with one hidden layer and one block, some units at a time, which stay in the cache on their way; each thread has its own.
     fn pull_back_units(
         &mut self,
         inputs: &dyn NetworkInputs<R>,
@@ -231,28 +231,28 @@ impl<R: Real> HiddenLayers<R> {
         let units = layer.units();
         let features = matrix(&layer.output, rows, units + 1);
         let columns = inputs.matrix().ncols();
-        let mut gradient = matrix_mut(gradient, columns, units);
-        let at_once = units_at_once(rows * columns);
-        self.cotangent.resize(rows * at_once.min(units), R::ZERO);
-        for start in (0..units).step_by(at_once) {
-            let part = Part {
-                rows: 0..rows,
-                units: start..units.min(start + at_once),
-            };
-            let (count, end) = (part.units.len(), part.units.end);
-            let delta = &mut self.cotangent[..rows * count];
-            let out = matrix_mut(delta, rows, count);
-            cotangent(out, features, &part);
-            multiply_by(delta, &layer.derivative[rows * start..rows * end]);
-            let gradient = gradient.as_mut().subcols_mut(start, count);
-            inputs.vjp_weights(gradient, matrix(delta, rows, count), 0..rows);
-        }
+        let operations = 4 * rows * columns * units;
+        let of_thread = columns_of_piece(units, operations);
+        let at_once = UNITS.min(of_thread);
+        let length = rows * units.min(at_once * units.div_ceil(of_thread));
+        self.cotangent.resize(length, R::ZERO);
+        let gradients = column_pieces(matrix_mut(gradient, columns, units), of_thread);
+        let pieces = gradients.zip(self.cotangent.chunks_mut((rows * at_once).max(1)));
+        spread(operations, pieces, |((begin, gradient), space)| {
+            for (start, gradient) in column_pieces(gradient, at_once) {
+                let (start, count) = (begin + start, gradient.ncols());
+                let part = Part {
+                    rows: 0..rows,
+                    units: start..start + count,
+                };
+                let delta = &mut space[..rows * count];
+                let out = matrix_mut(delta, rows, count);
+                cotangent(out, features, &part);
+                multiply_by(delta, &layer.derivative[rows * start..][..rows * count]);
+                inputs.vjp_weights(gradient, matrix(delta, rows, count), 0..rows);
+            }
+        });
     }
-}
-
-/// Units of the first layer that are made at a time, of so many multiplications each: a thread's share for each.
-fn units_at_once(multiplications: usize) -> usize {
-    UNITS * hands(2 * UNITS * multiplications)
 }
 
 /// `values` as a column-major matrix whose columns begin `stride` apart.

@@ -402,6 +402,15 @@ fn networks_by_name_and_to_composition() {
     ));
     assert_eq!(run.code, Some(2), "{run:?}");
     assert!(run.stderr.contains("have a `scale` each"), "{run:?}");
+    let run = place.run(&format!(
+        "sample {flags} --network network.toml --activation relu --out no"
+    ));
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(
+        run.stderr
+            .contains("--activation would change nothing: layers of a file say their own"),
+        "{run:?}"
+    );
     // the run has the description in its own settings
     place.write("network.toml", "");
     assert_eq!(place.summary("own")["draws"], 6);
@@ -436,7 +445,11 @@ fn networks_by_name_and_to_composition() {
         ("lenet --weight-variance 1,2", "one --weight-variance"),
         (
             "resnet-small --bias-variance 1",
-            "--bias-variance would change nothing",
+            "--bias-variance would change nothing: resnet-small has its own",
+        ),
+        (
+            "lenet --activation relu",
+            "--activation would change nothing: lenet has its own",
         ),
         ("lenet --input-reduction on", "--input-reduction"),
     ] {

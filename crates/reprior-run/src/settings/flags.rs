@@ -59,30 +59,41 @@ impl Flags {
         };
         let mut settings = self.lay_over(&file)?;
         settings.model.read_network()?;
-        self.check_variances(&settings.model)?;
+        self.check_layers(&settings.model)?;
         Ok(settings)
     }
 
-    /// Refuses prior variances of hidden layers where these have their own.
-    fn check_variances(&self, model: &ModelSettings) -> Result<(), Failure> {
-        let way_out = match model.network.starts_with("resnet-small") {
-            true => {
-                "resnet-small has its own: leave it out, or describe the network in a TOML file"
-            }
-            false if model.layers.is_some() => {
-                "layers of a file have a `scale` each: write it there"
-            }
-            false => return Ok(()),
+    /// Refuses prior variances and an activation of hidden layers where these have their own.
+    fn check_layers(&self, model: &ModelSettings) -> Result<(), Failure> {
+        let name = model.network.split(':').next().unwrap_or_default();
+        let (variances, activations) = if model.layers.is_some() {
+            (
+                Some("layers of a file have a `scale` each: write it there"),
+                Some("layers of a file say their own: write it there"),
+            )
+        } else {
+            let own = "has its own: leave it out, or describe the network in a TOML file";
+            let (small, lenet) = (name == "resnet-small", name == "lenet");
+            (small.then_some(own), (small || lenet).then_some(own))
         };
-        let given = ["weight", "bias"]
-            .into_iter()
-            .find(|name| self.0.contains_id(&format!("{name}_variance")));
-        match given {
-            Some(name) => Err(Failure::request(format!(
-                "--{name}-variance would change nothing: {way_out}"
-            ))),
-            None => Ok(()),
+        let flags = [
+            ("weight_variance", "--weight-variance", variances),
+            ("bias_variance", "--bias-variance", variances),
+            ("activation", "--activation", activations),
+        ];
+        for (id, flag, way_out) in flags {
+            let Some(way_out) = way_out.filter(|_| self.0.contains_id(id)) else {
+                continue;
+            };
+            let whose = match model.layers {
+                Some(_) => String::new(),
+                None => format!("{name} "),
+            };
+            return Err(Failure::request(format!(
+                "{flag} would change nothing: {whose}{way_out}"
+            )));
         }
+        Ok(())
     }
 
     /// Settings with the flags in place of what they give.

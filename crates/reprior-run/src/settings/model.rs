@@ -44,7 +44,7 @@ pub struct ModelSettings {
     #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<Vec<Layer>>,
-    /// gelu, relu, erf, tanh, identity, leaky_relu(a), sin [default: gelu]
+    /// gelu, relu, erf, tanh, identity, leaky_relu(a), sin; lenet, resnet-small and layers of a file have their own [default: gelu]
     #[arg(long, value_name = "NAME")]
     pub activation: Activation,
     /// Prior variance of hidden weights times fan-in, one for all hidden layers or one each [default: 2]

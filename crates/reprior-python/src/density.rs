@@ -139,17 +139,15 @@ struct DensityChain {
 impl ChainDriver for DensityChain {
     type Error = RunError;
 
-    fn advance(&mut self) -> Result<(), DriverError<RunError>> {
+    fn advance(&mut self, _: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError<RunError>> {
         let (own, stop) = (&mut self.own, &self.stop.stop);
+        let halted = || stop.load(Ordering::Relaxed);
         Python::attach(|py| {
             py.detach(|| {
                 let start = Instant::now();
-                own.advance()?;
-                while start.elapsed() < TURN
-                    && !own.progress().is_done()
-                    && !stop.load(Ordering::Relaxed)
-                {
-                    own.advance()?;
+                own.advance(&halted)?;
+                while start.elapsed() < TURN && !own.progress().is_done() && !halted() {
+                    own.advance(&halted)?;
                 }
                 Ok(())
             })

@@ -65,11 +65,14 @@ pub trait ChainDriver: Send {
     /// What may go wrong with records, in words.
     type Error: std::error::Error + Send;
 
-    /// One more transition.
+    /// One more transition; none where `halted` says, while there is a long search before it, that nobody waits for it any more.
     ///
     /// # Errors
     /// [`DriverError`]; after an observer's the chain and its records no longer agree.
-    fn advance(&mut self) -> Result<(), DriverError<Self::Error>>;
+    fn advance(
+        &mut self,
+        halted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), DriverError<Self::Error>>;
 
     /// Everything so far is to survive a crash.
     ///
@@ -84,8 +87,8 @@ pub trait ChainDriver: Send {
 impl<T: Target, O: Observer<T>> ChainDriver for (Chain<T>, O) {
     type Error = O::Error;
 
-    fn advance(&mut self) -> Result<(), DriverError<O::Error>> {
-        self.0.advance(&mut self.1)
+    fn advance(&mut self, halted: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError<O::Error>> {
+        self.0.advance(&mut self.1, halted)
     }
 
     fn checkpoint(&mut self) -> Result<(), DriverError<O::Error>> {
@@ -208,13 +211,13 @@ fn furthest_behind<W: ChainDriver>(slots: &mut [Option<Slot<W>>]) -> Option<(usi
 fn slice<W: ChainDriver>(
     slot: &mut Slot<W>,
     control: &Control<'_>,
-    halted: &impl Fn() -> bool,
+    halted: &(impl Fn() -> bool + Sync),
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<(), DriverError<W::Error>> {
     let start = Instant::now();
     let mut reported = start;
     while !slot.driver.progress().is_done() && !halted() {
-        let advanced = slot.driver.advance();
+        let advanced = slot.driver.advance(halted);
         slot.is_broken = matches!(advanced, Err(DriverError::Observer { .. }));
         advanced?;
         let now = Instant::now();

@@ -452,7 +452,7 @@ impl<R: Real> MinibatchChain<R> {
 impl<R: Real, O: MinibatchObserver<R>> ChainDriver for (MinibatchChain<R>, O) {
     type Error = O::Error;
 
-    fn advance(&mut self) -> Result<(), DriverError<O::Error>> {
+    fn advance(&mut self, _: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError<O::Error>> {
         self.0.advance(&mut self.1)
     }
 

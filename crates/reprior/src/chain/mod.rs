@@ -6,6 +6,7 @@
 //! on the number of threads nor on interruptions.
 
 mod exchange;
+mod heeding;
 pub mod ladder;
 mod observer;
 mod progress;

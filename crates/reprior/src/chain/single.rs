@@ -1,5 +1,6 @@
 //! One chain: a target, a sampler, and where they are.
 
+use super::heeding::Heeding;
 use super::ladder::{Ladder, Moment, Samplers};
 use super::mode::find_mode;
 use super::snapshot::Snapshot;
@@ -202,6 +203,7 @@ impl<T: Target> Chain<T> {
     pub(super) fn advance<O: Observer<T>>(
         &mut self,
         observer: &mut O,
+        halted: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), DriverError<O::Error>> {
         let (seed, chain) = (self.schedule.seed, self.index);
         let transition = self.snapshot.transition + 1;
@@ -210,7 +212,9 @@ impl<T: Target> Chain<T> {
             transition: transition - 1,
             reason: fatal.to_string(),
         };
-        let descended = self.descend(transition).map_err(failed)?;
+        let Some(descended) = self.descend(transition, halted).map_err(failed)? else {
+            return Ok(());
+        };
         let searched = self.search(transition).map_err(failed)?;
         let snapshot = &mut self.snapshot;
         let mut stream = Stream::new(seed, chain as u64, Purpose::Transition, transition);
@@ -342,14 +346,18 @@ impl<T: Target> Chain<T> {
         })
     }
 
-    /// Before the first transition, looks for a mode if the chain is to start at one; the gradients that it took. It belongs to that
+    /// Before the first transition, looks for a mode if the chain is to start at one; the gradients that it took, none where it was `halted`. It belongs to that
     /// transition, as the [`search`](Self::search) does.
-    fn descend(&mut self, transition: u64) -> Result<u32, Fatal> {
+    fn descend(
+        &mut self,
+        transition: u64,
+        halted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<u32>, Fatal> {
         let Start::Mode(evaluations) = self.settings.start else {
-            return Ok(0);
+            return Ok(Some(0));
         };
         if transition != 1 {
-            return Ok(0);
+            return Ok(Some(0));
         }
         let fatal = |error: EvaluationError| Fatal(error.to_string());
         let mut from = self.snapshot.state.position.clone();
@@ -358,14 +366,19 @@ impl<T: Target> Chain<T> {
             true => evaluations.div_ceil(AFTER_APPROACH),
             false => evaluations,
         };
-        let found = find_mode(&mut self.target, &from, evaluations).map_err(fatal)?;
+        let mut heeding = Heeding::new(&mut self.target, halted);
+        let found = find_mode(&mut heeding, &from, evaluations);
+        if heeding.has_stopped() {
+            return Ok(None);
+        }
+        let found = found.map_err(fatal)?;
         match self.sampler.init(&mut self.target, found.position) {
             Ok(state) => self.snapshot.state = state,
             // rounding to the chain's precision: the draw of the prior is good
             Err(EvaluationError::Recoverable(_)) => {}
             Err(error) => return Err(fatal(error)),
         }
-        Ok(u32::try_from(found.evaluations).unwrap_or(u32::MAX))
+        Ok(Some(u32::try_from(found.evaluations).unwrap_or(u32::MAX)))
     }
 
     /// Before the first transition of an adaptation, finds the step size that it begins with. The search belongs to that
@@ -416,7 +429,7 @@ impl<T: Target> Chain<T> {
         observer: &mut O,
     ) -> Result<(), DriverError<O::Error>> {
         while self.snapshot.transition < transition && !self.is_done() {
-            self.advance(observer)?;
+            self.advance(observer, &|| false)?;
         }
         Ok(())
     }

@@ -1,13 +1,15 @@
 //! Interruptions and threads change nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use reprior::chain::mode::find_mode;
-use reprior::chain::{Chain, Collect, Schedule, StartError};
+use reprior::chain::{Chain, Collect, Control, RunOutcome, Schedule, StartError, run};
 use reprior::compute::{Purpose, Stream};
 use reprior::model::{InputReduction, Model, Noise, NoisePrior};
 use reprior::network::{Activation, Composition};
-use reprior::posterior::{Coordinates, Posterior, Target};
+use reprior::posterior::{Coordinates, EvaluationError, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings, Start};
 
 use super::{Line, one_point_model, sample_on, settings};
@@ -335,6 +337,84 @@ fn chains_start_at_a_mode() {
         mode > prior + 1.0 && mode > found.log_density - 1.0,
         "{prior} {mode} {found:?}"
     );
+}
+
+/// A target that asks to stop at a certain gradient.
+struct Impatient<'a> {
+    target: Posterior<f64>,
+    gradients: &'a AtomicU64,
+    stops_at: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Target for Impatient<'_> {
+    type Real = f64;
+
+    fn dim(&self) -> usize {
+        self.target.dim()
+    }
+
+    fn log_ratio(&mut self, z: &[f64]) -> Result<f64, EvaluationError> {
+        self.target.log_ratio(z)
+    }
+
+    fn log_ratio_and_gradient(
+        &mut self,
+        z: &[f64],
+        gradient: &mut [f64],
+    ) -> Result<f64, EvaluationError> {
+        if self.gradients.fetch_add(1, Ordering::Relaxed) + 1 == self.stops_at {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.target.log_ratio_and_gradient(z, gradient)
+    }
+}
+
+/// The first transition is not made then, and made whole when the chain goes on.
+#[test]
+fn a_search_for_a_mode_ends_where_nobody_waits_for_it() {
+    let model = one_point_model(&[6], Activation::Gelu, 4);
+    let schedule = Schedule {
+        chains: 1,
+        warmup: 5,
+        draws: 5,
+        thin: 1,
+        seed: 11,
+    };
+    let settings = SamplerSettings {
+        start: Start::Mode(200),
+        ..settings(Method::HmcInfinite)
+    };
+    let (gradients, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let chain = |stops_at| {
+        let target = Impatient {
+            target: Posterior::new(Arc::clone(&model), Coordinates::Marginal).unwrap(),
+            gradients: &gradients,
+            stops_at,
+            stop: &stop,
+        };
+        Chain::start(0, schedule, &settings, target).unwrap()
+    };
+    let drive = |chains| {
+        let control = Control {
+            threads: 1,
+            checkpoint_every: Duration::MAX,
+            stop: &stop,
+        };
+        let (driven, outcome) = run(chains, control, &|_| {});
+        (driven, outcome.unwrap())
+    };
+    let (whole, outcome) = drive(vec![(chain(0), Collect::default())]);
+    assert_eq!(outcome, RunOutcome::Complete);
+    gradients.store(0, Ordering::Relaxed);
+    let (stopped, outcome) = drive(vec![(chain(4), Collect::default())]);
+    assert_eq!(outcome, RunOutcome::Stopped);
+    assert_eq!(gradients.load(Ordering::Relaxed), 4);
+    assert_eq!(stopped[0].0.snapshot().transition, 0);
+    stop.store(false, Ordering::Relaxed);
+    let (resumed, outcome) = drive(stopped);
+    assert_eq!(outcome, RunOutcome::Complete);
+    assert_eq!(resumed[0].1.positions, whole[0].1.positions);
 }
 
 #[test]

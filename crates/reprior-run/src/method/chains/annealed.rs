@@ -144,7 +144,7 @@ impl<R: Stored> Running<R> {
 impl<R: Stored> ChainDriver for Replicate<R> {
     type Error = RecordError;
 
-    fn advance(&mut self) -> Result<(), DriverError<RecordError>> {
+    fn advance(&mut self, _: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError<RecordError>> {
         let Self::Running(own) = self else {
             return Ok(());
         };

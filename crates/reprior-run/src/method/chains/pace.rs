@@ -158,7 +158,7 @@ pub struct Paced<W> {
 impl<W: ChainDriver> ChainDriver for Paced<W> {
     type Error = W::Error;
 
-    fn advance(&mut self) -> Result<(), DriverError<W::Error>> {
+    fn advance(&mut self, halted: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError<W::Error>> {
         let Progress {
             chain, transition, ..
         } = self.inner.progress();
@@ -166,8 +166,10 @@ impl<W: ChainDriver> ChainDriver for Paced<W> {
             return Ok(());
         }
         let start = Instant::now();
-        let advanced = self.inner.advance();
-        self.pace.took(chain, start.elapsed().as_secs_f64());
+        let advanced = self.inner.advance(halted);
+        if self.inner.progress().transition > transition {
+            self.pace.took(chain, start.elapsed().as_secs_f64());
+        }
         advanced
     }
 

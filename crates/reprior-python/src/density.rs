@@ -1,7 +1,6 @@
 //! A log-density of one's own, as a Python function, sampled by the library's chains: threads take turns at Python's lock.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -133,21 +132,19 @@ const TURN: Duration = Duration::from_millis(5);
 /// than most functions do; so a turn of many transitions is one such call.
 struct DensityChain {
     own: (Chain<PythonTarget>, Keep),
-    stop: Arc<Work>,
 }
 
 impl ChainDriver for DensityChain {
     type Error = RunError;
 
-    fn advance(&mut self, _: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError<RunError>> {
-        let (own, stop) = (&mut self.own, &self.stop.stop);
-        let halted = || stop.load(Ordering::Relaxed);
+    fn advance(&mut self, halted: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError<RunError>> {
+        let own = &mut self.own;
         Python::attach(|py| {
             py.detach(|| {
                 let start = Instant::now();
-                own.advance(&halted)?;
+                own.advance(halted)?;
                 while start.elapsed() < TURN && !own.progress().is_done() && !halted() {
-                    own.advance(&halted)?;
+                    own.advance(halted)?;
                 }
                 Ok(())
             })
@@ -331,7 +328,6 @@ impl DensityRun {
             raised: Arc::clone(&errors),
             spare: vec![0.0; dimension],
         };
-        let stopped = Arc::clone(&work);
         let (out, overwrite, or_resume) = (place.out.clone(), place.overwrite, place.or_resume);
         let started = py.detach(|| {
             work.start(threads, every, None, false, move |work, options| {
@@ -354,7 +350,6 @@ impl DensityRun {
                     };
                     Ok(DensityChain {
                         own: (chain.map_err(Failure::run)?, Keep { drawn, record }),
-                        stop: Arc::clone(&stopped),
                     })
                 };
                 let chains = to.into_iter().enumerate().map(begin);

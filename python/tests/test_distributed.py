@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("REPRIOR_KILLS", "3"))
 #: Seconds between two kills: with many, time to start again and to get further.
 BETWEEN = (0.2, 0.8) if KILLS <= 3 else (1.0, 4.0)
 #: Seconds of work in each chain, so that there is time to kill.
-LONG = {**FAST, "draws": 2_000 if KILLS <= 3 else 160_000, "thin": 1, "keep": 5, "keep_predictions": 5, "keep_log_likelihood": 0}
+LONG = {**FAST, "draws": 6_000 if KILLS <= 3 else 160_000, "thin": 1, "keep": 5, "keep_predictions": 5, "keep_log_likelihood": 0}
 
 
 def table(rows=40):

@@ -362,7 +362,8 @@ impl<T: Target> Chain<T> {
         let fatal = |error: EvaluationError| Fatal(error.to_string());
         let mut from = self.snapshot.state.position.clone();
         let (seed, chain) = (self.schedule.seed, self.index as u64);
-        let evaluations = match self.target.approach_mode(&mut from, seed, chain) {
+        let approached = self.target.approach_mode(&mut from, [seed, chain], halted);
+        let evaluations = match approached {
             true => evaluations.div_ceil(AFTER_APPROACH),
             false => evaluations,
         };

@@ -28,11 +28,12 @@ const STEP_SIZE: f64 = 0.05;
 
 impl<R: Real> Posterior<R> {
     /// Moves a position near a mode; whether it did. It does not for fewer rows than are worth it, nor for networks or coordinates whose weights are not
-    /// those of the network itself. Random numbers are the chain's.
+    /// those of the network itself, nor once it is `halted`. Random numbers are the chain's.
     pub(super) fn descend_by_minibatches(
         &self,
         position: &mut [R],
-        [seed, chain]: [u64; 2],
+        seed_and_chain: [u64; 2],
+        halted: &dyn Fn() -> bool,
     ) -> bool {
         let model = &**self.model();
         let is_plain = !model.design.is_reduced() && model.scale_coordinates() == 0;
@@ -45,7 +46,7 @@ impl<R: Real> Posterior<R> {
         let inner = model.inner_parameters();
         let mut weights = position[..inner].to_vec();
         weights.resize(inner + network.readout_parameters(), R::ZERO);
-        let Some(weights) = descend(&network, data, weights, [seed, chain]) else {
+        let Some(weights) = descend(&network, data, weights, seed_and_chain, halted) else {
             return false;
         };
         let (own, readout) = weights.split_at(inner);
@@ -94,12 +95,13 @@ fn problem<R: Real>(model: &Model<R>) -> Option<(Composition, MinibatchData<R>)>
     Some((network, data))
 }
 
-/// Where Adam ends; none where it fails.
+/// Where Adam ends; none where it fails or is `halted`.
 fn descend<R: Real>(
     network: &Composition,
     data: MinibatchData<R>,
     start: Vec<R>,
     [seed, chain]: [u64; 2],
+    halted: &dyn Fn() -> bool,
 ) -> Option<Vec<R>> {
     let objective = Objective::new(network, data, 1).ok()?;
     let updates = EPOCHS * objective.rows().div_ceil(BATCH) as u64;
@@ -125,6 +127,9 @@ fn descend<R: Real>(
     let mut descent =
         StochasticGradient::new(objective, Box::new(Identity), settings, start).ok()?;
     for _ in 0..updates {
+        if halted() {
+            return None;
+        }
         descent.update().ok()?;
     }
     Some(descent.state().position.clone())
@@ -181,7 +186,7 @@ mod tests {
             }
             let searched = find_mode(&mut target, &start, 60).unwrap().log_density;
             let mut found = start.clone();
-            assert!(target.approach_mode(&mut found, 1, 2));
+            assert!(target.approach_mode(&mut found, [1, 2], &|| false));
             let (before, after) = (density(&mut target, &start), density(&mut target, &found));
             let both = find_mode(&mut target, &found, 60).unwrap().log_density;
             assert!(
@@ -193,10 +198,25 @@ mod tests {
             }
             // by this seed and chain
             let [mut again, mut other] = [start.clone(), start];
-            target.approach_mode(&mut again, 1, 2);
-            target.approach_mode(&mut other, 1, 3);
+            target.approach_mode(&mut again, [1, 2], &|| false);
+            target.approach_mode(&mut other, [1, 3], &|| false);
             assert!(again == found && other != found);
         }
+    }
+
+    #[test]
+    fn it_ends_at_its_next_step_once_it_is_halted() {
+        let model = Arc::new(model(FEWEST_ROWS, 1));
+        let mut target = Posterior::new(model, Coordinates::Marginal).unwrap();
+        let mut position = vec![0.5; target.dim()];
+        let asked = std::cell::Cell::new(0);
+        let halted = || {
+            asked.set(asked.get() + 1);
+            asked.get() > 3
+        };
+        assert!(!target.approach_mode(&mut position, [0, 0], &halted));
+        assert_eq!(asked.get(), 4);
+        assert!(position.iter().all(|&z| z == 0.5));
     }
 
     #[test]
@@ -204,7 +224,7 @@ mod tests {
         let model = Arc::new(model(FEWEST_ROWS - 1, 1));
         let mut target = Posterior::new(model, Coordinates::Marginal).unwrap();
         let mut position = vec![0.5; target.dim()];
-        assert!(!target.approach_mode(&mut position, 0, 0));
+        assert!(!target.approach_mode(&mut position, [0, 0], &|| false));
         assert!(position.iter().all(|&z| z == 0.5));
     }
 }

@@ -332,8 +332,13 @@ impl<R: Real> Target for Posterior<R> {
         released.map(|(at, _)| (at, gain)).collect()
     }
 
-    fn approach_mode(&mut self, position: &mut [R], seed: u64, chain: u64) -> bool {
-        self.descend_by_minibatches(position, [seed, chain])
+    fn approach_mode(
+        &mut self,
+        position: &mut [R],
+        seed_and_chain: [u64; 2],
+        halted: &dyn Fn() -> bool,
+    ) -> bool {
+        self.descend_by_minibatches(position, seed_and_chain, halted)
     }
 
     fn log_ratio(&mut self, z: &[R]) -> Result<f64, EvaluationError> {

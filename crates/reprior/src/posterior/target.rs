@@ -92,9 +92,14 @@ pub trait Target: Send {
         Vec::new()
     }
 
-    /// Moves a position on its way to a mode by cheaper means than gradients of ℓ, where the target has such; whether it did. Random numbers are
-    /// those of this seed and chain.
-    fn approach_mode(&mut self, _position: &mut [Self::Real], _seed: u64, _chain: u64) -> bool {
+    /// Moves a position on its way to a mode by cheaper means than gradients of ℓ, where the target has such; whether it did: it does not once it is
+    /// `halted`. Random numbers are those of this seed and chain.
+    fn approach_mode(
+        &mut self,
+        _position: &mut [Self::Real],
+        _seed_and_chain: [u64; 2],
+        _halted: &dyn Fn() -> bool,
+    ) -> bool {
         false
     }
 
@@ -135,8 +140,13 @@ impl<T: Target + ?Sized> Target for Box<T> {
     fn released(&self, gradient: &[Self::Real]) -> Vec<(usize, f64)> {
         (**self).released(gradient)
     }
-    fn approach_mode(&mut self, position: &mut [Self::Real], seed: u64, chain: u64) -> bool {
-        (**self).approach_mode(position, seed, chain)
+    fn approach_mode(
+        &mut self,
+        position: &mut [Self::Real],
+        seed_and_chain: [u64; 2],
+        halted: &dyn Fn() -> bool,
+    ) -> bool {
+        (**self).approach_mode(position, seed_and_chain, halted)
     }
     fn corrections(&self) -> u64 {
         (**self).corrections()

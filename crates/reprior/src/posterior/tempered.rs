@@ -86,8 +86,13 @@ impl<T: Target> Target for Tempered<T> {
         released
     }
 
-    fn approach_mode(&mut self, position: &mut [T::Real], seed: u64, chain: u64) -> bool {
-        self.target.approach_mode(position, seed, chain)
+    fn approach_mode(
+        &mut self,
+        position: &mut [T::Real],
+        seed_and_chain: [u64; 2],
+        halted: &dyn Fn() -> bool,
+    ) -> bool {
+        self.target.approach_mode(position, seed_and_chain, halted)
     }
 
     fn corrections(&self) -> u64 {

@@ -45,6 +45,9 @@ pub(super) const fn most_draws(has_bounds: bool) -> u64 {
     }
 }
 
+/// How many times as long as it may take a run has to be before it says so.
+const NOTICEABLY: f64 = 1.2;
+
 /// Draws of each chain before the first look at what they say, and how much more each time.
 const FIRST_LOOK: u64 = 250;
 const LOOK_FACTOR: f64 = 1.5;
@@ -141,7 +144,13 @@ impl<'a, R: Stored> Timed<'a, R> {
             None => planned.draws,
         };
         let store = self.settle(store, [warmup, draws], has_draws)?;
-        self.say_lengths([warmup, draws], [planned.warmup, planned.draws]);
+        let until_then = |seconds| {
+            self.clock.seconds() + seconds * (draws.saturating_sub(made) * planned.thin) as f64
+        };
+        if [warmup, draws] != [planned.warmup, planned.draws] {
+            let note = lengths(self.given, [warmup, draws], pace.map(until_then));
+            self.place.options.watcher.note(&note);
+        }
         let (chains, made) = self.draw(&store, [warmup, made, draws])?;
         self.place.end();
         if made == draws {
@@ -313,15 +322,21 @@ impl<'a, R: Stored> Timed<'a, R> {
         let seconds = seconds_before(self.problem, self.place)?;
         Ok((furthest > 0 && seconds > 0.0).then(|| seconds / (3.0 * furthest as f64)))
     }
+}
 
-    fn say_lengths(&self, [warmup, draws]: [u64; 2], planned: [u64; 2]) {
-        if [warmup, draws] == planned {
-            return;
-        }
-        self.place.options.watcher.note(&format!(
-            "in {} there is room for {warmup} transitions of warm-up and {draws} draws of each chain; --minutes gives more",
-            duration(self.given)
-        ));
+/// What the run says of its lengths, which it expects to have made after so many seconds of those that were given.
+fn lengths(given: f64, [warmup, draws]: [u64; 2], expected: Option<f64>) -> String {
+    let each = format!("{warmup} transitions of warm-up and {draws} draws of each chain");
+    match expected.filter(|&seconds| seconds > given * NOTICEABLY) {
+        Some(seconds) => format!(
+            "{} are not enough: {each}, the fewest that a run has, take about {}; --minutes gives more",
+            duration(given),
+            duration(seconds)
+        ),
+        None => format!(
+            "in {} there is room for {each}; --minutes gives more",
+            duration(given)
+        ),
     }
 }
 
@@ -341,4 +356,21 @@ fn seconds_before(problem: &Problem, place: &RunContext<'_>) -> Result<f64, Fail
         }
     }
     Ok(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_will_take_longer_says_how_long() {
+        let lengths = |expected| lengths(60.0, [16, 10], expected);
+        assert_eq!(
+            lengths(Some(170.0)),
+            "1 min 0 s are not enough: 16 transitions of warm-up and 10 draws of each chain, the fewest that a run has, take about \
+             2 min 50 s; --minutes gives more"
+        );
+        let enough = "in 1 min 0 s there is room for 16 transitions of warm-up and 10 draws of each chain; --minutes gives more";
+        assert_eq!([lengths(Some(65.0)), lengths(None)], [enough, enough]);
+    }
 }

@@ -63,7 +63,7 @@ pub(crate) use scalar::exp_f64;
 pub(crate) use share::share;
 pub(crate) use sparse::{SparseColumns, SparseMatrix};
 pub use stream::{Purpose, Stream};
-pub(crate) use tall::multiply_columns;
+pub(crate) use tall::{has_few_columns, multiply_columns, multiply_tall};
 pub(crate) use team::{Team, hands, spread, with_team};
 pub(crate) use tile::panel_rows;
 pub(crate) use vector::{

@@ -28,6 +28,8 @@ const MOST_COLUMNS: usize = 96;
 /// Columns up to which a whole product is no slower than one of packed factors: measured beside it with 8 to 95 of each, faster up to 50, slower from 55
 /// on. A Gram matrix, half of which is left out, is faster further on.
 const MOST_OF_A_PRODUCT: usize = 52;
+/// Columns of one factor up to which no other way is faster, of 16 to 256 columns of the other.
+const FEW: usize = 24;
 
 /// Whether columns one number after the other make this the way to go.
 fn is_tall<R: Real>(a: Matrix<'_, R>, b: Matrix<'_, R>) -> bool {
@@ -55,8 +57,13 @@ pub fn multiply_columns<R: Real>(
     multiply_tall(out, accumulate, scale, a, b);
 }
 
-/// As [`multiply_columns`] where it does not leave the product to others.
-fn multiply_tall<R: Real>(
+/// Whether a matrix has so many rows and so few columns that [`multiply_tall`] is the way to its product with any other.
+pub(crate) fn has_few_columns<R: Real>(a: Matrix<'_, R>) -> bool {
+    a.row_stride() == 1 && a.nrows() >= LEAST_ROWS && (1..=FEW).contains(&a.ncols())
+}
+
+/// As [`multiply_columns`] where it does not leave the product to others; columns of `b` have the same products in whatever pieces they come.
+pub(crate) fn multiply_tall<R: Real>(
     out: MatrixMut<'_, R>,
     accumulate: bool,
     scale: f64,
@@ -301,6 +308,9 @@ mod tests {
             assert_eq!(out, shared);
         }
         let (mut gram, mut expected) = (noise::<R>(p * p, 4), vec![R::ZERO; p * p]);
+        if p < LEFT {
+            return;
+        }
         assert!(gram_tall(matrix_mut(&mut gram, p, p), Onto::Replace, a));
         R::multiply(
             matrix_mut(&mut expected, p, p),
@@ -319,7 +329,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
         #[test]
-        fn tall_products_agree_with_plain_ones(n in 256_usize..2200, p in 4_usize..70, q in 3_usize..70) {
+        fn tall_products_agree_with_plain_ones(n in 256_usize..2200, p in 1_usize..70, q in 1_usize..70) {
             agree::<f32>(n, p, q, 1e-3);
             agree::<f64>(n, p, q, 1e-11);
         }
@@ -341,6 +351,9 @@ mod tests {
             "few rows"
         );
         assert!(!is_tall(few, few.subcols(0, 1)), "one column");
+        assert!(has_few_columns(few) && has_few_columns(few.subcols(0, 1)));
+        assert!(!has_few_columns(whole) && !has_few_columns(few.subrows(0, 100)));
+        assert!(!has_few_columns(few.subcols(0, 0)));
         for b in [few, whole, few.subcols(0, 1)] {
             let (mut out, mut expected) = (vec![0.0; 5 * b.ncols()], vec![0.0; 5 * b.ncols()]);
             multiply_columns(matrix_mut(&mut out, 5, b.ncols()), false, 2.0, few, b);

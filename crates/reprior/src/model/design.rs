@@ -11,8 +11,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{
-    Matrix, MatrixMut, Packed, PackedShape, Real, add_packed_columns, lower_trapezoidal_factor,
-    matrix, matrix_mut, multiply, multiply_packed, multiply_packed_rows,
+    Matrix, MatrixMut, Packed, PackedShape, Real, add_packed_columns, has_few_columns,
+    lower_trapezoidal_factor, matrix, matrix_mut, multiply, multiply_packed, multiply_packed_rows,
+    multiply_tall,
 };
 use crate::network::{Composition, NetworkInputs, Part};
 
@@ -46,7 +47,9 @@ impl InputReduction {
 pub struct Design<R> {
     values: Vec<R>,
     packed: Packed<R>,
+    /// Of no rows where there are so few columns that the matrix itself is as good.
     packed_transposed: Packed<R>,
+    has_few_columns: bool,
     rows: usize,
     columns: usize,
     whole_columns: usize,
@@ -205,11 +208,17 @@ impl<R: Real> Design<R> {
             (PackedShape::Full, PackedShape::Full)
         };
         let packed = Packed::new(view, shape);
+        let has_few_columns = !is_reduced && has_few_columns(view);
+        let view = match has_few_columns {
+            true => view.subrows(0, 0),
+            false => view,
+        };
         let packed_transposed = Packed::new(view.transpose(), transposed);
         Self {
             values,
             packed,
             packed_transposed,
+            has_few_columns,
             rows,
             columns,
             whole_columns,
@@ -260,6 +269,10 @@ impl<R: Real> NetworkInputs<R> for Design<R> {
         cotangent: Matrix<'_, R>,
         rows: Range<usize>,
     ) {
+        if self.has_few_columns {
+            let own = self.matrix().subrows(rows.start, rows.len());
+            return multiply_tall(gradient, rows.start > 0, 1.0, own, cotangent);
+        }
         if rows.len() == self.rows {
             return multiply_packed(gradient, false, &self.packed_transposed, cotangent);
         }
@@ -357,6 +370,12 @@ mod tests {
     use crate::compute::{Purpose, Stream};
     use crate::network::Activation;
 
+    fn noise(count: usize, index: u64) -> Vec<f32> {
+        let mut values = vec![0.0; count];
+        Stream::new(3, 0, Purpose::Initial, index).fill_normal(&mut values);
+        values
+    }
+
     /// The covariance of first-layer pre-activations over the prior must be B·Bᵀ over all rows, train and test.
     #[test]
     fn reduced_designs_keep_the_prior_covariance() {
@@ -402,6 +421,37 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    /// The product of the transposed design with cotangents, which has a way for few columns: in one piece, block by block of rows, and, to the bit, unit by unit.
+    #[test]
+    fn gradients_of_the_first_layer_are_products() {
+        let (rows, units) = (600, 7);
+        for columns in [1, 9, 24, 25, 60] {
+            let values: Vec<f32> = noise(rows * columns, 1);
+            let design = Design::new(values.clone(), [rows, columns], columns, false, true);
+            assert_eq!(design.has_few_columns, columns <= 24);
+            let cotangent = noise(rows * units, 2);
+            let cotangent = matrix(&cotangent, rows, units);
+            let mut expected = vec![0.0_f32; columns * units];
+            let of_values = matrix(&values, rows, columns).transpose();
+            let out = matrix_mut(&mut expected, columns, units);
+            multiply(out, false, 1.0, of_values, cotangent);
+            let [mut whole, mut blocks, mut single] = [(); 3].map(|()| noise(columns * units, 3));
+            design.vjp_weights(matrix_mut(&mut whole, columns, units), cotangent, 0..rows);
+            for rows in [0..256, 256..512, 512..rows] {
+                let own = cotangent.subrows(rows.start, rows.len());
+                design.vjp_weights(matrix_mut(&mut blocks, columns, units), own, rows);
+            }
+            for (unit, out) in single.chunks_exact_mut(columns).enumerate() {
+                let own = cotangent.subcols(unit, 1);
+                design.vjp_weights(matrix_mut(out, columns, 1), own, 0..rows);
+            }
+            let near = |(&x, &y): (&f32, &f32)| (x - y).abs() < 1e-4 * (1.0 + y.abs());
+            assert!(whole.iter().zip(&expected).all(near), "{columns} columns");
+            assert!(blocks.iter().zip(&expected).all(near), "{columns} columns");
+            assert_eq!(single, whole, "{columns} columns");
         }
     }
 

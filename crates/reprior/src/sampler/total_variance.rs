@@ -2,7 +2,7 @@
 //!
 //! Coordinates are added up in 64 sums, each with a sign (a count sketch: Charikar, Chen & Farach-Colton 2002; every coordinate has a sum of its own
 //! while they are enough): over random signs the variances of the sums add up to the total variance, with a relative error of √(2/64) at most.
-//! Variances are those of a window, the last half of the chain or more: a window ends when it is twice as long as the one before.
+//! Variances are those of the last window that is over: of 50 positions, then of 100, 200 and so on.
 //! O(d) a position.
 
 use serde::{Deserialize, Serialize};

@@ -367,8 +367,8 @@ impl<R: Real> StochasticGradient<R> {
         self.measure(step_size, loss, step, is_noisy, found)
     }
 
-    /// Steps of plain gradients are the shorter the smaller a learned σ is: their curvature has 1/σ². A factor that depends on other
-    /// coordinates than those that it moves leaves the law as it is.
+    /// Steps of gradients whose preconditioner knows nothing of single rows are the shorter the smaller a learned σ is: the curvature has 1/σ².
+    /// A factor that depends on other coordinates than those that it moves leaves the law as it is, but for a momentum.
     fn shortening(&self) -> f64 {
         let is_plain = self.preconditioner.statistics() == GradientStatistics::None;
         match self.settings.dynamics {

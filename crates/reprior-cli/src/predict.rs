@@ -1,5 +1,7 @@
 //! `reprior predict`: predictions for new inputs as CSV.
 
+use std::path::Path;
+
 use reprior_io::run::atomic;
 use reprior_run::words::{align, number};
 use reprior_run::{
@@ -10,11 +12,24 @@ use reprior_run::{
 use crate::arguments::PredictArguments;
 use crate::table::{bytes_to_stdout, to_stderr};
 
+/// Ends of the names of files that are no CSV.
+const OTHER_FORMATS: [&str; 9] = [
+    "gz", "zst", "bz2", "xz", "zip", "parquet", "arrow", "feather", "xlsx",
+];
+
 /// Runs the command.
 ///
 /// # Errors
 /// A wrong request: not a run, no draws yet, inputs of another kind.
 pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
+    for (flag, path) in [
+        ("--out", &arguments.out),
+        ("--reliability", &arguments.reliability),
+    ] {
+        if let Some(path) = path {
+            check_output(flag, path, &arguments.data)?;
+        }
+    }
     let predictor = Predictor::of(&arguments.run)?;
     let description = predictor.description();
     let inputs = description.read_inputs(&arguments.data)?;
@@ -47,6 +62,29 @@ pub fn command(arguments: &PredictArguments) -> Result<(), Failure> {
     say(arguments, &predictor, found)
 }
 
+/// Refuses to write over the inputs, and names that promise another format than CSV.
+fn check_output(flag: &str, path: &Path, data: &str) -> Result<(), Failure> {
+    let same = path
+        .canonicalize()
+        .ok()
+        .zip(Path::new(data).canonicalize().ok());
+    if same.is_some_and(|(out, data)| out == data) {
+        return Err(Failure::request(format!(
+            "{flag} is `{}`, which has the inputs: give another name",
+            path.display()
+        )));
+    }
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let extension = extension.unwrap_or("").to_ascii_lowercase();
+    if OTHER_FORMATS.contains(&extension.as_str()) {
+        return Err(Failure::request(format!(
+            "{flag} is `{}`, and what is written is CSV as plain text: give a name that ends with .csv",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
 /// Says what was found over all rows, and writes the reliability table.
 fn say(
     arguments: &PredictArguments,
@@ -73,7 +111,7 @@ fn say(
     if let Some(path) = &arguments.reliability {
         let table = found.reliability.ok_or_else(|| {
             Failure::request(format!(
-                "--reliability compares classes with the truth, and `{data}` has none: leave it out"
+                "--reliability compares classes with the truth, and `{data}` does not have one that the run knows for every row: leave it out"
             ))
         })?;
         atomic::write(path, table.as_bytes()).map_err(Failure::request)?;

@@ -678,6 +678,46 @@ fn prediction_inputs() {
             .assert_error(2, parts);
         assert!(!place.path("p.csv").exists());
     }
+    // nor are the inputs written over, or plain text given a name of another format
+    for (flag, file, part) in [
+        ("--out", "train.csv", "has the inputs"),
+        ("--out", "./train.csv", "has the inputs"),
+        ("--reliability", "train.csv", "has the inputs"),
+        ("--out", "p.csv.gz", "plain text"),
+        ("--out", "p.Parquet", "plain text"),
+    ] {
+        place
+            .run(&format!("predict run --data train.csv {flag} {file}"))
+            .assert_error(2, &[flag, file, part]);
+        assert_eq!(place.read("train.csv"), table(20));
+        assert!(!place.path(file).exists() || part == "has the inputs");
+    }
+}
+
+#[test]
+fn rows_without_a_prediction_are_refused() {
+    let place = Place::new();
+    let mut text = "a,b,y,class\n".to_owned();
+    for row in 0..30 {
+        let a = f64::from(row % 7) - 3.0;
+        let class = if row % 2 == 0 { "one" } else { "two" };
+        text += &format!("{a},{},{},{class}\n", row % 5, a.abs());
+    }
+    place.write("train.csv", text);
+    place.write("far.csv", "a,b\n0.5,1\n2,1\n-1e60,1\n");
+    for target in ["y", "class"] {
+        let ignored = if target == "y" { "class" } else { "y" };
+        place.succeed(&format!(
+            "sample --data train.csv --target {target} --ignore {ignored} --network fcn:4 --warmup 5 --draws 4 --chains 1 --out {target}"
+        ));
+        let refused = place.run(&format!("predict {target} --data far.csv"));
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert_eq!(refused.stdout, "");
+        assert!(
+            refused.stderr.contains("row 3 of the new inputs"),
+            "{refused:?}"
+        );
+    }
 }
 
 #[test]

@@ -434,3 +434,60 @@ fn several_targets_have_metrics_of_their_own() {
     place.succeed(&format!("sample --data t.csv --target y {QUICK} --out one"));
     assert!(place.summary("one").get("metrics_by_target").is_none());
 }
+
+/// Metres may be nanometres: a target in a unit that makes its numbers small has the same predictions, in that unit.
+#[test]
+fn small_numbers_have_predictions_in_their_unit() {
+    let place = Place::new();
+    let of_scale = |scale: f64| {
+        let mut text = "a,y\n".to_owned();
+        for row in 0..40 {
+            let a = 0.1 * f64::from(row) - 2.0;
+            let noise = 0.2 * (7.3 * f64::from(row)).sin();
+            text += &format!("{a},{:e}\n", scale * ((2.0 * a).sin() + noise));
+        }
+        text
+    };
+    let (mut measured, mut predicted) = (Vec::new(), Vec::new());
+    for (run, scale) in [("usual", 1.0), ("small", 1e-9)] {
+        place.write(&format!("{run}.csv"), of_scale(scale));
+        place.succeed(&format!(
+            "sample --data {run}.csv --target y --network fcn:4 --method nngp --out {run}"
+        ));
+        let metrics = &place.summary(run)["metrics"];
+        let number = |name: &str| metrics[name].as_f64().unwrap();
+        measured.push([number("nll") - scale.ln(), number("rmse") / scale]);
+        for flag in ["", "--no-noise"] {
+            let found = place.succeed(&format!("predict {run} --data {run}.csv {flag}"));
+            let (_, rows) = found.table();
+            let numbers = rows
+                .iter()
+                .flatten()
+                .map(|x| x.parse::<f64>().unwrap() / scale);
+            predicted.extend(numbers);
+        }
+    }
+    let (usual, small) = predicted.split_at(predicted.len() / 2);
+    let near = |x: f64, y: f64| (x - y).abs() < 1e-6 * (1e-2 + y.abs());
+    assert!(
+        usual.iter().zip(small).all(|(&x, &y)| near(y, x)),
+        "{usual:?} {small:?}"
+    );
+    let [usual, small] = [measured[0], measured[1]];
+    assert!(
+        (0..2).all(|i| near(small[i], usual[i])),
+        "{usual:?} {small:?}"
+    );
+}
+
+#[test]
+fn targets_too_small_to_be_computed_with_are_refused() {
+    let place = Place::new();
+    place.write(
+        "tiny.csv",
+        "a,y\n1,2e-120\n2,-3e-120\n3,1e-121\n4,0\n5,1e-120\n",
+    );
+    place
+        .run("sample --data tiny.csv --target y --out run")
+        .assert_error(2, &["`y`", "tiny.csv", "3e-120", "smaller unit"]);
+}

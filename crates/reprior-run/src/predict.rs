@@ -293,6 +293,12 @@ impl Predictor {
         for (index, part) in values.chunks(together * columns).enumerate() {
             let found = predictor.predict(part)?;
             let mut block = found.block;
+            if let Some(row) = block.row_without_numbers() {
+                return Err(Failure::request(format!(
+                    "row {} of the new inputs has no prediction: its numbers are too large to be computed with; correct it, or leave it out",
+                    index * together + row + 1
+                )));
+            }
             clamped += found.clamped;
             let functions = request
                 .without_noise

@@ -144,12 +144,32 @@ pub struct PredictiveDraws {
     pub variance: Vec<f64>,
 }
 
-/// Variances below this would divide by zero.
-pub const SMALLEST_VARIANCE: f64 = 1e-12;
+/// Variances below this would divide by zero; in the target's own units, which may be small.
+pub const SMALLEST_VARIANCE: f64 = 1e-200;
 
 impl PredictiveDraws {
     pub fn draws(&self) -> usize {
         self.mean.len() / (self.rows * self.outputs).max(1)
+    }
+
+    /// The first row for which some draw predicts what is no number.
+    pub fn row_without_numbers(&self) -> Option<usize> {
+        // the logarithm of a probability may be −∞
+        let is_number = |x: &f64| match self.kind.is_of_classes() {
+            true => !x.is_nan(),
+            false => x.is_finite(),
+        };
+        let first = |values: &[f64], each: usize| {
+            let draws = values.chunks((self.rows * each).max(1));
+            let of_draws = draws.filter_map(|draw| draw.iter().position(|x| !is_number(x)));
+            of_draws.min().map(|at| at / each.max(1))
+        };
+        let spread = self.kind.spread(self.outputs);
+        let rows = [
+            first(&self.mean, self.outputs),
+            first(&self.variance, spread),
+        ];
+        rows.into_iter().flatten().min()
     }
 
     /// Means of one draw for one row, and its variance (1 where it has none).

@@ -64,6 +64,12 @@ impl Lock {
     }
 }
 
+/// Whether a process is writing to the run folder `run` at this moment.
+pub fn is_being_written(run: &Path) -> bool {
+    regular::open(&run.join(LOCK))
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Whether a run has begun to fill the folder `run`.
 pub(crate) fn is_marked(run: &Path) -> bool {
     let mut text = Vec::new();

@@ -102,6 +102,7 @@ pub use error::RunError;
 pub use files::Files;
 pub use folder::{RunFolder, WEIGHTS};
 pub use labels::Labels;
+pub use lock::is_being_written;
 pub use merge::{ChainOf, merge};
 pub use reader::{DrawReader, GroupInfo, Numbers, VariableInfo};
 pub use relay::{NextLayout, take_over};

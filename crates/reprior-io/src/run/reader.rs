@@ -6,6 +6,7 @@
 use super::labels::Labels;
 use super::layout::{Array, ROOT, StoreLayout};
 use super::plan::ReadPlan;
+use super::relay::NEXT;
 use super::schema::Schema;
 use super::selection::Selection;
 use super::shared::read_root;
@@ -82,12 +83,13 @@ impl DrawReader {
     pub fn check(&self, schema: &Schema) -> Result<(), RunError> {
         let expected = StoreLayout::from_schema(schema)?;
         let path = self.files.place(ROOT);
-        let refuse = |what: String| {
-            Err(RunError::damaged(
-                &path,
-                format!("{what}: it is damaged, or of another run"),
-            ))
+        let why = match self.files.within(NEXT).contains(ROOT) {
+            true => {
+                "the run is being laid out for another number of draws, or was killed meanwhile; ask again, or go on with it by `reprior resume`"
+            }
+            false => "it is damaged, or of another run",
         };
+        let refuse = |what: String| Err(RunError::damaged(&path, format!("{what}: {why}")));
         if self.layout.chains != expected.chains {
             return refuse(format!(
                 "describes {} chains where the run's settings have {}",

@@ -1,6 +1,7 @@
 use super::common::schema;
 use reprior_io::run::{
-    DrawReader, DrawStore, RunError, RunFolder, atomic, checkpoint, free_bytes, overwritten_bytes,
+    DrawReader, DrawStore, RunError, RunFolder, atomic, checkpoint, free_bytes, is_being_written,
+    overwritten_bytes,
 };
 use serde_json::json;
 use std::fs;
@@ -53,8 +54,9 @@ fn one_process_writes_at_a_time() {
             "{error}"
         );
     }
-    assert!(run.join("config.toml").exists());
+    assert!(run.join("config.toml").exists() && is_being_written(&run));
     drop(folder);
+    assert!(!is_being_written(&run) && !is_being_written(temporary.path()));
     RunFolder::open(&run).unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use super::common::{SAMPLED, bytes, check_visible, push, schema};
 use reprior_io::run::{
-    Cursor, DrawStore, NextLayout, RunFolder, Schema, Values, checkpoint, take_over,
+    Cursor, DrawReader, DrawStore, NextLayout, RunFolder, Schema, Values, checkpoint, take_over,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -133,6 +133,17 @@ fn a_kill_loses_nothing() {
     // half written it is forgotten
     let (folder, next) = begin();
     drop(next);
+    // until then whoever reads is told what is going on, and not that the run is damaged
+    let error = DrawReader::open(folder.files())
+        .unwrap()
+        .check(&planned(90))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("laid out for another number of draws"),
+        "{error}"
+    );
     std::fs::remove_file(path.join("next/draws.zarr/zarr.json")).unwrap();
     take_over(&folder, &planned(40)).unwrap();
     assert!(!path.join("next").exists());

@@ -17,6 +17,8 @@ use crate::settings::Settings;
 const DEFAULT_TEST_IMAGES: usize = 1000;
 /// The largest target: squares of larger ones overflow.
 const MOST_TARGET: f64 = 1e150;
+/// The largest target is no smaller than this: squares of far smaller ones have no digits.
+const LEAST_TARGET: f64 = 1e-90;
 
 /// What was read.
 pub(crate) struct Records {
@@ -95,7 +97,7 @@ impl Records {
     }
 }
 
-/// Refuses targets that nothing can be learned from, or that are too large to be computed with.
+/// Refuses targets that nothing can be learned from, or that are too large or too small to be computed with.
 fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
     if let Targets::Classes { names, .. } = sets[0]
         && let [only] = names.as_slice()
@@ -115,6 +117,15 @@ fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
                 names[at % names.len()],
                 values[at]
             )));
+        }
+        for (output, name) in names.iter().enumerate() {
+            let own = values.iter().skip(output).step_by(names.len());
+            let largest = own.fold(0.0, |most: f64, value| most.max(value.abs()));
+            if largest > 0.0 && largest < LEAST_TARGET {
+                return Err(Failure::request(format!(
+                    "target `{name}` of `{source}` is {largest:e} at most, and targets that are all below {LEAST_TARGET:e} cannot be computed with: give the column in a smaller unit"
+                )));
+            }
         }
     }
     Ok(())

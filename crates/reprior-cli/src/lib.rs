@@ -26,7 +26,7 @@ pub use help::{setting_names, settings};
 use reprior_io::run::is_being_written;
 use reprior_run::Failure;
 
-/// How often a run is read that another process writes to, and the time between.
+/// How often a run is read that another process writes to, at most, and the time between.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -68,7 +68,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Reads runs, once more where another process was in the middle of writing to one of them.
+/// Reads runs, and again for a second where another process is in the middle of writing to one of them.
 fn patiently(runs: &[&Path], read: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
     let are_written = || runs.iter().any(|run| is_being_written(run));
     let mut attempt = 1;

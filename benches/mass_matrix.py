@@ -137,11 +137,10 @@ for number in range(2):
         f"{LEADING} directions": Coordinates(center, leading, vectors),
         "dense": Coordinates(center, values, vectors),
     }
-    of_identity = round(ANGLE / longest_step(identity, warmup[-1]))
     for name, where in ways.items():
         step = longest_step(where, warmup[-1])
         each = round(ANGLE / step)
-        count = TRANSITIONS * of_identity // each
+        count = TRANSITIONS * round(ANGLE / longest_step(identity, warmup[-1])) // each
         positions, acceptance = chain(where, warmup[-1], step, count)
         draws = np.array([network(z, new)[1] for z in positions[:: max(1, count // 3000)]])
         found = np.array([effective(draws[:, row]) for row in range(100)]) / (count * each) * 1e6

@@ -143,12 +143,12 @@ impl<'a, R: Stored> Timed<'a, R> {
             }
             None => planned.draws,
         };
+        // as it is now: laying out the store, on a slow disk, is no reason to call these the fewest
+        let more = (draws.saturating_sub(made) * planned.thin) as f64;
+        let expected = pace.map(|seconds| self.clock.seconds() + seconds * more);
         let store = self.settle(store, [warmup, draws], has_draws)?;
-        let until_then = |seconds| {
-            self.clock.seconds() + seconds * (draws.saturating_sub(made) * planned.thin) as f64
-        };
         if [warmup, draws] != [planned.warmup, planned.draws] {
-            let note = lengths(self.given, [warmup, draws], pace.map(until_then));
+            let note = lengths(self.given, [warmup, draws], expected);
             self.place.options.watcher.note(&note);
         }
         let (chains, made) = self.draw(&store, [warmup, made, draws])?;

@@ -9,5 +9,6 @@ mod durability;
 mod earlier_configs;
 mod given_table;
 mod in_memory;
+mod kept_draws;
 mod leave_one_out;
 mod start_at_run;

@@ -10,7 +10,7 @@ use super::stacking::ChainWeights;
 use crate::failure::{Failure, name_of};
 use crate::predictive::{PredictionKind, PredictiveDraws};
 use crate::problem::DataDescription;
-use crate::record::{LOG_LIKELIHOOD, NOISE, POSITIONS, PREDICTIONS, SPREAD, TRACES};
+use crate::record::{Keeping, LOG_LIKELIHOOD, NOISE, POSITIONS, PREDICTIONS, SPREAD, TRACES};
 use crate::settings::Settings;
 
 /// Numbers of a block of predictions that is read at a time.
@@ -87,6 +87,11 @@ impl Recorded {
         self.reader.chains() as usize
     }
 
+    /// Whether the rows in place of test rows train as well.
+    pub fn tests_nothing(&self) -> bool {
+        self.settings.data.watch.is_some()
+    }
+
     /// Outputs, or classes.
     pub(crate) fn outputs(&self) -> usize {
         self.description.output_names.len()
@@ -139,12 +144,9 @@ impl Recorded {
 
     /// The draws whose predictions for all test rows can be read.
     pub(crate) fn spacing(&self) -> Spacing {
-        let find = |name: &str| self.reader.groups().find(|group| group.name == name);
-        let planned = find("sample_stats").and_then(|group| group.planned);
-        let (planned, group) = (planned.unwrap_or(1), find(PREDICTIONS));
-        // an even spacing is known from the two numbers
-        let recorded = group.and_then(|group| group.planned).unwrap_or(0).max(1);
-        let every = planned.div_ceil(recorded).max(1);
+        // not from the numbers of draws: a run that ended early keeps the spacing of more
+        let every = Keeping::new(&self.settings).predictions_every;
+        let group = self.reader.groups().find(|group| group.name == PREDICTIONS);
         let visible = group.and_then(|group| group.draws).unwrap_or(0);
         Spacing {
             draws: visible.min(self.draws.div_ceil(every)),

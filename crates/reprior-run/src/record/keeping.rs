@@ -15,7 +15,7 @@ use super::groups::{LOG_LIKELIHOOD, POSITIONS, PREDICTIONS, TRACES as TRACED};
 use super::scored;
 use crate::failure::Failure;
 use crate::problem::Problem;
-use crate::settings::{MethodName, Settings};
+use crate::settings::{FIRST_LOOK, MethodName, Settings};
 use crate::words::bytes;
 
 /// Megabytes (of 10⁶ bytes) of a run folder unless told otherwise.
@@ -218,18 +218,32 @@ impl Load {
     }
 
     /// Writes the numbers of draws that are kept into the settings, where the user has not given them.
+    ///
+    /// A run that ends when its draws say enough has the fewest, or those that are given, at the first look already, and more at the end of
+    /// more draws, as far as [`MOST_BYTES`] allow.
     pub fn resolve(self, settings: &mut Settings) {
         let schedule = settings.schedule();
         let (chains, draws) = (schedule.chains.max(1) as u64, schedule.draws.max(1));
+        let longer = match settings.run.until {
+            Some(_) => draws.div_ceil(FIRST_LOOK),
+            None => 1,
+        };
         let is_given = settings.record.keep_mb.is_some();
         let scored = self.resolve_scored(settings);
         settings.record.keep_mb = Some(megabytes(settings));
         let position = self.position.saturating_mul(chains).max(1);
         let prediction = self.prediction.saturating_mul(chains).max(1);
         // a budget that the user gave is kept to, down to one draw of each chain
+        let room = |wanted: u64, bytes: u64| {
+            let all = wanted.saturating_mul(longer);
+            all.min((MOST_BYTES / bytes).max(wanted))
+        };
         let fewest = |of_all: u64, bytes: u64, most: u64| {
             let wanted = if is_given { 1 } else { of_all.div_ceil(chains) };
-            wanted.min((MOST_BYTES / bytes).max(1)).min(most)
+            wanted
+                .saturating_mul(longer)
+                .min((MOST_BYTES / bytes).max(1))
+                .min(most)
         };
         let of_marginal = if self.is_marginal {
             FEWEST_MARGINAL
@@ -237,8 +251,15 @@ impl Load {
             FEWEST_POSITIONS
         };
         let record = &settings.record;
-        let most_positions = record.keep.unwrap_or(draws.min(MOST_POSITIONS)).min(draws);
-        let most_predictions = record.keep_predictions.unwrap_or(draws).min(draws);
+        let most_positions = match record.keep {
+            Some(keep) => room(keep, position),
+            None => MOST_POSITIONS.max(fewest(of_marginal, position, draws)),
+        };
+        let most_positions = most_positions.min(draws);
+        let most_predictions = match record.keep_predictions {
+            Some(keep) => room(keep, prediction).min(draws),
+            None => draws,
+        };
         let all_positions = most_positions.saturating_mul(position);
         let all_predictions = most_predictions.saturating_mul(prediction);
         let budget = megabytes(settings).saturating_mul(1_000_000);
@@ -267,7 +288,10 @@ impl Load {
             let least = fewest(of_marginal, position, most_positions);
             positions = positions.clamp(least, most_positions);
         }
-        settings.record.keep.get_or_insert(positions);
+        settings.record.keep = Some(match settings.record.keep {
+            Some(_) => most_positions,
+            None => positions,
+        });
         settings.record.keep_predictions = Some(predictions);
         // as many as an even spacing gives
         let keeping = Keeping::new(settings);
@@ -330,6 +354,7 @@ pub fn kept_in_words(run: &Path) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Until;
 
     /// fcn:512 on 200 strokes, 1,000 of them to test on.
     const STROKES: Load = Load {
@@ -399,6 +424,23 @@ mod tests {
             resolved(STROKES, |all| all.record.keep_mb = Some(1)).0,
             [1, 1]
         );
+    }
+
+    #[test]
+    fn a_run_that_may_end_early_has_the_fewest_by_then() {
+        let of = |keep| {
+            resolved(STROKES, |all| {
+                (all.run.until, all.run.draws) = (Some(Until::agreement(4)), Some(20_000));
+                (all.record.keep, all.record.keep_predictions) = keep;
+            })
+        };
+        let at_first_look = |kept: u64| FIRST_LOOK.div_ceil(20_000_u64.div_ceil(kept));
+        let ([positions, predictions], _) = of((None, None));
+        // 412 kB a position of four chains: no more than 256 MB of them
+        assert_eq!(positions, 154);
+        assert!(at_first_look(predictions) * 4 >= 30, "{predictions}");
+        let ([positions, predictions], _) = of((Some(3), Some(2)));
+        assert_eq!([positions, predictions].map(at_first_look), [2, 2]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub use run::{RecordSettings, RunSettings, SettledKeeping};
 pub use sampler::SamplingSettings;
 pub use scales::ScalesSetting;
 pub use start::StartName;
-pub use until::{MINUTES_UNTIL, Until};
+pub use until::{FIRST_LOOK, MINUTES_UNTIL, Until};
 
 use crate::failure::{Failure, name_of};
 

@@ -10,6 +10,8 @@ use super::expressions::written;
 
 /// Minutes that a run takes at most which ends when its draws say enough.
 pub const MINUTES_UNTIL: f64 = 10.0;
+/// Draws of each chain before the first look at what they say, after which it may end.
+pub const FIRST_LOOK: u64 = 250;
 
 /// Bounds that the diagnostics of predictions are to reach; at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -21,7 +21,7 @@ use crate::method::{MethodFamily, RunContext};
 use crate::problem::Problem;
 use crate::read::{Rates, Recorded};
 use crate::record::{Keeping, traces_of};
-use crate::settings::{CONFIG, SettledKeeping, Until};
+use crate::settings::{CONFIG, FIRST_LOOK, SettledKeeping, Until};
 use crate::stored::Stored;
 use crate::words::{duration, number};
 
@@ -48,8 +48,7 @@ pub(super) const fn most_draws(has_bounds: bool) -> u64 {
 /// How many times as long as it may take a run has to be before it says so.
 const NOTICEABLY: f64 = 1.2;
 
-/// Draws of each chain before the first look at what they say, and how much more each time.
-const FIRST_LOOK: u64 = 250;
+/// How much more draws there are at each look at what they say.
 const LOOK_FACTOR: f64 = 1.5;
 
 /// A run against the clock.
@@ -281,7 +280,7 @@ impl<'a, R: Stored> Timed<'a, R> {
         let traces = traces_of(self.problem).map(|traces| traces.count());
         let asked = self.problem.asked.clone();
         let settings = &mut self.problem.settings;
-        (settings.run.minutes, settings.run.until) = (None, None);
+        settings.run.minutes = None;
         (settings.run.warmup, settings.run.draws) = (Some(warmup), Some(draws));
         if has_draws {
             let record = &mut settings.record;
@@ -297,6 +296,7 @@ impl<'a, R: Stored> Timed<'a, R> {
             settings.record = asked.unwrap_or_else(|| settings.record.clone());
             super::Chains(self.method).complete(self.problem)?;
         }
+        self.problem.settings.run.until = None;
         let schema = plan::plan(self.problem, self.method)?.schema;
         let config = self.problem.settings.to_toml()?;
         let folder = self.place.folder;

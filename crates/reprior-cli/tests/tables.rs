@@ -298,6 +298,13 @@ fn standard_input_and_compressed_tables() {
     let again = piped("predict runs/stdin --data -");
     assert_eq!(again.lines().count(), 41);
     place.succeed("resume runs/stdin");
+    // the only copy of the table is not removed with the run
+    place
+        .run(&format!(
+            "sample --data runs/stdin/stdin.csv --target y {QUICK} --overwrite"
+        ))
+        .assert_error(2, &["runs/stdin/stdin.csv", "choose another --out"]);
+    assert_eq!(place.read("runs/stdin/stdin.csv"), text);
     place
         .run("sample --data - --out none")
         .assert_error(2, &["`stdin`", "no header"]);

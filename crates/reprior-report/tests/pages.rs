@@ -128,6 +128,7 @@ fn effects() -> InputEffects {
         columns: 2,
         draws: 60,
         test_rows: 40,
+        are_watched: false,
         shifts: 4,
         train_rows: 30,
         importance: vec![

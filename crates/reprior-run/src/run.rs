@@ -190,6 +190,17 @@ fn refuse_start_in(settings: &Settings, out: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Refuses to replace the run whose folder holds the table that is to be read: what standard input or a program gave is nowhere else.
+fn refuse_data_in(settings: &Settings, out: &Path) -> Result<(), Failure> {
+    let source = &settings.data.source;
+    match is_within(Path::new(source), out) {
+        true => Err(Failure::request(format!(
+            "--data {source} is in the run that --overwrite would replace: choose another --out, or move the file first"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Whether a path that exists is a folder, or in it.
 pub(crate) fn is_within(path: &Path, folder: &Path) -> bool {
     match (path.canonicalize(), folder.canonicalize()) {
@@ -239,6 +250,9 @@ impl NewRun {
             Some((out, overwrite)) => {
                 refuse_run_in(out, overwrite)?;
                 refuse_start_in(&problem.settings, out)?;
+                if overwrite {
+                    refuse_data_in(&problem.settings, out)?;
+                }
                 plan.check(Destination::New { out, overwrite })?;
             }
             None => plan.check_memory()?,
@@ -414,8 +428,7 @@ impl Recorded {
     pub fn summarise(&self) -> Result<Summary, Failure> {
         let family = family(self.settings.sampler.method());
         let (mut summary, warnings) = family.summarise(self)?;
-        if self.settings.data.watch.is_some() {
-            // rows that train test nothing
+        if self.tests_nothing() {
             (summary.metrics, summary.fit) = (None, None);
             summary.metrics_by_target.clear();
         }

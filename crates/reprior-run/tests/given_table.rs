@@ -136,6 +136,8 @@ fn rows_that_train_are_watched_and_test_nothing() {
     assert_eq!(summary.loo.as_ref().unwrap().rows, ROWS);
     let description = reprior_run::Recorded::of(run.files()).unwrap().description;
     assert_eq!((description.train_rows, description.test_rows), (ROWS, 10));
+    let recorded = reprior_run::Recorded::of(run.files()).unwrap();
+    assert!(recorded.test_targets().unwrap().is_none() && recorded.pit().unwrap().is_empty());
     // and again from what is written
     assert_eq!(summarise(run.files()).unwrap().metrics, None);
     Predictor::of(run.files()).unwrap();

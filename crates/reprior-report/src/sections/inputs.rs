@@ -68,11 +68,15 @@ fn importance(effects: &InputEffects) -> [Item; 2] {
         ),
         false => String::new(),
     };
+    let row = match effects.are_watched {
+        true => "watched row, which trains as well,",
+        false => "test row",
+    };
     let chart = Chart {
         title: "Which columns matter".to_owned(),
         guide: format!(
-            "How much more a test row costs, in nats, when the column is taken from another test row: 0 for a column that is not used. Bars: one standard error, over \
-             rows. {} test rows, each with {} other rows' values, {}.{which}",
+            "How much more a {row} costs, in nats, when the column is taken from another one: 0 for a column that is not used. Bars: one standard error, over \
+             rows. {} rows, each with {} other rows' values, {}.{which}",
             effects.test_rows,
             effects.shifts,
             draws(effects)

@@ -148,7 +148,7 @@ fn predictions(run: &RunPage) -> Section {
         None => {
             let why = match run.summary.draws {
                 0 => "there are no draws yet",
-                _ => "the run has no test rows: give some with `--test`",
+                _ => "no rows test them: give some with `--test`",
             };
             (String::new(), vec![missing("Predictions", why)])
         }

@@ -45,6 +45,8 @@ pub struct InputEffects {
     pub draws: usize,
     /// Test rows that take part in the importance, evenly chosen.
     pub test_rows: usize,
+    /// Whether these train as well.
+    pub are_watched: bool,
     /// How often each of them gets the column from another row.
     pub shifts: usize,
     /// Training rows that dependences are means over, evenly chosen.
@@ -192,6 +194,7 @@ impl Predictor {
             columns: columns.len(),
             draws: 1,
             test_rows: 0,
+            are_watched: problem.settings.data.watch.is_some(),
             shifts: size.shifts,
             train_rows: size.train_rows,
             importance: Vec::new(),

@@ -22,7 +22,7 @@ impl Detector {
         if !run.description.is_classification {
             return refuse("--detect needs a run that predicts classes: leave it out");
         }
-        if run.description.test_rows == 0 {
+        if run.description.test_rows == 0 || run.tests_nothing() {
             return refuse(
                 "--detect compares with the run's test rows, and there are none: sample with --test N",
             );

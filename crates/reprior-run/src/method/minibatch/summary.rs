@@ -152,7 +152,7 @@ fn of_updates(run: &Recorded, method: MinibatchMethod) -> Result<MinibatchSummar
 /// A run folder that cannot be read.
 pub fn static_metrics(run: &Recorded, group: &str) -> Result<Option<Metrics>, Failure> {
     let (kind, rows) = (run.kind, run.description.test_rows);
-    if rows == 0 || run.settings.data.watch.is_some() {
+    if rows == 0 || run.tests_nothing() {
         return Ok(None);
     }
     // a run that was killed just before its end has none

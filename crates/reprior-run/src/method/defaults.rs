@@ -3,6 +3,7 @@
 //! The measurements are in docs/src/choosing.md, "What is chosen for the data". What is given is never changed, and what is
 //! chosen is written into the settings and said in one line.
 
+use reprior::model::InputReduction;
 use reprior::model::dataset::{InputKind, Targets};
 use reprior::model::likelihood::name::LikelihoodName;
 use reprior::network::Composition;
@@ -149,7 +150,13 @@ pub(crate) fn choose_variances(model: &mut ModelSettings, is_table: bool) {
 /// Chains, unless a gradient over all rows takes too long and nothing was asked of chains.
 fn method(settings: &Settings, architecture: &Composition, rows: usize) -> MethodName {
     let given = given(&settings.sampler);
-    let of_chains = given.iter().any(|flag| flag != "--precision")
+    let is_reduced = settings.sampler.input_reduction != InputReduction::Off;
+    let is_of_chains = |flag: &String| match flag.as_str() {
+        "--precision" => false,
+        "--input-reduction" => is_reduced,
+        _ => true,
+    };
+    let of_chains = given.iter().any(is_of_chains)
         || settings.run.warmup.is_some()
         || settings.model.scale_prior().is_some();
     let takes_long = gradient_operations(settings, architecture, rows) > MOST_OPERATIONS;

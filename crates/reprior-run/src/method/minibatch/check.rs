@@ -1,5 +1,7 @@
 //! What does not go together in the settings of a minibatch method.
 
+use reprior::model::InputReduction;
+
 use crate::failure::Failure;
 use crate::settings::{
     EpsilonAt, MinibatchMethod, Optimiser, PreconditionerName, SettingRule, Settings, at_least_one,
@@ -13,7 +15,11 @@ use crate::settings::{
 pub fn check(settings: &Settings, method: MinibatchMethod) -> Result<(), Failure> {
     let (own, sampler) = (&settings.minibatch, &settings.sampler);
     let refuse = |text: String| Err(Failure::Request(text));
-    let taken = ["--method", "--step-size", "--precision"];
+    let mut taken = vec!["--method", "--step-size", "--precision"];
+    if sampler.input_reduction == InputReduction::Off {
+        // nothing is reduced here
+        taken.push("--input-reduction");
+    }
     let of_chains = given(sampler);
     if let Some(flag) = of_chains
         .iter()

@@ -16,6 +16,7 @@ use reprior::gaussian_process::evidence::Covariance;
 use reprior::model::Model;
 use reprior::model::dataset::{Dataset, InputKind, InputValues, Split, Targets};
 use reprior::model::likelihood::Likelihood;
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior::model::standardisation::{Affine, PixelScaling, Standardisation};
 use reprior::network::Composition;
 use reprior_io::data::look;
@@ -82,6 +83,10 @@ impl Problem {
         let Split { train, test } = split;
         let ranges = ranges(&train);
         settings.model.resolve();
+        if settings.model.likelihood() == LikelihoodName::Poisson {
+            check_counts(&train.targets)?;
+            check_counts(&test.targets)?;
+        }
         settings.model.check_targets(&train.targets)?;
         let reduction = settings.sampler.input_reduction;
         let architecture = |model: &ModelSettings| {
@@ -316,5 +321,23 @@ impl Problem {
             true => self.description.standardisation.targets.clone(),
             false => vec![Affine::IDENTITY; self.architecture.outputs],
         }
+    }
+}
+
+/// Refuses targets that are no counts, of rows that train and of rows that test, by what a user can look for.
+fn check_counts(targets: &Targets) -> Result<(), Failure> {
+    let Targets::Real { values, names } = targets else {
+        return Err(Failure::request(
+            "the poisson likelihood is of counts (0, 1, 2, …), and the targets are classes: leave --likelihood out, or say --task regression if they are counts",
+        ));
+    };
+    let is_count = |y: f64| y >= 0.0 && y.fract() == 0.0 && y.is_finite();
+    match values.iter().position(|&y| !is_count(y)) {
+        Some(at) => Err(Failure::request(format!(
+            "the poisson likelihood is of counts (0, 1, 2, …), and `{}` has {} in a row: correct it, or leave that row or --likelihood out",
+            names[at % names.len()],
+            values[at]
+        ))),
+        None => Ok(()),
     }
 }

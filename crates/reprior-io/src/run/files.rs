@@ -5,6 +5,7 @@
 //! [`regular`] file; in memory a file is replaced under a lock, and who reads it goes on with the bytes that it had.
 
 use super::in_memory::{InMemory, read_at};
+use super::layout::DRAWS;
 use super::{RunError, atomic, disk};
 use crate::regular;
 use std::fmt::{self, Debug, Formatter};
@@ -146,7 +147,15 @@ impl Files {
     pub(crate) fn settle(&self) -> Result<(), RunError> {
         match &self.0 {
             FilesPlace::Folder(folder) => {
-                atomic::settle(folder).map_err(|error| self.error("write", "", error))
+                let settle = |place: &Path| {
+                    atomic::settle(place).map_err(|error| self.error("write", "", error))
+                };
+                // a user may have put the draws onto another disk
+                let draws = folder.join(DRAWS);
+                if draws.is_symlink() {
+                    settle(&draws)?;
+                }
+                settle(folder)
             }
             FilesPlace::Memory(_) => Ok(()),
         }

@@ -32,6 +32,8 @@ pub(crate) const ROOT: &str = "draws.zarr/zarr.json";
 const CHUNK_BYTES: u64 = 4 << 20;
 /// The most draws of a chunk.
 const CHUNK_DRAWS: u64 = 100;
+/// The attribute of every group that says which version wrote it.
+const LIBRARY_VERSION: &str = "inference_library_version";
 /// Bytes allowed for one array's metadata, which stand in its own file and in the root's.
 pub(crate) const METADATA_BYTES: u64 = 2 * 1024;
 
@@ -75,6 +77,18 @@ impl StoreLayout {
             chains: schema.chains,
             groups,
         })
+    }
+
+    /// Whether both are the same, whatever version of the library wrote them.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let without_version = |layout: &Self| {
+            let mut layout = layout.clone();
+            for group in &mut layout.groups {
+                group.attributes.remove(LIBRARY_VERSION);
+            }
+            layout
+        };
+        without_version(self) == without_version(other)
     }
 
     pub(crate) fn group(&self, name: &str) -> Result<(usize, &GroupLayout), RunError> {

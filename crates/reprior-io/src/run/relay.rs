@@ -96,7 +96,7 @@ pub fn take_over(folder: &RunFolder, schema: &Schema) -> Result<(), RunError> {
     let files = folder.files();
     let next = files.within(NEXT);
     let wanted = StoreLayout::from_schema(schema)?;
-    match next.contains(ROOT) && read_root(&next).is_ok_and(|(layout, _)| layout == wanted) {
+    match next.contains(ROOT) && read_root(&next).is_ok_and(|(layout, _)| layout.is_like(&wanted)) {
         true => NextLayout(next).take_over(folder),
         false => files.remove(NEXT),
     }

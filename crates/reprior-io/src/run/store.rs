@@ -83,12 +83,15 @@ impl DrawStore {
         }
     }
 
-    /// Whether the store is laid out as `schema` says, labels and draw spacing aside: ask before resuming.
+    /// Whether the store is laid out as `schema` says, labels, draw spacing and the version that wrote it aside: ask before resuming.
     ///
     /// # Errors
     /// [`RunError::Request`] when the schema contradicts itself.
     pub fn matches(&self, schema: &Schema) -> Result<bool, RunError> {
-        Ok(self.shared.layout == StoreLayout::from_schema(schema)?)
+        Ok(self
+            .shared
+            .layout
+            .is_like(&StoreLayout::from_schema(schema)?))
     }
 
     /// Number of chains.

@@ -117,10 +117,20 @@ fn say(
         atomic::write(path, table.as_bytes()).map_err(Failure::request)?;
     }
     if let Some([draws, of_each]) = predictor.draws() {
-        to_stderr(&format!(
-            "predictions of {draws} draws, {of_each} of each of {} chains (`reprior sample` keeps more with --keep or --keep-mb)",
-            draws / of_each.max(1)
-        ));
+        let more = "(`reprior sample` keeps more with --keep or --keep-mb)";
+        to_stderr(
+            &match (found.components as u64 == draws, predictor.weighs_chains()?) {
+                (true, _) => format!(
+                    "predictions of {draws} draws, {of_each} of each of {} chains {more}",
+                    draws / of_each.max(1)
+                ),
+                (false, true) => format!(
+                    "predictions of {} of {draws} draws, of chains weighted by what they say of rows that are left out {more}",
+                    found.components
+                ),
+                (false, false) => "predictions in closed form, without draws".to_owned(),
+            },
+        );
     }
     if let Some(metrics) = found.metrics {
         let named = metrics.named().into_iter();

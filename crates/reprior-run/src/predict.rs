@@ -50,18 +50,20 @@ pub struct PredictionReport {
     pub told: Option<Told>,
     /// Predictive variances that rounding made negative, set to 0.
     pub clamped: u64,
+    /// Distributions that each row's prediction is a mixture of: draws, or fits in closed form.
+    pub components: usize,
 }
 
 /// Predictions for some rows.
 pub struct PredictedRows(PredictiveDraws);
 
 impl Recorded {
-    /// The test targets; none without test rows or draws.
+    /// The test targets; none without test rows or draws, or where the rows in their place train (`--watch`).
     ///
     /// # Errors
     /// A run that cannot be read.
     pub fn test_targets(&self) -> Result<Option<Targets>, Failure> {
-        match self.draws == 0 || self.description.test_rows == 0 {
+        match self.draws == 0 || self.description.test_rows == 0 || self.tests_nothing() {
             true => Ok(None),
             false => self.truth().map(Some),
         }
@@ -261,6 +263,14 @@ impl Predictor {
         Some([of_each * self.run.reader.chains(), of_each])
     }
 
+    /// Whether some chains have more draws among those that predict than others, by stacking.
+    ///
+    /// # Errors
+    /// A run that cannot be read.
+    pub fn weighs_chains(&self) -> Result<bool, Failure> {
+        Ok(self.run.chain_weights()?.is_some())
+    }
+
     /// Predicts for `inputs`, some rows at a time, which `each` is given in order; compares with the truth where it is known.
     ///
     /// # Errors
@@ -286,7 +296,7 @@ impl Predictor {
         let mut detector = detector.transpose()?;
         let family = family(problem.settings.sampler.method());
         let mut predictor = family.predictor(problem, &self.run)?;
-        let mut clamped = 0;
+        let (mut clamped, mut components) = (0, 0);
         let values = problem.arranged(inputs);
         let columns = problem.description.columns;
         let together = predictor.rows_together();
@@ -300,6 +310,7 @@ impl Predictor {
                 )));
             }
             clamped += found.clamped;
+            components = block.draws();
             let functions = request
                 .without_noise
                 .then(|| PredictedRows::of(block.clone(), None));
@@ -330,6 +341,7 @@ impl Predictor {
             metrics_by_target: by_target.finish(),
             told: told.transpose()?,
             clamped,
+            components,
         })
     }
 }

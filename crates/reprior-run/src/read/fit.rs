@@ -22,6 +22,8 @@ const MOST_ROWS: usize = 500;
 const MOST_ROWS_OF_OTHERS: usize = 200;
 /// Rows below which no difference of likelihoods is significant.
 const LEAST_ROWS: usize = 10;
+/// Relative deviations that are rounding of a mean, not spread.
+const ROUNDING: f64 = 1e-12;
 /// Standard errors that a difference exceeds by chance with probability 0.005.
 const SIGNIFICANT: f64 = 2.576;
 
@@ -97,9 +99,14 @@ impl Constant {
                 let means: Vec<f64> = (0..outputs)
                     .map(|output| column(output).sum::<f64>() / rows)
                     .collect();
+                // of targets that do not vary it is 1, as where they are standardised
                 let variance = |output: usize| {
                     let squares = column(output).map(|y| (y - means[output]).powi(2));
-                    (squares.sum::<f64>() / rows).max(SMALLEST_VARIANCE)
+                    let rounding = (means[output] * ROUNDING).powi(2);
+                    match squares.sum::<f64>() / rows {
+                        found if found > rounding.max(SMALLEST_VARIANCE) => found,
+                        _ => 1.0,
+                    }
                 };
                 let variances = (0..outputs).map(variance).collect();
                 Self::Real(means, variances)
@@ -290,13 +297,9 @@ impl TestRows {
     }
 }
 
-/// The draw that is the truth of a replicate; the draws of all chains take part.
+/// The draw that is the truth of a replicate; the draws of all chains take part, each as often as the others but for one time.
 fn drawn(replicate: usize, draws: usize) -> usize {
-    if draws < PredictiveCheck::REPLICATES {
-        replicate % draws
-    } else {
-        (replicate as u128 * draws as u128 / PredictiveCheck::REPLICATES as u128) as usize
-    }
+    (replicate as u128 * draws as u128 / PredictiveCheck::REPLICATES as u128) as usize
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ use crate::predictive::PredictiveDraws;
 use crate::record::{LOG_LIKELIHOOD, TARGET, scored_rows};
 use crate::run::SUMMARY;
 
+/// Draws of each chain without which weights are not used: with fewer the prior of a Pareto k decides what it is, and R-hat is above the bar by chance.
+const FEWEST_DRAWS: u64 = 100;
 /// R-hat of the log-likelihood of some training row above which chains are stacked.
 const RHAT_STACKED: f64 = 1.05;
 /// Part of the rows whose Pareto k may be too large in a chain that has any weight.
@@ -109,7 +111,8 @@ impl Recorded {
         let weights = stacking_weights(&of_chains);
         let counts = weights.iter().zip(unreliable);
         let mut counts = counts.filter(|(weight, _)| **weight >= LEAST_WEIGHT);
-        let is_used = counts.all(|(_, unreliable)| unreliable <= UNRELIABLE);
+        let are_reliable = counts.all(|(_, unreliable)| unreliable <= UNRELIABLE);
+        let is_used = self.draws >= FEWEST_DRAWS && are_reliable;
         let elpd = RowSum::of(stacked(&of_chains, &weights).into_iter());
         Ok(Some(StackingSummary {
             weights,

@@ -111,7 +111,7 @@ impl Summary {
                     ess.unknown, ess.variables
                 ),
             };
-            (meaning, Level::Caution)
+            (meaning, Level::Bad)
         } else if ess.short > 0 {
             let meaning = format!(
                 "the chains agree; fewer than the recommended {recommended} effective draws of {} of {}: quantiles are rough",
@@ -166,6 +166,26 @@ impl Summary {
             .collect()
     }
 
+    /// Learned scales of weights, of which relevance is read off.
+    pub(super) fn of_weight_scales(&self, settings: &Settings) -> Option<Check> {
+        let apart = self.weight_scales.iter().filter(|scale| scale.disagrees);
+        let worst = apart
+            .clone()
+            .max_by(|one, other| one.rhat.total_cmp(&other.rhat))?;
+        Some(Check {
+            name: "scales of weights".to_owned(),
+            value: format!("R-hat {}", number(worst.rhat)),
+            meaning: format!(
+                "the chains disagree about {} of {}, most about that of {}",
+                apart.count(),
+                self.weight_scales.len(),
+                worst.weights
+            ),
+            advice: self.remedy(settings),
+            level: Level::Caution,
+        })
+    }
+
     pub(super) fn of_log_density(&self, settings: &Settings) -> Option<Check> {
         let found = self.stationarity.as_ref()?;
         let predictions = self.ess.prediction.as_ref();
@@ -185,10 +205,11 @@ impl Summary {
             };
             (meaning.to_owned(), level)
         } else {
-            (
-                "the chains agree and no longer move one way".to_owned(),
-                Level::Good,
-            )
+            let meaning = match self.chains {
+                1 => "the chain no longer moves one way",
+                _ => "the chains agree and no longer move one way",
+            };
+            (meaning.to_owned(), Level::Good)
         };
         Some(Check {
             name: "log-density".to_owned(),
@@ -244,7 +265,7 @@ impl Summary {
     }
 
     pub(super) fn of_divergences(&self) -> Check {
-        let transitions = self.chains as u64 * self.draws * self.thin;
+        let transitions = self.transitions;
         let found = self.divergences;
         let (meaning, level) = if found == 0 {
             ("every transition could be computed".to_owned(), Level::Good)

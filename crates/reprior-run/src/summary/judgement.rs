@@ -33,6 +33,7 @@ impl Summary {
                     .map(|ess| self.of_weights(ess, settings)),
             );
             checks.extend(self.of_noise(settings));
+            checks.extend(self.of_weight_scales(settings));
             checks.extend(self.of_log_density(settings));
         }
         if nature == Nature::Chains && self.draws > 0 {
@@ -81,7 +82,9 @@ impl Summary {
             };
         }
         if level == Level::Caution {
-            let cautions = at(Level::Caution).count() + others;
+            // what has no advice of its own is among the others
+            let has_advice = |check: &&Check| !check.advice.is_empty();
+            let cautions = at(Level::Caution).filter(has_advice).count() + others;
             if others == 0
                 && at(Level::Caution).all(|check| named(&check, &["weights"]))
                 && self.ess.prediction.is_some()
@@ -89,7 +92,7 @@ impl Summary {
                 return "believe the predictions, but read nothing off single weights".to_owned();
             }
             let things = match cautions {
-                1 => "one thing".to_owned(),
+                0 | 1 => "one thing".to_owned(),
                 count => format!("{count} things"),
             };
             return match nature {
@@ -108,6 +111,7 @@ impl Summary {
                 format!("believe the {what}: they are exact for this model{fits}")
             }
             Nature::Draws => format!("an approximation, not draws of the posterior{fits}"),
+            _ if self.chains == 1 => format!("believe the {what}{fits}"),
             _ => format!("believe the {what}: the chains agree{fits}"),
         }
     }

@@ -58,7 +58,9 @@ pub struct Summary {
     pub acceptance_rate: f64,
     /// Of each chain after warm-up; null for methods without one.
     pub step_size: Vec<Option<f64>>,
-    /// Transitions that diverged or could not be evaluated.
+    /// Transitions after warm-up, of all chains and at all temperatures.
+    pub transitions: u64,
+    /// Of these, those that diverged or could not be evaluated.
     pub divergences: u64,
     /// Evaluations of the density without gradient.
     pub n_evaluations: u64,

@@ -39,12 +39,16 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
     let total_draws = draws as f64 * schedule.chains as f64;
     let rates = Rates {
         draws: total_draws,
-        steps: total_draws * schedule.thin as f64,
+        steps: match annealed.is_empty() {
+            true => total_draws * schedule.thin as f64,
+            false => sampling.transitions as f64,
+        },
         gradients: sampling.n_gradients as f64,
         evaluations: (sampling.n_gradients + sampling.n_evaluations) as f64,
         seconds,
     };
     let noise = run.noise_scales()?;
+    let weight_scales = run.weight_scales()?;
     let weights = run.projections(&rates)?;
     let PredictionDiagnostics {
         ess: prediction,
@@ -58,7 +62,8 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         .into_iter()
         .flatten()
         .map(|ess| ess.rhat_max)
-        .chain(noise.iter().map(|noise| noise.rhat));
+        .chain(noise.iter().map(|noise| noise.rhat))
+        .chain(weight_scales.iter().map(|scale| scale.rhat));
     let clamped = run.read("sample_stats", "n_clamped")?;
     let determinant = settings.sampler.determinant;
     let energy_error = run.energy_errors()?;
@@ -76,6 +81,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         can_go_on: can_go_on && annealed.is_empty(),
         acceptance_rate: sampling.acceptance_rate(),
         step_size,
+        transitions: sampling.transitions,
         divergences: sampling.divergences,
         n_evaluations: warmup.n_evaluations + sampling.n_evaluations,
         n_gradients: warmup.n_gradients + sampling.n_gradients,
@@ -88,7 +94,7 @@ pub fn summarise(run: &Recorded, method: Method) -> Result<(Summary, Vec<String>
         stationarity: run.stationarity()?,
         rhat_max: Spread::of(rhats).max,
         noise,
-        weight_scales: run.weight_scales()?,
+        weight_scales,
         ess: EssSummary {
             prediction,
             row_noise,

@@ -346,17 +346,27 @@ class BNNClassifier(ClassifierMixin, _BNN):
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         check_consistent_length(X, y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
             raise ValueError(
-                f"the target has a single class, `{self.classes_[0]}`: there is nothing to tell apart; give records of the other classes as well"
+                f"the target has a single class, `{classes[0]}`: there is nothing to tell apart; give records of the other classes as well"
             )
+        self.classes_ = classes
         names = _names_of_classes(self.classes_)
         called = _numbers_of_classes(self.classes_) if names is None else np.array(names, dtype=object)
         self._sample(table, called[labels], "classification")
         # where each class is among the run's
         own = self.run_._predictor_now().output_names()
-        self._order = [own.index(name) for name in names] if names is not None and sorted(own) == sorted(names) else slice(None)
+        if names is None:
+            own = [float(name) for name in own]
+        lost = [label for label, name in zip(self.classes_, called) if name not in own]
+        if lost:
+            # it cannot predict them
+            del self.run_
+            raise ValueError(
+                f"the run has no row of the class `{lost[0]}`: leave out settings that drop its rows, such as missing='drop', or give more of them"
+            )
+        self._order = [own.index(name) for name in called]
         return self
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -387,8 +397,8 @@ class BNNClassifier(ClassifierMixin, _BNN):
         return logarithms[np.arange(len(y)), at]
 
 
-#: Text that tables may have where a cell is missing, a number or yes and no.
-_NO_WORDS = {"na", "nan", "n/a", "null", "none", "missing", "inf", "infinity", "true", "false", "yes", "no", "t", "f", "y", "n"}
+#: Text of a cell that is missing, as the program reads tables, which a class cannot be called.
+_MISSING = {"?", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "nat", "null"}
 _REQUIRES_Y = "requires y to be passed, but the target y is None: {} learns from targets"
 
 
@@ -405,7 +415,7 @@ def _names_of_classes(classes: np.ndarray) -> list[str] | None:
     """What the run may call the classes; None where they would not be read back as they are: then they are numbered."""
     names = [str(name) for name in classes]
     are_plain = all(isinstance(name, str) and re.fullmatch(r"[^\W\d][\w .+/()-]*\w|[^\W\d]", name) for name in classes)
-    are_words = not any(name.lower() in _NO_WORDS for name in names)
+    are_words = not any(name.lower() in _MISSING for name in names)
     return names if are_plain and are_words and len(set(names)) == len(names) else None
 
 

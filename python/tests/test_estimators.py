@@ -1,13 +1,15 @@
 """The estimators beyond scikit-learn's checks: uncertainties against closed forms and each other, tools around them, time."""
 
 import pickle
+import re
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -127,7 +129,7 @@ def test_a_fit_that_is_interrupted_has_its_draws_and_goes_on(line, tmp_path, ctr
     assert longer.summary().draws > before.draws
 
 
-@pytest.mark.parametrize("classes", [["a", "b"], ["b c", "a", "z"], [3, 7, 10], ["", "NA"], ["yes", "no"], [1.0, 2.0], [True, False]])
+@pytest.mark.parametrize("classes", [["a", "b"], ["b c", "a", "z"], [3, 7, 10], ["", "NA"], ["NAT", "b", "c"], ["yes", "no"], [1.0, 2.0], [True, False]])
 def test_a_run_has_the_names_of_classes(classes):
     random = np.random.default_rng(4)
     y = np.array(classes)[random.integers(len(classes), size=60)]
@@ -140,6 +142,27 @@ def test_a_run_has_the_names_of_classes(classes):
     elif classes[0] == 3:
         assert names == ["3", "7", "10"]
     assert np.allclose(model.predict_proba(X)[np.arange(60), np.searchsorted(model.classes_, y)], np.exp(model.log_predictive_density(X, y)), atol=1e-6)
+
+
+def test_a_class_cannot_be_called_what_tables_have_for_missing_cells():
+    from reprior.estimators import _MISSING
+
+    source = Path(__file__).parents[2] / "crates" / "reprior-io" / "src" / "data" / "targets.rs"
+    words = re.search(r"const WORDS: .*?= \[(.*?)\];", source.read_text(encoding="utf-8"), re.DOTALL)[1]
+    assert set(re.findall(r'"(.*?)"', words)) == _MISSING
+
+
+@pytest.mark.parametrize("classes", [["a", "b", "c"], [3, 7, 10]])
+def test_a_class_that_loses_its_rows_is_said(classes):
+    y = np.array(classes * 10)
+    X = np.random.default_rng(4).normal(size=(30, 2))
+    X[y == classes[1], 0] = np.nan
+    settings = {**CHAINS, "warmup": 10, "draws": 10, "missing": "drop"}
+    model = BNNClassifier((8,), settings=settings, n_jobs=1, random_state=0)
+    with pytest.raises(ValueError, match=f"no row of the class `{classes[1]}`"):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_uncertainties_agree_with_each_other(fitted, line):

@@ -333,8 +333,8 @@ def sample_table(table: _table.Table, y: Any, settings: dict[str, Any], **drivin
 
 
 def table_with_targets(table: _table.Table, y: Any, settings: dict[str, Any]) -> tuple[list[_table.Column], dict[str, Any]]:
-    """The columns of a table and of its targets; the names of targets and of levels are added to the settings."""
-    targets = _table.targets(y, table.names)
+    """The columns of a table and of its targets; the names of targets and of levels, and the task that they say, are added to the settings."""
+    targets, task = _table.targets(y, table.names, settings.get("task"))
     rows = {len(values) for _, _, values in table.columns}
     lengths = {len(values) for _, _, values in targets}
     if rows and lengths and rows != lengths:
@@ -344,7 +344,7 @@ def table_with_targets(table: _table.Table, y: Any, settings: dict[str, Any]) ->
         if "," in name:
             raise ValueError(f"column `{name}` has a comma in its name, which separates names in settings: rename it")
     categorical = [*table.categorical, *_as_list(settings.get("categorical"))]
-    settings = {**settings, "target": names, "categorical": categorical or None}
+    settings = {**settings, "target": names, "categorical": categorical or None, "task": task}
     return [*table.columns, *targets], settings
 
 

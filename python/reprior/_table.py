@@ -58,28 +58,34 @@ def inputs(X: Any, names: Sequence[str] | None = None) -> Table:
     )
 
 
-def targets(y: Any, taken: Sequence[str]) -> list[Column]:
-    """The columns of targets, whose names are none of ``taken``."""
+def targets(y: Any, taken: Sequence[str], task: str | None = None) -> tuple[list[Column], str | None]:
+    """The columns of targets, whose names are none of ``taken``, and the task: yes and no, and levels, are classes unless ``task`` says another."""
+    are_levels = False
     if is_frame(y):
-        columns = inputs(y).columns
+        table = inputs(y)
+        columns, are_levels = table.columns, bool(table.categorical)
     elif hasattr(y, "dtype") and hasattr(y, "iloc"):
-        name = "y" if y.name is None else str(y.name)
-        columns = [_of_series(name, y)[0]]
+        column, are_levels = _of_series("y" if y.name is None else str(y.name), y)
+        columns = [column]
     else:
         array = np.asarray(y)
         if array.ndim not in (1, 2):
             raise ValueError(f"y has {array.ndim} dimensions: it must have one, or two for several targets")
-        if array.ndim == 1:
-            columns = [_of_array("y", array)]
+        parts = {"y": array} if array.ndim == 1 else {f"y{at}": array[:, at] for at in range(array.shape[1])}
+        # of several targets each is a number
+        if array.dtype.kind == "b" and len(parts) == 1 and task != "regression":
+            columns = [(name, "booleans", part.tolist()) for name, part in parts.items()]
         else:
-            columns = [_of_array(f"y{at}", array[:, at]) for at in range(array.shape[1])]
+            columns = [_of_array(name, part) for name, part in parts.items()]
+    if are_levels and len(columns) == 1 and task is None:
+        task = "classification"
     named, used = [], set(taken)
     for name, kind, values in columns:
         while name in used:
             name += "_"
         used.add(name)
         named.append((name, kind, values))
-    return named
+    return named, task
 
 
 def _of_array(name: str, values: np.ndarray) -> Column:

@@ -70,6 +70,18 @@ def test_several_targets_and_names_that_clash(houses):
     assert "mean_half" in found.to_frame().columns
 
 
+def test_yes_and_no_and_levels_are_classes(line):
+    X, _ = line
+    fast = {**FAST, "warmup": 10, "draws": 10}
+    yes, levels = X[:, 0] > 0, pd.Series(np.where(X[:, 0] > 0, 2, 10)).astype("category")
+    classes = ["false", "true"], ["2", "10"]
+    for y, expected in ((yes, classes[0]), (yes.tolist(), classes[0]), (yes[:, None], classes[0]), (levels, classes[1]), (levels.to_frame("z"), classes[1])):
+        assert reprior.sample(X, y, **fast).predict(X).classes == expected
+    # unless told otherwise, and of several targets
+    for y, task in ((yes, "regression"), (levels, "regression"), (np.column_stack([yes, ~yes]), None)):
+        assert reprior.sample(X, y, task=task, **fast).predict(X).mean.shape == y.shape
+
+
 def test_names_that_are_numbers(line):
     X, y = line
     run = reprior.sample(pd.DataFrame(X), pd.Series(y), **FAST)

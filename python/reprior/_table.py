@@ -61,6 +61,9 @@ def inputs(X: Any, names: Sequence[str] | None = None) -> Table:
 def targets(y: Any, taken: Sequence[str], task: str | None = None) -> tuple[list[Column], str | None]:
     """The columns of targets, whose names are none of ``taken``, and the task: yes and no, and levels, are classes unless ``task`` says another."""
     are_levels = False
+    if hasattr(y, "to_pandas"):
+        # also a column alone, which becomes a series
+        y = y.to_pandas()
     if is_frame(y):
         table = inputs(y)
         columns, are_levels = table.columns, bool(table.categorical)

@@ -82,6 +82,13 @@ def test_yes_and_no_and_levels_are_classes(line):
         assert reprior.sample(X, y, task=task, **fast).predict(X).mean.shape == y.shape
 
 
+def test_targets_that_become_a_series(line):
+    """As a series of polars does, or an array of pyarrow."""
+    X, y = line
+    column = type("Column", (), {"to_pandas": lambda self: pd.Series(y, name="z"), "__len__": lambda self: len(y)})
+    assert reprior.sample(X, column(), **FAST).predict(X).names == ["z"]
+
+
 def test_names_that_are_numbers(line):
     X, y = line
     run = reprior.sample(pd.DataFrame(X), pd.Series(y), **FAST)

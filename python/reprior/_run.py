@@ -318,12 +318,18 @@ def sample(
     for name in ("data", "target", "ignore", "config"):
         if settings.get(name) is not None:
             raise TypeError(f"sample() has X and y, and `{name}`, which is of files: leave one of them out")
-    if _images.is_images(X):
-        if all(settings.get(name) is None for name in ("train", "test", "shuffle", "no_shuffle")):
-            # as tables are: a share of the images tests, at random
-            settings["shuffle"] = settings.get("seed") or 0
-        return _started(_images.archive(X, y), settings, **driving)
-    return sample_table(_table.inputs(X), y, settings, **driving)
+    data, settings = with_targets(X, y, settings)
+    return _started(data, settings, **driving)
+
+
+def with_targets(X: Any, y: Any, settings: dict[str, Any]) -> tuple[list[_table.Column] | bytes, dict[str, Any]]:
+    """Images or a table with their targets, as the extension takes them, and what the settings are with them."""
+    if not _images.is_images(X):
+        return table_with_targets(_table.inputs(X), y, settings)
+    if all(settings.get(name) is None for name in ("train", "test", "shuffle", "no_shuffle")):
+        # as tables are: a share of the images tests, at random
+        settings = {**settings, "shuffle": settings.get("seed") or 0}
+    return _images.archive(X, y), settings
 
 
 def sample_table(table: _table.Table, y: Any, settings: dict[str, Any], **driving: Any) -> Run:

@@ -85,6 +85,16 @@ def test_the_run_is_that_of_one_program(client, tmp_path):
         reprior.distributed.sample(X, y, client=client, out=tmp_path / "run", **FAST)
 
 
+def test_images_are_those_of_one_program(threads, tmp_path):
+    """Of images, too, a share tests that is chosen at random."""
+    y = np.arange(30) // 15
+    X = np.random.default_rng(0).normal(size=(30, 4, 4)) + y[:, None, None]
+    fast = {"network": "fcn:4", "warmup": 10, "draws": 10, "thin": 1, "seed": 5}
+    reprior.distributed.sample(X, y, chains=1, client=threads, out=tmp_path / "run", progress=False, **fast)
+    reprior.sample(X, y, chains=1, out=tmp_path / "whole", progress=False, **fast)
+    assert_same(tmp_path / "run", tmp_path / "whole")
+
+
 def test_without_a_client_there_is_a_cluster_of_this_machine():
     X, y = table()
     run = reprior.distributed.sample(X, y, chains=2, progress=False, **FAST)

@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reprior import _images, _table
 from reprior._lib import RunError
 from reprior._progress import Progress, Shown
-from reprior._run import Run, _of_files, merge_parts, table_with_targets
+from reprior._run import Run, _of_files, merge_parts, with_targets
 from reprior.distributed._chains import make_all
 from reprior.distributed._store import STOP, Store, is_address
 
@@ -292,9 +291,7 @@ def _columns(X: Any, y: Any, settings: dict[str, Any]) -> tuple[Any, dict[str, A
         return None, {**settings, **own}
     if y is None:
         raise TypeError("there is X but no y: give the targets too")
-    if _images.is_images(X):
-        return _images.archive(X, y), settings
-    return table_with_targets(_table.inputs(X), y, settings)
+    return with_targets(X, y, settings)
 
 
 def _many(

@@ -270,6 +270,13 @@ def test_a_sweep_has_a_run_for_every_point(client, tmp_path):
         reprior.distributed.sweep(X, y, [], client=client, out=tmp_path / "none")
 
 
+def test_a_point_of_a_sweep_has_its_own_chains(threads, tmp_path):
+    X, y = table()
+    fast = {"network": "fcn:4", "warmup": 10, "draws": 10, "thin": 1}
+    found = reprior.distributed.sweep(X, y, [{"chains": 1}, {"seed": 2}], chains=2, client=threads, out=tmp_path / "sweep", progress=False, **fast)
+    assert [point.run.summary().chains for point in found] == [1, 2]
+
+
 def test_cross_validation_leaves_every_row_out_once(client, tmp_path):
     X, y = table(41)
     found = reprior.distributed.cross_validate(X, y, cv=3, chains=2, client=client, out=tmp_path / "cv", progress=False, **FAST)

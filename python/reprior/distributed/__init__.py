@@ -166,7 +166,10 @@ def sweep(
         points = [dict(point) for point in grid]
     if not points:
         raise ValueError("the grid has no points: give every setting one value at least")
-    requests = [_Request(f"point-{at:05}", {**settings, **point}, chains) for at, point in enumerate(points)]
+    requests = []
+    for at, point in enumerate(points):
+        own = {**settings, "chains": chains, **point}
+        requests.append(_Request(f"point-{at:05}", own, own.pop("chains")))
     found = _many(requests, [(X, y)], client, out, threads, checkpoint_seconds, progress)
     made = [(None, run) if isinstance(run, BaseException) else (run, None) for run in found]
     return Sweep(tuple(Point(point, run, error) for point, (run, error) in zip(points, made)))

@@ -275,6 +275,8 @@ def test_a_point_of_a_sweep_has_its_own_chains(threads, tmp_path):
     fast = {"network": "fcn:4", "warmup": 10, "draws": 10, "thin": 1}
     found = reprior.distributed.sweep(X, y, [{"chains": 1}, {"seed": 2}], chains=2, client=threads, out=tmp_path / "sweep", progress=False, **fast)
     assert [point.run.summary().chains for point in found] == [1, 2]
+    frame = found.to_frame()
+    assert frame.columns.is_unique and list(frame["chains"]) == [1, 2]
 
 
 def test_cross_validation_leaves_every_row_out_once(client, tmp_path):

@@ -88,7 +88,9 @@ class Sweep(Sequence[Point]):
         for point in self.points:
             row = pandas.DataFrame([point.settings])
             if point.run is not None:
-                row = pandas.concat([row, point.run.summary().to_frame()], axis=1)
+                # its settings have names of the summary's: `method`, `chains`
+                summary = point.run.summary().to_frame().drop(columns=list(point.settings), errors="ignore")
+                row = pandas.concat([row, summary], axis=1)
             rows.append(row.assign(error=None if point.error is None else str(point.error)))
         return pandas.concat(rows, ignore_index=True)
 

@@ -14,8 +14,8 @@ from reprior._graph import Layer
 KNOWN = "Dense, ReLU, Activation and Dropout, with the activations linear, relu, tanh and gelu, and softmax or sigmoid at the end, one after another in a Sequential"
 _NOTHING = ("Dropout", "GaussianDropout", "GaussianNoise", "InputLayer")
 _MODULES = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
-#: They make probabilities of the last layer's outputs, which the likelihood does itself.
-_LINKS = ("softmax", "sigmoid")
+#: They make probabilities of the last layer's outputs, which these likelihoods do themselves.
+LINKS = {"softmax": "categorical", "sigmoid": "bernoulli"}
 
 
 class Linear:
@@ -63,9 +63,16 @@ def layers(model: Any) -> list[Layer]:
             raise TypeError(f"{place} is not known: known are {KNOWN}")
         if function in _MODULES:
             found.append(Layer(place, type(_MODULES[function], (), {"state_dict": lambda self: {}})()))
-        elif function != "linear" and not (function in _LINKS and at == last):
+        elif function != "linear" and not (function in LINKS and at == last):
             raise TypeError(f"{place} has the activation {function!r}, which is not known: known are {KNOWN}")
     return found
+
+
+def link(model: Any) -> str | None:
+    """The activation at the end that :func:`layers` leaves out, if there is one."""
+    last = next((layer for layer in reversed(model.layers) if type(layer).__name__ not in _NOTHING), None)
+    name = _function(last) if hasattr(last, "activation") else None
+    return name if name in LINKS else None
 
 
 def _function(layer: Any) -> str:

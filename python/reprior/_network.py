@@ -27,12 +27,13 @@ _KNOWN = (
 
 @dataclass
 class Described:
-    """A network: the text of its TOML description, the bytes of its weights, and the flags of its readout."""
+    """A network: the text of its TOML description, the bytes of its weights, the flags of its readout, and the activation that is left out after it."""
 
     toml: str
     weights: bytes
     settings: dict[str, Any]
     outputs: int
+    link: str | None
 
 
 @dataclass
@@ -63,6 +64,7 @@ def described(model: Any) -> Described:
             "readout_bias_variance": 0 if readout.module.bias is None else 1,
         },
         outputs=int(readout.module.out_features),
+        link=_keras.link(model) if _keras.is_keras(model) else None,
     )
 
 

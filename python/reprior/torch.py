@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from reprior import _images, _table
+from reprior._keras import LINKS
 from reprior._network import Described, described
 from reprior._run import Run, _started, sample_table
 
@@ -36,7 +37,7 @@ class Laplace:
     ----------
     model : torch.nn.Module
         The trained network, an ``nn.Sequential`` or a residual network, or a ``Sequential`` of dense layers of Keras; its outputs are logits for classes (of
-        Keras a softmax or sigmoid at the end is left out).
+        Keras a softmax at the end is left out).
     likelihood : str
         "classification" or "regression".
     subset_of_weights : str
@@ -230,7 +231,8 @@ def sample(
 
     ``out``, ``overwrite``, ``checkpoint_seconds``, ``threads``, ``progress`` and ``settings`` are those of :func:`reprior.sample`. Chains on all data (the default) begin at the weights below the readout, those on minibatches
     (``method="sgld"``) at all of them. Inputs and targets are taken as they are. ``likelihood`` goes with the outputs if it is left open: gaussian, or
-    gaussian-heteroscedastic where there are two outputs for each target; categorical for whole numbers, bernoulli with one output.
+    gaussian-heteroscedastic where there are two outputs for each target; categorical for whole numbers, bernoulli with one output. A softmax or sigmoid at the end of a network of
+    Keras is left out where the likelihood is categorical or bernoulli, and refused otherwise.
     """
     for name in ("network", "activation", "start", "weights"):
         if settings.get(name) is not None:
@@ -271,6 +273,12 @@ def _made(network: Described, X: np.ndarray, y: np.ndarray, settings: dict[str, 
 @contextmanager
 def _files(network: Described, settings: dict[str, Any], start: str) -> Iterator[dict[str, Any]]:
     """The settings with the network's files, which are there while the run is made; it keeps what it needs of them."""
+    likelihood = settings["likelihood"]
+    if network.link is not None and LINKS[network.link] != likelihood:
+        raise ValueError(
+            f"the network ends with {network.link}, which the {likelihood} likelihood does not have: "
+            f"take it off the network, or use likelihood='{LINKS[network.link]}'"
+        )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "network.toml").write_text(network.toml, encoding="utf-8")

@@ -99,6 +99,23 @@ def test_a_dense_network_of_keras_is_the_same_of_torch():
             reprior.torch.Laplace(wrong, "classification").fit(X, classes)
 
 
+def test_a_network_of_keras_keeps_its_last_activation_or_is_refused():
+    X, target, classes = torch_like.table(40)
+
+    def ending(activation, outputs):
+        return keras_sequence(keras_like("Dense", "tanh", [np.ones((3, 4)), np.ones(4)]), keras_like("Dense", activation, [np.ones((4, outputs))]))
+
+    fast = {**FAST, "network": None, "warmup": 5, "draws": 5}
+    for network, said in ((ending("sigmoid", 1), "likelihood='bernoulli'"), (ending("softmax", 3), "likelihood='categorical'")):
+        y = target[:, None] if "bernoulli" in said else np.eye(3)[classes]
+        with pytest.raises(ValueError, match=f"which the gaussian likelihood does not have.*{said}"):
+            reprior.torch.Laplace(network, "regression").fit(X, y)
+        with pytest.raises(ValueError, match=said):
+            reprior.torch.sample(network, X, y, **fast)
+    run = reprior.torch.sample(ending("sigmoid", 1), X, np.minimum(classes, 1), **fast)
+    assert run.settings["model"]["likelihood"] == "bernoulli"
+
+
 def test_what_is_set_anew_is_computed_anew():
     case = {"likelihood": "regression", "subset": "all", "structure": "full"}
     la, other = fitted(case), fitted(case, precision=20.0)

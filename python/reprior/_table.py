@@ -118,7 +118,7 @@ def _of_series(name: str, series: Any) -> tuple[Column, bool]:
     if kind in "iuf":
         return (name, "numbers", np.ascontiguousarray(series.to_numpy(dtype=np.float64, na_value=np.nan))), False
     if kind == "M":
-        return (name, "texts", _dates(series.to_numpy(dtype="datetime64[ns]"))), False
+        return (name, "texts", _dates(series.to_numpy(dtype="datetime64[us]"))), False
     if kind in "cm":
         return _of_array(name, series.to_numpy()), False
     values = [None if is_missing else value for value, is_missing in zip(series, series.isna())]
@@ -126,11 +126,12 @@ def _of_series(name: str, series: Any) -> tuple[Column, bool]:
 
 
 def _dates(values: np.ndarray) -> list[str | None]:
-    """By ISO 8601; without the time of day where all are at midnight."""
+    """By ISO 8601; without the time of day where all are at midnight, and without fractions where all are whole seconds."""
+    # nanoseconds end in the year 2262
+    values = values.astype("datetime64[us]")
     missing = np.isnat(values)
-    days = values.astype("datetime64[D]")
-    unit = "D" if bool(((days == values) | missing).all()) else "s"
-    texts = np.datetime_as_string(values.astype(f"datetime64[{unit}]"))
+    are_whole = (unit for unit in ("D", "s") if bool(((values.astype(f"datetime64[{unit}]") == values) | missing).all()))
+    texts = np.datetime_as_string(values.astype(f"datetime64[{next(are_whole, 'us')}]"))
     return [None if is_missing else str(text) for text, is_missing in zip(texts, missing)]
 
 

@@ -6,6 +6,7 @@ import pytest
 from conftest import FAST
 
 import reprior
+from reprior import _table
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,16 @@ def test_yes_and_no_and_levels_are_classes(line):
     # unless told otherwise, and of several targets
     for y, task in ((yes, "regression"), (levels, "regression"), (np.column_stack([yes, ~yes]), None)):
         assert reprior.sample(X, y, task=task, **fast).predict(X).mean.shape == y.shape
+
+
+def test_dates_are_those_of_files():
+    """Also those that nanoseconds do not reach, and parts of a second."""
+    for texts in (["2024-01-31", "9999-12-31"], ["2024-01-31T14:30:05", "2024-02-01T00:00:00"], ["2024-01-31T14:30:05.250000", "2024-02-01T00:00:00.000000"]):
+        dates = np.array([*texts, "NaT"], dtype="datetime64[us]")
+        for X in (pd.DataFrame({"x0": dates}), dates[:, None]):
+            assert _table.inputs(X).columns == [("x0", "texts", [*texts, None])]
+    nanoseconds = np.array(["2024-01-31", "NaT"], dtype="datetime64[ns]")
+    assert _table.inputs(pd.DataFrame({"x0": nanoseconds})).columns == [("x0", "texts", ["2024-01-31", None])]
 
 
 def test_targets_that_become_a_series(line):

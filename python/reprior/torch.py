@@ -248,7 +248,6 @@ def sample(
     # of a table some rows can be watched, to see whether chains agree
     if all(settings.get(name) is None for name in ("train", "test", "shuffle", "no_shuffle")):
         settings.setdefault("watch", min(100, len(inputs)))
-    settings["task"] = "classification" if likelihood in ("categorical", "bernoulli") else "regression"
     with _files(network, settings, start) as own:
         return sample_table(_table.inputs(inputs), targets, own, **driving)
 
@@ -287,6 +286,8 @@ def _files(network: Described, settings: dict[str, Any], start: str) -> Iterator
             "standardise": "off",
             **network.settings,
             **settings,
+            # whole numbers may be both
+            "task": "classification" if likelihood in LINKS.values() else "regression",
             "network": place / "network.toml",
             start: place / "network.safetensors",
         }

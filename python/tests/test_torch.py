@@ -148,6 +148,17 @@ def test_a_network_of_convolutions_is_torchs():
     assert np.allclose(run.predict(np.moveaxis(images[:4], 1, -1)).mean, GOLDEN["convolutions"], atol=1e-4)
 
 
+def test_whole_numbers_are_targets_of_a_regression():
+    images, y = torch_like.images(24), np.arange(24) % 5
+    rows = torch_like.table(24)[0]
+    for network, X in ((torch_like.convolutions(1), images), (torch_like.dense(1), rows)):
+        whole, real = (reprior.torch.Laplace(network, "regression", hessian_structure="diag").fit(X, own)(X)[0] for own in (y, y + 0.0))
+        assert np.array_equal(whole, real)
+    fast = {**FAST, "network": None, "warmup": 5, "draws": 5, "train": 20, "noise": 0.3}
+    run = reprior.torch.sample(torch_like.convolutions(1), images, y, likelihood="gaussian", **fast)
+    assert run.predict(np.moveaxis(images, 1, -1)).mean.shape == (24,)
+
+
 @pytest.fixture
 def graphs(monkeypatch):
     """torch.fx, of the one network whose graph was recorded."""

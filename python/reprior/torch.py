@@ -317,8 +317,19 @@ def _array(values: Any) -> np.ndarray:
 
 
 def _last_channels(X: np.ndarray) -> np.ndarray:
-    """Images of torch have their channels first."""
-    return np.moveaxis(X, 1, -1) if X.ndim == 4 else X
+    """Images of torch have their channels first.
+
+    Raises ValueError for those of which the program would take the rows for channels.
+    """
+    if X.ndim != 4:
+        return X
+    _, channels, height, width = X.shape
+    if height <= 4 and channels > 4:
+        raise ValueError(
+            f"X has images of {height} x {width} with {channels} channels: with more than 4 channels images must have more than 4 rows, "
+            "or their rows are taken for channels"
+        )
+    return np.moveaxis(X, 1, -1)
 
 
 def _like(x: Any, values: np.ndarray) -> Any:

@@ -148,6 +148,23 @@ def test_a_network_of_convolutions_is_torchs():
     assert np.allclose(run.predict(np.moveaxis(images[:4], 1, -1)).mean, GOLDEN["convolutions"], atol=1e-4)
 
 
+def test_images_whose_rows_would_be_taken_for_channels_are_refused():
+    """The network can be evaluated by hand: it has one convolution, as large as the image."""
+    for channels, size in ((5, 5), (6, 4)):
+        images = torch_like.numbers((12, channels, size, size), 0.7)
+        convolution, readout = torch_like.Conv2d(channels, 3, size, 0.1), torch_like.Linear(3, 1, 0.3)
+        network = torch_like.Sequential(convolution, torch_like.Tanh(), torch_like.Flatten(), readout)
+        la = reprior.torch.Laplace(network, "regression", hessian_structure="diag")
+        if size <= 4:
+            with pytest.raises(ValueError, match="images of 4 x 4 with 6 channels"):
+                la.fit(images, np.arange(12.0))
+            continue
+        hidden, last = (module.state_dict() for module in (convolution, readout))
+        units = np.tanh(np.einsum("nchw,ochw->no", images, hidden["weight"].numpy()) + hidden["bias"].numpy())
+        expected = units @ last["weight"].numpy().T + last["bias"].numpy()
+        assert np.allclose(la.fit(images, np.arange(12.0))(images)[0], expected, atol=1e-6)
+
+
 def test_whole_numbers_are_targets_of_a_regression():
     images, y = torch_like.images(24), np.arange(24) % 5
     rows = torch_like.table(24)[0]

@@ -337,4 +337,4 @@ def _like(x: Any, values: np.ndarray) -> Any:
         return values
     import torch
 
-    return torch.as_tensor(values, dtype=x.dtype if x.dtype.is_floating_point else None)
+    return torch.as_tensor(values, dtype=x.dtype if x.dtype.is_floating_point else None, device=x.device)

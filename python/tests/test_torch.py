@@ -4,7 +4,9 @@ The networks are stand-ins (torch_like), so that no torch is needed.
 """
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -131,6 +133,16 @@ def test_draws_of_weights_are_another_prediction():
     closed, drawn = la(NEW), la(NEW, pred_type="nn")
     assert closed.shape == drawn.shape == (6, 3)
     assert np.allclose(drawn.sum(axis=1), 1) and not np.allclose(closed, drawn, atol=1e-3)
+
+
+def test_predictions_are_tensors_where_the_inputs_are(monkeypatch):
+    """With the one function of torch that is called."""
+    made = SimpleNamespace(as_tensor=lambda values, dtype, device: (len(values), dtype, device))
+    monkeypatch.setitem(sys.modules, "torch", made)
+    la = fitted({"likelihood": "classification", "subset": "last_layer", "structure": "diag"})
+    x = torch_like.Tensor(NEW)
+    x.dtype, x.device = SimpleNamespace(is_floating_point=True), "cuda:1"
+    assert la(x) == (6, x.dtype, "cuda:1")
 
 
 def test_a_network_of_convolutions_is_torchs():

@@ -250,9 +250,14 @@ class Run:
             array = np.asarray(X)
             names = predictor.columns()
             if array.ndim == 2 and array.shape[1] != len(names):
-                raise ValueError(
-                    f"X has {array.shape[1]} columns, but the run was made with {len(names)}: {_listed(names)}"
-                )
+                # the training rows have those too that were left out
+                encoding = json.loads(self._begun().description()[0]).get("encoding") or {"columns": []}
+                whole = [column["column"] for column in encoding["columns"]]
+                if array.shape[1] != len(whole):
+                    raise ValueError(
+                        f"X has {array.shape[1]} columns, but the run was made with {len(names)}: {_listed(names)}"
+                    )
+                names = whole
         return predictor, _table.inputs(X, names).columns
 
 

@@ -83,6 +83,15 @@ def test_yes_and_no_and_levels_are_classes(line):
         assert reprior.sample(X, y, task=task, **fast).predict(X).mean.shape == y.shape
 
 
+def test_rows_of_training_are_predicted_with_the_columns_that_were_left_out():
+    X = np.array([[f"row {at}", at % 7, "ab"[at % 2]] for at in range(40)], dtype=object)
+    run = reprior.sample(X, np.arange(40.0), **FAST)
+    assert "left out: `x0`" in " ".join(run.notes)
+    assert np.array_equal(run.predict(X).mean, run.predict(X[:, 1:]).mean)
+    with pytest.raises(ValueError, match="X has 1 columns, but the run was made with 2: x1, x2"):
+        run.predict(X[:, 1:2])
+
+
 def test_dates_are_those_of_files():
     """Also those that nanoseconds do not reach, and parts of a second."""
     for texts in (["2024-01-31", "9999-12-31"], ["2024-01-31T14:30:05", "2024-02-01T00:00:00"], ["2024-01-31T14:30:05.250000", "2024-02-01T00:00:00.000000"]):

@@ -40,6 +40,8 @@ class Run:
         self._inner = inner
         self._process = os.getpid()
         self._has_ended = False
+        #: Whether it was stopped in the process that pickled it.
+        self._was_stopped = False
         self._predictor: _lib.Predictor | None = None
 
     # how it gets on
@@ -53,7 +55,7 @@ class Run:
     @property
     def is_stopped(self) -> bool:
         """Whether it was stopped before its end; the draws until then are there."""
-        return self._own().is_stopped()
+        return self._was_stopped or self._own().is_stopped()
 
     @property
     def folder(self) -> Path | None:
@@ -208,7 +210,7 @@ class Run:
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.is_finished:
             raise ValueError("the run is still going: wait for it or stop it before it is pickled")
-        return _of_files, (self._begun().to_files(""),)
+        return _of_files, (self._begun().to_files(""), self.is_stopped)
 
     # inside
 
@@ -271,8 +273,10 @@ def _ended(inner: _lib.Run) -> Run:
     return run
 
 
-def _of_files(files: dict[str, bytes]) -> Run:
-    return _ended(_lib.Run.from_files(files))
+def _of_files(files: dict[str, bytes], was_stopped: bool = False) -> Run:
+    run = _ended(_lib.Run.from_files(files))
+    run._was_stopped = was_stopped
+    return run
 
 
 def sample(

@@ -124,6 +124,8 @@ def test_waiting_stopping_and_going_on(line):
         assert run.stop(30)
     assert time.monotonic() - start < 10
     assert run.is_stopped and run.wait()
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(run))))
+    assert again.is_stopped and again.is_finished
 
 
 def test_a_run_that_was_stopped_goes_on(line):

@@ -40,6 +40,8 @@ class Run:
         self._inner = inner
         self._process = os.getpid()
         self._has_ended = False
+        #: Whether it is read from its files.
+        self._is_read = False
         #: Whether it was stopped in the process that pickled it.
         self._was_stopped = False
         self._predictor: _lib.Predictor | None = None
@@ -71,7 +73,9 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, and what there is to know of them."""
-        return self._own().notes()
+        notes = self._own().notes()
+        # of a run that is read from its files they are with its data
+        return self._inner.description()[2] if not notes and self._is_read else notes
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -269,7 +273,7 @@ def _listed(names: list[str]) -> str:
 
 def _ended(inner: _lib.Run) -> Run:
     run = Run(inner)
-    run._has_ended = True
+    run._has_ended = run._is_read = True
     return run
 
 

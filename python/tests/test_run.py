@@ -108,6 +108,13 @@ def test_a_run_is_pickled_with_its_draws(run, line):
     assert again.summary().all == run.summary().all
 
 
+def test_a_run_that_is_read_has_its_notes(line, tmp_path):
+    X = np.column_stack([line[0], np.ones(60)])
+    run = reprior.sample(X, line[1], out=tmp_path / "run", **FAST)
+    constant = next(note for note in run.notes if "do not vary" in note)
+    assert constant in reprior.open(tmp_path / "run").notes and constant in pickle.loads(pickle.dumps(run)).notes
+
+
 def test_waiting_stopping_and_going_on(line):
     long = {**FAST, "warmup": 100_000, "draws": 1_000_000, "keep_mb": 20}
     run = reprior.sample(*line, **long, wait=False)

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import tempfile
 import threading
 from pathlib import Path
 
@@ -253,6 +254,27 @@ def test_wrong_requests_are_refused(client, tmp_path):
         sample(X, y, client=client, **FAST)
     with pytest.raises(TypeError, match="no y"):
         sample(X, client=client, out=tmp_path / "run", **FAST)
+
+
+def test_without_out_nothing_is_left_but_what_was_stopped(threads, tmp_path, monkeypatch):
+    X, y = table()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(reprior.distributed, "_connected", lambda client: contextlib.nullcontext(threads))
+    # refused here, and by a worker
+    for settings in ({"chains": 0}, {"network": "fcn:0"}):
+        with pytest.raises(ValueError):
+            reprior.distributed.sample(X, y, progress=False, **{**FAST, **settings})
+        assert not list(tmp_path.glob("reprior-*"))
+
+    def interrupt(now):
+        if now.made > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        reprior.distributed.sample(X, y, chains=1, progress=interrupt, **LONG)
+    (place,) = tmp_path.glob("reprior-*")
+    assert list(place.rglob("checkpoint/*.safetensors"))
+    assert f"in {place}, and with `out` the same call would go on" in stopped.value.__notes__[0]
 
 
 def test_a_sweep_has_a_run_for_every_point(client, tmp_path):

@@ -310,13 +310,28 @@ def _many(
     is_one: bool = False,
 ) -> list[Run | BaseException]:
     """Runs of requests, of the same data or each of its own, in order; an error in place of one that there is not."""
-    try:
-        from reprior.distributed._dask import DaskPool, Job, Stopped, part
-    except ImportError as error:
-        raise ImportError('chains on many machines need Dask: pip install "reprior[distributed]"') from error
     if client is not None and out is None:
         raise ValueError("out is left out: give a folder that all workers see, or an address such as s3://bucket/run")
     place = _Destination(out, is_one)
+    try:
+        return _made(place, requests, data, client, threads, checkpoint_seconds, progress)
+    finally:
+        place.end()
+
+
+def _made(
+    place: _Destination,
+    requests: list[_Request],
+    data: list[tuple[Any, Any]],
+    client: Any,
+    threads: int,
+    checkpoint_seconds: float,
+    progress: bool | Callable[[Progress], None] | None,
+) -> list[Run | BaseException]:
+    try:
+        from reprior.distributed._dask import DaskPool, Job, part
+    except ImportError as error:
+        raise ImportError('chains on many machines need Dask: pip install "reprior[distributed]"') from error
     for request in requests:
         place.refuse(request.name)
     prepared = [(_columns(*data[at % len(data)], request.checked()), request) for at, request in enumerate(requests)]
@@ -343,7 +358,8 @@ def _many(
             _wait_for_end(pool)
             if isinstance(error, KeyboardInterrupt):
                 place.keep()
-                error.add_note(f"the chains were stopped; their draws are in {place.store}, and the same call goes on with them")
+                further = "the same call goes on with them" if place.out is not None else "with `out` the same call would go on with them"
+                error.add_note(f"the chains were stopped; their draws are in {place.store}, and {further}")
             raise
         finally:
             watched.end()
@@ -437,10 +453,13 @@ class _Destination:
 
     def close(self, store: Store) -> None:
         """Removes the chains: they are in the runs now."""
+        if self.out is not None:
+            store.remove()
+
+    def end(self) -> None:
+        """Removes the chains that no later call finds."""
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
-        elif self.out is not None:
-            store.remove()
 
 
 class _Watched:

@@ -49,6 +49,19 @@ def test_a_linear_network_is_bayesian_linear_regression(line):
     assert np.allclose(sd, y.std() * np.sqrt(variance), atol=1e-6)
 
 
+def test_minibatches_and_laplace(line):
+    """Methods without chains over all rows have nothing to reduce."""
+    X, y = line
+    for method in ("sgld", "laplace"):
+        model = BNNRegressor((8,), method=method, noise=0.3, settings={"epochs": 40, "draws": 10})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        assert model.run_.settings["sampler"]["method"] == method
+        assert np.isfinite(model.predict(X)).all()
+
+
+
 def test_advice_is_in_words_of_python():
     from reprior.estimators import _in_python
 

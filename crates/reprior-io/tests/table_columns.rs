@@ -443,6 +443,36 @@ fn missing_cells_of_new_rows_are_filled() {
 }
 
 #[test]
+fn new_rows_without_any_value_are_rows() {
+    let loaded = whole("a,b,y\n1,5,1\n2,6,2\n9,7,3\n", |_| {}).unwrap();
+    let new = predict(&loaded, "a,b\n,\n1,5\n\"\",NA\n9,7\n , \n,\n").unwrap();
+    assert_eq!(
+        new.values.to_reals(),
+        [2.0, 6.0, 1.0, 5.0, 2.0, 6.0, 9.0, 7.0, 2.0, 6.0, 2.0, 6.0]
+    );
+    assert!(new.notes.iter().any(|note| note.contains("`a`: 4 missing")));
+    // where there is one column, a blank line is such a row
+    let single = whole("a,y\n1,1\n2,2\n9,3\n", |_| {}).unwrap();
+    for (text, expected) in [
+        ("a\n1\n\n9\n", &[1.0, 2.0, 9.0][..]),
+        ("a\r\n1\r\n\r\n9\r\n", &[1.0, 2.0, 9.0]),
+        ("a\n1\n\"\"\n\n \n9", &[1.0, 2.0, 2.0, 2.0, 9.0]),
+        ("a\n\n1\n", &[2.0, 1.0]),
+        ("a\r\n\r\n1\r\n\r\n", &[2.0, 1.0, 2.0]),
+        ("\n\na\n1\n\n", &[1.0, 2.0]),
+        ("a\n1\n", &[1.0]),
+        ("a\r\n1", &[1.0]),
+    ] {
+        let new = predict(&single, text).unwrap();
+        assert_eq!(new.values.to_reals(), expected, "{text:?}");
+    }
+    let strict = whole("a,y\n1,1\n2,2\n9,3\n", |r| r.missing = Missing::Error).unwrap();
+    for text in ["a\n1\n\n9\n", "a\r\n1\r\n\r\n", "a\n1\n\"\"\n"] {
+        message(predict(&strict, text), &["line 3, column `a`", "empty"]);
+    }
+}
+
+#[test]
 fn misspelt_numbers_do_not_make_a_column_text() {
     message(
         whole("a,y\n1,1\n2,2\n3x,3\n4,4\n", |_| {}),

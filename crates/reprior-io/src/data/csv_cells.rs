@@ -121,6 +121,24 @@ impl<'a> Lines<'a> {
         }
     }
 
+    /// Blank lines from `offset`, where a row ends, to the next row: the reader passes over them.
+    pub(super) fn blank(&self, offset: usize) -> usize {
+        let start = offset.min(self.bytes.len());
+        let ends = self.bytes[start..]
+            .iter()
+            .take_while(|&&byte| byte == b'\n' || byte == b'\r');
+        let end = start + ends.count();
+        // of the two bytes that end a line, the reader leaves the second
+        let splits = |at: usize| self.bytes[at - 1] == b'\r' && self.bytes[at] == b'\n';
+        let start = match 0 < start && start < end && splits(start) {
+            true => start + 1,
+            false => start,
+        };
+        (start..end)
+            .filter(|&at| at + 1 == end || !splits(at + 1))
+            .count()
+    }
+
     /// The line of the first byte from `offset` on that does not end a line.
     pub(super) fn at(&mut self, offset: usize) -> usize {
         let start = offset.min(self.bytes.len());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use reprior::model::dataset::Targets;
 
-use super::csv_table::TextTable;
+use super::csv_table::{Rows, TextTable};
 use super::csv_targets::TargetColumns;
 use super::encoding::{self, Missing, TableEncoding};
 use super::error::excerpt;
@@ -38,7 +38,7 @@ pub(super) fn from_table(
         let problem = "the model takes images, which a .csv file does not hold; give an .npz file or a folder";
         return Err(DataError::malformed(path, problem));
     }
-    let table = TextTable::of(request)?;
+    let table = TextTable::of(request, Rows::New)?;
     let rows: Vec<usize> = (0..table.rows()).collect();
     let numbers = TableEncoding::of_numbers(&expected.column_names);
     let encoding = encoding.unwrap_or(&numbers);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use reprior::model::dataset::{Dataset, InputKind, Split, Targets};
 
-use super::csv_table::{Columns, TextTable};
+use super::csv_table::{Columns, Rows, TextTable};
 use super::csv_targets::TargetColumns;
 use super::encoding::{self, Becomes, Kind, Missing, TableEncoding};
 use super::error::{excerpt, list, show};
@@ -16,7 +16,7 @@ use super::{DataError, Loaded, Request, csv_source, split};
 /// Loads, encodes and splits a table.
 pub(super) fn load(request: &Request) -> Result<Loaded, DataError> {
     let path = csv_source::shown(&request.source);
-    let table = TextTable::of(request)?;
+    let table = TextTable::of(request, Rows::Learning)?;
     let columns = table.choose(path, request)?;
     let mut notes = Vec::new();
     if columns.nameless > 0 {

@@ -20,6 +20,15 @@ const UNCHECKED: usize = 1 << 20;
 /// Bytes that a cell takes before its table is in sets: twice where it ends, for these grow by doubling, and twice the number that it becomes.
 const BYTES_OF_A_CELL: u64 = 4 * 8;
 
+/// What the rows of a table are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// To train and to test: empty ones at the end say nothing.
+    Learning,
+    /// To predict for: each has its prediction, whatever it lacks.
+    New,
+}
+
 /// The columns to read, as positions in the header.
 #[derive(Debug)]
 pub(super) struct Columns {
@@ -50,7 +59,7 @@ impl TextTable {
     ///
     /// # Errors
     /// Anything that makes it no table: bytes that are not UTF-8, rows of other lengths, no rows; or more cells than there is memory for.
-    pub(super) fn read(path: &Path, text: &TableText) -> Result<Self, DataError> {
+    pub(super) fn read(path: &Path, text: &TableText, rows: Rows) -> Result<Self, DataError> {
         let TableText { bytes, is_columnar } = text;
         let is_tsv = path.extension().is_some_and(|extension| extension == "tsv");
         let separator = match (is_columnar, is_tsv) {
@@ -67,8 +76,15 @@ impl TextTable {
         let mut lines = Lines::new(bytes);
         let mut record = StringRecord::new();
         let mut blank = None;
+        let has_blank_rows = !is_columnar && rows == Rows::New && table.header.len() == 1;
+        let no_value = StringRecord::from(vec![""]);
         loop {
-            let line = lines.at(reader.position().byte() as usize);
+            let offset = reader.position().byte() as usize;
+            let blank_lines = lines.blank(offset);
+            let line = lines.at(offset);
+            for above in (1..=blank_lines).rev().filter(|_| has_blank_rows) {
+                table.push(path, line.saturating_sub(above), &no_value)?;
+            }
             match reader.read_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -77,7 +93,8 @@ impl TextTable {
                     return Err(DataError::malformed(path, problem));
                 }
             }
-            if !is_columnar && record.iter().all(str::is_empty) {
+            let is_new_row = rows == Rows::New && record.len() == table.header.len();
+            if !is_columnar && !is_new_row && record.iter().all(str::is_empty) {
                 blank = blank.or(Some(line));
                 continue;
             }
@@ -142,7 +159,7 @@ impl TextTable {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub(super) fn of(request: &Request) -> Result<Self, DataError> {
+    pub(super) fn of(request: &Request, rows: Rows) -> Result<Self, DataError> {
         let path = csv_source::shown(&request.source);
         match (request.source.as_str(), &request.content) {
             (GIVEN, Some(bytes)) => Self::given(path, bytes),
@@ -150,7 +167,7 @@ impl TextTable {
                 let problem = "a table that a program gave is known to its run alone; give a file";
                 Err(DataError::malformed(path, problem))
             }
-            _ => Self::read(path, &csv_source::text(request)?),
+            _ => Self::read(path, &csv_source::text(request)?, rows),
         }
     }
 

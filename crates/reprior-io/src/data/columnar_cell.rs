@@ -56,7 +56,7 @@ impl From<fmt::Error> for NoText {
 
 impl Cell {
     /// Begins anew with this row of a column: shortest numbers that read back the same, dates and times by ISO 8601 (with a time zone by the clock of UTC),
-    /// spans of time in seconds, bytes in hexadecimal; nothing for a null.
+    /// spans of time in seconds, bytes as the text that they are; nothing for a null.
     ///
     /// # Errors
     /// See [`NoText`].
@@ -97,10 +97,12 @@ impl Cell {
                 self.write_str(&column.as_primitive::<$type>().value_as_string(row))?
             };
         }
-        macro_rules! hexadecimal {
+        // Hive, Impala and Python's bytes: text of which nothing says that it is
+        macro_rules! text {
             ($column:expr) => {
-                for byte in $column.value(row) {
-                    write!(self, "{byte:02x}")?;
+                match str::from_utf8($column.value(row)) {
+                    Ok(text) => self.write_str(text)?,
+                    Err(_) => return Err(unknown()),
                 }
             };
         }
@@ -114,10 +116,10 @@ impl Cell {
             DataType::Utf8 => self.write_str(column.as_string::<i32>().value(row))?,
             DataType::LargeUtf8 => self.write_str(column.as_string::<i64>().value(row))?,
             DataType::Utf8View => self.write_str(column.as_string_view().value(row))?,
-            DataType::Binary => hexadecimal!(column.as_binary::<i32>()),
-            DataType::LargeBinary => hexadecimal!(column.as_binary::<i64>()),
-            DataType::BinaryView => hexadecimal!(column.as_binary_view()),
-            DataType::FixedSizeBinary(_) => hexadecimal!(column.as_fixed_size_binary()),
+            DataType::Binary => text!(column.as_binary::<i32>()),
+            DataType::LargeBinary => text!(column.as_binary::<i64>()),
+            DataType::BinaryView => text!(column.as_binary_view()),
+            DataType::FixedSizeBinary(_) => text!(column.as_fixed_size_binary()),
             DataType::Date32 => shown!(Date32Type, |days| as_datetime::<Date32Type>(days).map(|at| at.date())),
             DataType::Date64 => shown!(Date64Type, as_datetime::<Date64Type>),
             DataType::Timestamp(unit, _) => match unit {
@@ -224,7 +226,6 @@ mod tests {
 
     fn columns() -> Vec<ArrayRef> {
         let words = [Some("a, b"), None, Some("")];
-        let bytes = [Some(&[0_u8, 255][..]), None, Some(&[1, 2][..])];
         let levels: DictionaryArray<Int8Type> = words.into_iter().collect();
         let others: DictionaryArray<UInt32Type> = words.into_iter().collect();
         let mut lists = ListBuilder::new(StringBuilder::new());
@@ -259,12 +260,6 @@ mod tests {
             Arc::new(StringArray::from(words.to_vec())),
             Arc::new(LargeStringArray::from(words.to_vec())),
             Arc::new(StringViewArray::from(words.to_vec())),
-            Arc::new(BinaryArray::from(bytes.to_vec())),
-            Arc::new(LargeBinaryArray::from(bytes.to_vec())),
-            Arc::new(BinaryViewArray::from(bytes.to_vec())),
-            Arc::new(
-                FixedSizeBinaryArray::try_from_iter([[0_u8, 255], [1, 2]].into_iter()).unwrap(),
-            ),
             Arc::new(Date32Array::from(vec![
                 Some(0),
                 None,
@@ -313,6 +308,27 @@ mod tests {
                 .map(|row| shown.value(row).to_string())
                 .collect();
             assert_eq!(text(column.as_ref()), expected, "{}", column.data_type());
+        }
+    }
+
+    #[test]
+    fn bytes_are_text_or_nothing() {
+        let of = |values: [&[u8]; 2]| -> [ArrayRef; 4] {
+            let values = values.map(Some).to_vec();
+            let fixed = values.iter().flatten();
+            [
+                Arc::new(BinaryArray::from(values.clone())),
+                Arc::new(LargeBinaryArray::from(values.clone())),
+                Arc::new(BinaryViewArray::from(values.clone())),
+                Arc::new(FixedSizeBinaryArray::try_from_iter(fixed).unwrap()),
+            ]
+        };
+        for column in of([b"1.5", b"abc"]) {
+            assert_eq!(text(column.as_ref()), ["1.5", "abc"]);
+        }
+        for column in of([b"12", &[0, 255]]) {
+            let no_text = Err(NoText::Type(column.data_type().to_string()));
+            assert_eq!(texts(column.as_ref()), [Ok("12".to_owned()), no_text]);
         }
     }
 

@@ -11,14 +11,14 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::FileReader;
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Schema};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::DataError;
 use super::columnar_cell::{Cell, NoText};
 use super::columnar_check::{check_arrow, check_parquet};
-use super::csv_source::too_large;
+use super::csv_source::{TableText, too_large};
 use crate::memory;
 
 /// How a Parquet file begins and ends, and how an Arrow file does.
@@ -36,7 +36,7 @@ const SMALL: u64 = 8 << 20;
 ///
 /// # Errors
 /// A file that is damaged, or whose table does not fit into half of the memory that is left.
-pub(super) fn as_text(path: &Path, bytes: &[u8]) -> Result<Option<Vec<u8>>, DataError> {
+pub(super) fn as_text(path: &Path, bytes: &[u8]) -> Result<Option<TableText>, DataError> {
     let is_named = path.extension().is_some_and(|extension| {
         NAMES
             .iter()
@@ -59,6 +59,7 @@ pub(super) fn as_text(path: &Path, bytes: &[u8]) -> Result<Option<Vec<u8>>, Data
         writer: csv::Writer::from_writer(Vec::new()),
         cell: Cell::default(),
         index: Vec::new(),
+        categories: Vec::new(),
         has_header: false,
     };
     // lengths that lie are found first; readers assume what else a file says
@@ -72,7 +73,7 @@ pub(super) fn as_text(path: &Path, bytes: &[u8]) -> Result<Option<Vec<u8>>, Data
     }
 }
 
-fn of_parquet(mut text: Text<'_>, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
+fn of_parquet(mut text: Text<'_>, bytes: &[u8]) -> Result<TableText, DataError> {
     let path = text.path;
     let bytes = Bytes::copy_from_slice(bytes);
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes.clone());
@@ -87,7 +88,7 @@ fn of_parquet(mut text: Text<'_>, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
     text.finish()
 }
 
-fn of_arrow(mut text: Text<'_>, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
+fn of_arrow(mut text: Text<'_>, bytes: &[u8]) -> Result<TableText, DataError> {
     let path = text.path;
     check_arrow(bytes, text.limit).map_err(|problem| damaged(path, &problem))?;
     let reader = FileReader::try_new(Cursor::new(bytes), None);
@@ -107,6 +108,8 @@ struct Text<'a> {
     cell: Cell,
     /// Columns that are the index of pandas.
     index: Vec<String>,
+    /// Columns of categories that are numbers.
+    categories: Vec<String>,
     has_header: bool,
 }
 
@@ -120,6 +123,7 @@ impl Text<'_> {
                 name => name,
             });
             self.write(names)?;
+            self.categories = categories_of_numbers(&schema);
             self.has_header = true;
         }
         for row in 0..batch.num_rows() {
@@ -178,11 +182,16 @@ impl Text<'_> {
         }
     }
 
-    fn finish(self) -> Result<Vec<u8>, DataError> {
-        match self.has_header {
-            true => self.writer.into_inner().map_err(|_| too_large(self.path)),
-            false => Err(DataError::empty(self.path, "rows")),
+    fn finish(self) -> Result<TableText, DataError> {
+        if !self.has_header {
+            return Err(DataError::empty(self.path, "rows"));
         }
+        let bytes = self.writer.into_inner();
+        Ok(TableText {
+            bytes: bytes.map_err(|_| too_large(self.path))?,
+            is_columnar: true,
+            categories: self.categories,
+        })
     }
 }
 
@@ -191,6 +200,15 @@ impl Text<'_> {
 fn most_text(length: usize) -> u64 {
     let most = (length as u64).saturating_mul(MOST_RATIO).max(SMALL);
     most.min(memory::left() / 2)
+}
+
+/// The columns whose numbers are categories, of which only the type says so. Texts may have dictionaries to be short, and look like what they are.
+fn categories_of_numbers(schema: &Schema) -> Vec<String> {
+    let are_numbers =
+        |kind: &DataType| matches!(kind, DataType::Dictionary(_, values) if values.is_numeric());
+    let fields = schema.fields().iter();
+    let fields = fields.filter(|field| are_numbers(field.data_type()));
+    fields.map(|field| field.name().clone()).collect()
 }
 
 /// The columns that pandas says are an index; those of no name have one of their own.
@@ -226,14 +244,15 @@ mod tests {
     use arrow_array::types::Int32Type;
     use arrow_array::{
         ArrayRef, BooleanArray, DictionaryArray, DurationMillisecondArray, Float32Array,
-        Float64Array, Int64Array, StringArray, TimestampMicrosecondArray,
+        Float64Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray,
     };
     use arrow_ipc::CompressionType;
     use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
     use parquet::arrow::ArrowWriter;
 
     use super::*;
-    use crate::data::{Request, load_with_notes};
+    use crate::data::{Request, Task, load_with_notes};
+    use reprior::model::dataset::Targets;
 
     const TEXT: &str = "size,area,level,new,sold,,price\n\
         0.1,0.1,\"a, b\",true,2020-02-29T12:00:00,0,1\n\
@@ -300,7 +319,7 @@ mod tests {
 
     fn text_of(path: &str, bytes: &[u8]) -> String {
         let text = as_text(Path::new(path), bytes).unwrap().unwrap();
-        String::from_utf8(text).unwrap()
+        String::from_utf8(text.bytes).unwrap()
     }
 
     #[test]
@@ -316,6 +335,58 @@ mod tests {
                     .unwrap()
                     .is_none()
             );
+        }
+    }
+
+    #[test]
+    fn categories_are_levels_even_where_they_are_numbers() {
+        let numbers = Int64Array::from(vec![10, 2]);
+        let keys = Int32Array::from(vec![Some(0), Some(1), Some(0), None]);
+        let numbers = DictionaryArray::new(keys, Arc::new(numbers));
+        let words: DictionaryArray<Int32Type> = ["5", "6", "5", "7"].into_iter().collect();
+        let kinds = DictionaryArray::new(
+            Int32Array::from(vec![1, 0, 0, 1]),
+            Arc::new(Float64Array::from(vec![1.0, 2.0])),
+        );
+        let columns: [(&str, ArrayRef); 3] = [
+            ("district", Arc::new(numbers)),
+            ("rooms", Arc::new(words)),
+            ("kind", Arc::new(kinds)),
+        ];
+        let columns = columns.map(|(name, column)| (name, column, true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for (name, file) in [
+            ("a.parquet", parquet(&batch)),
+            ("a.arrow", arrow(&batch, None)),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, file).unwrap();
+            let request = Request {
+                test: Some(0),
+                ..Request::new(path.to_string_lossy())
+            };
+            let train = load_with_notes(&request).unwrap().split.train;
+            let names = ["district: 10", "district: 2", "district missing", "rooms"];
+            assert_eq!(train.column_names, names, "{name}");
+            let Targets::Classes { labels, names } = train.targets else {
+                panic!("classes are due")
+            };
+            assert_eq!(
+                (labels, names),
+                (vec![1, 0, 0, 1], vec!["1.0".to_owned(), "2.0".to_owned()])
+            );
+            let asked = Request {
+                task: Task::Regression,
+                categorical: vec!["rooms".to_owned()],
+                ..request
+            };
+            let train = load_with_notes(&asked).unwrap().split.train;
+            assert_eq!(
+                train.column_names[3..],
+                ["rooms: 5", "rooms: 6", "rooms: 7"]
+            );
+            assert!(matches!(train.targets, Targets::Real { .. }));
         }
     }
 

@@ -125,7 +125,7 @@ fn with_targets(
         .collect())
 }
 
-/// The kinds of all input columns; whether they were asked to be text.
+/// The kinds of all input columns; whether they are said to be text.
 fn kinds(
     path: &Path,
     table: &TextTable,
@@ -134,7 +134,8 @@ fn kinds(
     request: &Request,
 ) -> Result<Vec<(usize, Kind, bool)>, DataError> {
     let kind = |&column: &usize| {
-        let is_categorical = request.categorical.contains(&table.header[column]);
+        let is_categorical =
+            table.is_category(column) || request.categorical.contains(&table.header[column]);
         let kind = encoding::kind_of(path, table, rows, column, is_categorical)?;
         Ok((column, kind, is_categorical))
     };

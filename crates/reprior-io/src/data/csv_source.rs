@@ -57,6 +57,8 @@ pub(super) struct TableText {
     pub bytes: Vec<u8>,
     /// Whether it was made of columns: then commas separate its cells, its first line is a header, and no row is empty by mistake.
     pub is_columnar: bool,
+    /// Columns that it says are categories, although their cells look like numbers.
+    pub categories: Vec<String>,
 }
 
 /// The text of a table.
@@ -76,16 +78,18 @@ pub(super) fn text(request: &Request) -> Result<TableText, DataError> {
         false => bytes,
     };
     #[cfg(feature = "columnar")]
-    if let Some(bytes) = super::columnar::as_text(path, &bytes)? {
-        let is_columnar = true;
-        return Ok(TableText { bytes, is_columnar });
+    if let Some(text) = super::columnar::as_text(path, &bytes)? {
+        return Ok(text);
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let problem = "it is UTF-16 text; save the file as UTF-8";
         return Err(DataError::malformed(path, problem));
     }
-    let is_columnar = false;
-    Ok(TableText { bytes, is_columnar })
+    Ok(TableText {
+        bytes,
+        is_columnar: false,
+        categories: Vec::new(),
+    })
 }
 
 fn decompressed(path: &Path, bytes: &[u8]) -> Result<Vec<u8>, DataError> {

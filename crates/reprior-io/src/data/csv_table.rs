@@ -48,6 +48,8 @@ pub(super) struct TextTable {
     pub separator: u8,
     /// Line in the file of each row.
     pub lines: Vec<usize>,
+    /// Columns that are categories, although their cells look like numbers.
+    categories: Vec<String>,
     /// All cells, row by row.
     text: String,
     /// Where each cell ends.
@@ -60,7 +62,9 @@ impl TextTable {
     /// # Errors
     /// Anything that makes it no table: bytes that are not UTF-8, rows of other lengths, no rows; or more cells than there is memory for.
     pub(super) fn read(path: &Path, text: &TableText, rows: Rows) -> Result<Self, DataError> {
-        let TableText { bytes, is_columnar } = text;
+        let TableText {
+            bytes, is_columnar, ..
+        } = text;
         let is_tsv = path.extension().is_some_and(|extension| extension == "tsv");
         let separator = match (is_columnar, is_tsv) {
             (true, _) => b',',
@@ -73,6 +77,7 @@ impl TextTable {
             check_header(path, &header)?;
         }
         let mut table = Self::empty(header, separator);
+        table.categories.clone_from(&text.categories);
         let mut lines = Lines::new(bytes);
         let mut record = StringRecord::new();
         let mut blank = None;
@@ -141,6 +146,7 @@ impl TextTable {
             header,
             separator,
             lines: Vec::new(),
+            categories: Vec::new(),
             text: String::new(),
             ends: Vec::new(),
         }
@@ -169,6 +175,11 @@ impl TextTable {
             }
             _ => Self::read(path, &csv_source::text(request)?, rows),
         }
+    }
+
+    /// Whether the file says of a column that its numbers are categories.
+    pub(super) fn is_category(&self, column: usize) -> bool {
+        self.categories.contains(&self.header[column])
     }
 
     /// How many rows.

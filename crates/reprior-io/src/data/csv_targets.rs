@@ -22,7 +22,7 @@ pub(super) struct TargetColumns<'a> {
 }
 
 impl TargetColumns<'_> {
-    /// The targets as classes or real values: those of a single column of texts are classes unless something else is asked for.
+    /// The targets as classes or real values: those of a single column of texts or categories are classes unless something else is asked for.
     ///
     /// # Errors
     /// A cell that is missing or not what it has to be.
@@ -30,6 +30,7 @@ impl TargetColumns<'_> {
         let is_class = match (task, self.columns) {
             (Task::Classification, _) => true,
             (Task::Regression, _) => false,
+            (Task::Auto, &[column]) if self.table.is_category(column) => true,
             (Task::Auto, &[column]) => {
                 let form = NumberForm::of(self.table, self.rows, column);
                 let mut values = self.table.values(self.rows, column);

@@ -222,6 +222,32 @@ fn numbers_can_be_levels() {
 }
 
 #[test]
+fn levels_that_are_numbers_are_found_however_they_are_written() {
+    let of = |cells: [&str; 3]| {
+        let text = format!("zip,y\n{},1\n{},2\n{},3\n", cells[0], cells[1], cells[2]);
+        whole(&text, |r| r.categorical = vec!["zip".into()]).unwrap()
+    };
+    let values = |loaded: &Loaded, text: &str| predict(loaded, text).unwrap().values.to_reals();
+    let points = of(["1.0", "2.0", ""]);
+    assert_eq!(names(&points), ["zip: 1.0", "zip: 2.0", "zip missing"]);
+    assert_eq!(
+        values(&points, "zip\n1\n2.0\n3\n"),
+        [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    );
+    let whole_numbers = of(["1", "2", "x"]);
+    assert_eq!(
+        values(&whole_numbers, "zip\n2.0\nx\n"),
+        [0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+    );
+    // two levels of one number differ by what is written
+    let both = of(["01", "1", "2"]);
+    assert_eq!(
+        values(&both, "zip\n1\n01\n1.0\n"),
+        [0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    );
+}
+
+#[test]
 fn yes_and_no_are_one_and_zero() {
     let loaded = whole("a,b,y\ntrue,Yes,1\nFALSE,no,2\nTrue,no,3\n,no,4\n", |_| {}).unwrap();
     assert_eq!(names(&loaded), ["a", "a missing", "b"]);

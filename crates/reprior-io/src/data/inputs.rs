@@ -9,6 +9,7 @@ use super::error::excerpt;
 use super::folder::Folder;
 use super::given::{GIVEN_ARRAYS, Given};
 use super::npz_archive::Archive;
+use super::numbers::same_number;
 use super::part::Part;
 use super::{DataError, Format, Request, Task};
 use super::{builtin, csv_inputs, format_of, npz};
@@ -257,11 +258,6 @@ pub(super) fn rename(truth: Targets, expected: &ExpectedTargets) -> Result<Targe
         }
         (truth, _) => Err(truth.names().join(", ")),
     }
-}
-
-/// Whether two names are one number written in two ways.
-fn same_number(a: &str, b: &str) -> bool {
-    matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// The error for a class that the model does not know.

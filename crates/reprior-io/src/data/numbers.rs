@@ -56,6 +56,11 @@ pub(super) fn parse(cell: &str, form: NumberForm) -> Option<f64> {
     }
 }
 
+/// Whether two names are one number written in two ways.
+pub(super) fn same_number(a: &str, b: &str) -> bool {
+    matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+}
+
 /// The finite number in a cell that has a value.
 ///
 /// # Errors

@@ -175,7 +175,7 @@ impl Place<'_> {
             }
             Becomes::Levels {
                 levels, has_other, ..
-            } => match levels.iter().position(|level| level == cell) {
+            } => match level_of(levels, cell) {
                 Some(level) => out[level] = 1.0,
                 None => {
                     if *has_other {
@@ -188,6 +188,16 @@ impl Place<'_> {
         }
         Ok(true)
     }
+}
+
+/// The level that a cell is: the one that equals it, or else the only one that is the same number. Programs write the whole numbers of a column with
+/// a point where it has a missing cell, and without one where it has none.
+fn level_of(levels: &[String], cell: &str) -> Option<usize> {
+    let equal = levels.iter().position(|level| level == cell);
+    equal.or_else(|| {
+        let mut same = (0..levels.len()).filter(|&at| numbers::same_number(&levels[at], cell));
+        same.next().filter(|_| same.next().is_none())
+    })
 }
 
 fn write_date(days: f64, origin: f64, has_time: bool, out: &mut [f64]) {

@@ -150,6 +150,43 @@ fn one_bad_number_in_a_target_is_no_class() {
 }
 
 #[test]
+fn texts_that_are_rather_numbers_are_no_classes() {
+    let table = |rows: usize, target: &dyn Fn(usize) -> String| {
+        (0..rows).fold("x,y\n".to_owned(), |text, n| {
+            text + &format!("{n},{}\n", target(n))
+        })
+    };
+    let as_classes = |r: &mut Request| r.task = Task::Classification;
+    let thousands = table(3, &|n| format!("\"25{n},000\""));
+    message(
+        csv(&thousands, |_| {}),
+        &["line 2, column `y`", "`250,000`", "thousands"],
+    );
+    assert!(csv(&thousands, as_classes).is_ok());
+    for target in [
+        &(|n| format!("${n}10")) as &dyn Fn(usize) -> String,
+        &|n| format!("\"1.{},50\"", 200 + n),
+        &|n| format!("{n} m"),
+    ] {
+        let text = table(20, target);
+        message(
+            csv(&text, |_| {}),
+            &[
+                "line 2, column `y`",
+                "20 of the target's 20 values are distinct",
+                "currency",
+                "--task classification",
+            ],
+        );
+        assert!(csv(&text, as_classes).is_ok());
+        message(csv(&text, |r| r.task = Task::Regression), &["not a number"]);
+    }
+    // few rows, or levels that come again
+    assert!(csv(table(19, &|n| format!("c{n}")), |_| {}).is_ok());
+    assert!(csv(table(40, &|n| format!("c{}", n / 2)), |_| {}).is_ok());
+}
+
+#[test]
 fn more_than_a_thousand_classes_are_refused() {
     let text = (0..1001).fold("x,y\n".to_string(), |text, n| text + &format!("{n},c{n}\n"));
     message(csv(&text, |_| {}), &["1001 distinct", "`y`", "1000"]);

@@ -5,9 +5,13 @@ use std::path::Path;
 use reprior::model::dataset::Targets;
 
 use super::csv_table::TextTable;
+use super::error::excerpt;
 use super::numbers::{self, NumberForm, missing, number};
 use super::targets::{self, is_missing};
 use super::{DataError, Task};
+
+/// Rows from which on a target of texts that nearly all differ is refused.
+const ENOUGH_ROWS: usize = 20;
 
 /// Target columns of some rows of a table.
 pub(super) struct TargetColumns<'a> {
@@ -25,24 +29,41 @@ impl TargetColumns<'_> {
     /// The targets as classes or real values: those of a single column of texts or categories are classes unless something else is asked for.
     ///
     /// # Errors
-    /// A cell that is missing or not what it has to be.
+    /// A cell that is missing or not what it has to be; texts that are hardly classes, unless classes are asked for.
     pub(super) fn read(&self, task: Task) -> Result<Targets, DataError> {
-        let is_class = match (task, self.columns) {
-            (Task::Classification, _) => true,
-            (Task::Regression, _) => false,
-            (Task::Auto, &[column]) if self.table.is_category(column) => true,
-            (Task::Auto, &[column]) => {
-                let form = NumberForm::of(self.table, self.rows, column);
-                let mut values = self.table.values(self.rows, column);
-                values.all(|(_, cell)| numbers::parse(cell, form).is_none())
+        match (task, self.columns) {
+            (Task::Classification, _) => self.classes(),
+            (Task::Auto, &[column]) if self.table.is_category(column) => self.classes(),
+            (Task::Auto, &[column]) if self.is_text(column) => {
+                numbers::refuse_thousands(self.path, self.table, self.rows, column)?;
+                let classes = self.classes()?;
+                self.refuse_distinct(column, classes.names().len())?;
+                Ok(classes)
             }
-            (Task::Auto, _) => false,
-        };
-        if is_class {
-            self.classes()
-        } else {
-            self.real()
+            (Task::Regression | Task::Auto, _) => self.real(),
         }
+    }
+
+    /// Whether no value of the column is a number.
+    fn is_text(&self, column: usize) -> bool {
+        let form = NumberForm::of(self.table, self.rows, column);
+        let mut values = self.table.values(self.rows, column);
+        values.all(|(_, cell)| numbers::parse(cell, form).is_none())
+    }
+
+    /// Refuses texts that are hardly classes, for nearly every row has its own: numbers with a currency, a unit or thousands, or names.
+    fn refuse_distinct(&self, column: usize, distinct: usize) -> Result<(), DataError> {
+        let count = self.rows.len();
+        if count < ENOUGH_ROWS || 10 * distinct < 9 * count {
+            return Ok(());
+        }
+        let row = self.rows[0];
+        let problem = format!(
+            "`{}` is not a number, and {distinct} of the target's {count} values are distinct; write numbers without currency, unit and thousands, or ask for classification (--task classification) if these are classes",
+            excerpt(self.table.cell(row, column))
+        );
+        let (line, name) = (self.table.lines[row], &self.table.header[column]);
+        Err(DataError::cell(self.path, line, name, problem))
     }
 
     /// Real targets.

@@ -56,6 +56,32 @@ pub(super) fn parse(cell: &str, form: NumberForm) -> Option<f64> {
     }
 }
 
+/// Refuses a column all of whose values would be numbers with a decimal comma, but which do not parse as they stand: where commas separate cells,
+/// `1,234` may be both 1234 and 1.234.
+///
+/// # Errors
+/// Such a column, by its first value.
+pub(super) fn refuse_thousands(
+    path: &Path,
+    table: &TextTable,
+    rows: &[usize],
+    column: usize,
+) -> Result<(), DataError> {
+    let mut values = table.values(rows, column);
+    let with_comma = |cell: &str| parse(cell, NumberForm::Comma).is_some();
+    match values.clone().next() {
+        Some((row, cell)) if values.all(|(_, cell)| with_comma(cell)) => {
+            let problem = format!(
+                "`{}` may be a number with thousands or with decimals behind its comma; write the column's numbers with a point and without thousands, or separate the columns by semicolons",
+                excerpt(cell)
+            );
+            let (line, name) = (table.lines[row], &table.header[column]);
+            Err(DataError::cell(path, line, name, problem))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether two names are one number written in two ways.
 pub(super) fn same_number(a: &str, b: &str) -> bool {
     matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)

@@ -92,17 +92,7 @@ pub(in super::super) fn kind_of(
     if let Some(kind) = of_dates(path, table, rows, column, count)? {
         return Ok(kind);
     }
-    // in a table that commas separate, 1,234 may be both 1234 and 1.234
-    let with_comma = |cell: &str| numbers::parse(cell, NumberForm::Comma).is_some();
-    if let Some((row, cell)) = values.clone().next()
-        && values.clone().all(|(_, cell)| with_comma(cell))
-    {
-        let problem = format!(
-            "`{}` may be a number with thousands or with decimals behind its comma; write the column's numbers with a point and without thousands, or separate the columns by semicolons",
-            excerpt(cell)
-        );
-        return Err(DataError::cell(path, table.lines[row], name, problem));
-    }
+    numbers::refuse_thousands(path, table, rows, column)?;
     Ok(Kind::Text)
 }
 

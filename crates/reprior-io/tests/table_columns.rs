@@ -99,6 +99,30 @@ fn missing_inputs_are_filled_and_marked() {
 }
 
 #[test]
+fn columns_that_are_left_out_cost_no_rows() {
+    let mut text = "name,day,rare,a,y\n".to_owned();
+    for row in 0..46 {
+        // an identifier, days of no certain order, and levels of two rows each, all with holes
+        let (name, day, rare) = match row % 23 {
+            0 => (String::new(), "", String::new()),
+            _ => (format!("n{row}"), "01/02/2024", format!("r{}", row / 2)),
+        };
+        text += &format!("{name},{day},{rare},{row},{row}\n");
+    }
+    for missing in [Missing::Drop, Missing::Error] {
+        let loaded = whole(&text, |r| r.missing = missing).unwrap();
+        assert_eq!((names(&loaded), inputs(&loaded).len()), (vec!["a"], 46));
+    }
+    let holes = text.replace(",7,7\n", ",,7\n");
+    let dropped = whole(&holes, |r| r.missing = Missing::Drop).unwrap();
+    assert_eq!(inputs(&dropped).len(), 45);
+    message(
+        whole(&holes, |r| r.missing = Missing::Error),
+        &["line 9, column `a`", "empty"],
+    );
+}
+
+#[test]
 fn rows_without_a_target_are_left_out() {
     let text = "a,y\n1,1\n2,\n3,3\n4,nan\n5,5\n";
     let loaded = whole(text, |_| {}).unwrap();

@@ -142,7 +142,7 @@ fn kinds(
     columns.inputs.iter().map(kind).collect()
 }
 
-/// The rows that have all their inputs, where that is asked for; where it is demanded, all have.
+/// The rows that have all their inputs, where that is asked for; where it is demanded, all have. Columns that are left out lack nothing.
 fn with_inputs(
     path: &Path,
     table: &TextTable,
@@ -151,34 +151,41 @@ fn with_inputs(
     missing: Missing,
     notes: &mut Vec<String>,
 ) -> Result<Vec<usize>, DataError> {
-    let before = rows.len();
-    let lacks = |row: usize, column: usize| is_missing(table.cell(row, column));
-    match missing {
-        Missing::Median | Missing::Mean => return Ok(rows),
-        Missing::Drop => {}
-        Missing::Error => {
-            let columns = kinds.iter().map(|(column, ..)| *column);
-            let cells = rows
-                .iter()
-                .flat_map(|&row| columns.clone().map(move |column| (row, column)));
-            let mut without = cells.filter(|&(row, column)| lacks(row, column));
-            return match without.next() {
-                None => Ok(rows),
-                Some((row, column)) => {
-                    let (line, cell) = (table.lines[row], table.cell(row, column));
-                    Err(missing_cell(path, line, &table.header[column], cell))
-                }
-            };
+    if matches!(missing, Missing::Median | Missing::Mean) {
+        return Ok(rows);
+    }
+    let mut columns = Vec::new();
+    for (column, kind, is_categorical) in kinds {
+        // by all rows: which ones train is not known before
+        let (kind, of) = ((kind, *is_categorical), [rows.as_slice(); 2]);
+        let fitted = encoding::fit(path, table, *column, kind, of, missing)?;
+        if !matches!(fitted.becomes, Becomes::LeftOut { .. }) {
+            columns.push(*column);
         }
     }
-    let is_whole = |row: &usize| kinds.iter().all(|(column, ..)| !lacks(*row, *column));
+    let before = rows.len();
+    let lacks = |row: usize, column: usize| is_missing(table.cell(row, column));
+    if missing == Missing::Error {
+        let cells = rows
+            .iter()
+            .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
+        let mut without = cells.filter(|&(row, column)| lacks(row, column));
+        return match without.next() {
+            None => Ok(rows),
+            Some((row, column)) => {
+                let (line, cell) = (table.lines[row], table.cell(row, column));
+                Err(missing_cell(path, line, &table.header[column], cell))
+            }
+        };
+    }
+    let is_whole = |row: &usize| columns.iter().all(|&column| !lacks(*row, column));
     let whole: Vec<usize> = rows.iter().copied().filter(is_whole).collect();
     if whole.len() == before {
         return Ok(whole);
     }
     if whole.len() < 2 {
         let count = |column: usize| rows.iter().filter(|&&row| lacks(row, column)).count();
-        let counts = kinds.iter().map(|(column, ..)| (count(*column), *column));
+        let counts = columns.iter().map(|&column| (count(column), column));
         let (count, column) = counts.max().unwrap_or_default();
         let problem = format!(
             "{} of {before} rows have all inputs (`{1}` is missing in {count}); fill them in by --missing median, or leave columns out (--ignore {1})",

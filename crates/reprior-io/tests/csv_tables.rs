@@ -132,6 +132,32 @@ fn numbers_can_be_classes() {
 }
 
 #[test]
+fn whole_numbers_of_too_many_digits_stay_apart_or_are_noted() {
+    let text = "id,y\n9007199254740992,9007199254740992\n9007199254740993,9007199254740993\n\
+        9007199254740992,9007199254740992\n";
+    let files = Files::new().with("table.csv", text);
+    let load = |task| {
+        let request = Request {
+            task,
+            test: Some(0),
+            ..Request::new(files.path("table.csv"))
+        };
+        load_with_notes(&request).unwrap()
+    };
+    let classes = load(Task::Classification);
+    assert_eq!(labels(&classes.split.train), [0, 1, 0]);
+    let is_note = |note: &String| note.contains("beyond 2^53") && note.contains("`id`");
+    assert!(classes.notes.iter().any(is_note), "{:?}", classes.notes);
+    let exact = csv(text.replace("740993", "740994"), |r| {
+        (r.task, r.test) = (Task::Classification, Some(0))
+    });
+    assert_eq!(
+        exact.unwrap().train.targets.names(),
+        ["9007199254740992", "9007199254740994"]
+    );
+}
+
+#[test]
 fn one_bad_number_in_a_target_is_no_class() {
     message(
         csv("x,y\n1,2\n2,oops\n3,4\n", |_| {}),

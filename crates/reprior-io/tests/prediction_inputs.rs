@@ -100,6 +100,18 @@ fn the_truth_of_a_table() {
 }
 
 #[test]
+fn classes_of_many_digits_are_not_their_neighbours() {
+    let known = ["9007199254740992", "9007199254740993"];
+    let text = "a,b,kind\n1,2,9007199254740993\n3,4,9007199254740992\n";
+    let inputs = csv(text, &table(classes(Some("kind"), &known))).unwrap();
+    assert!(matches!(inputs.truth, Some(Targets::Classes { labels, .. }) if labels == [1, 0]));
+    message(
+        csv(text, &table(classes(Some("kind"), &known[..1]))),
+        &["`9007199254740993`"],
+    );
+}
+
+#[test]
 fn arrays() {
     let x = npy("<f8", false, "(2, 2)", &f8(&[1.0, 2.0, 3.0, 4.0]));
     let y = npy("|u1", false, "(2,)", &[9, 4]);

@@ -9,7 +9,7 @@ use super::csv_table::{Columns, Rows, TextTable};
 use super::csv_targets::TargetColumns;
 use super::encoding::{self, Becomes, Kind, Missing, TableEncoding};
 use super::error::{excerpt, list, show};
-use super::numbers::{NumberForm, missing as missing_cell};
+use super::numbers::{self, NumberForm, missing as missing_cell};
 use super::targets::is_missing;
 use super::{DataError, Loaded, Request, csv_source, split};
 
@@ -62,6 +62,7 @@ pub(super) fn load(request: &Request) -> Result<Loaded, DataError> {
     let encoded = encoding::encode(path, &table, &rows, &encoding)?;
     notes.extend(encoding.notes());
     notes.extend(decimal_commas(&table, &rows, &kinds));
+    notes.extend(rounded(&table, &rows, &kinds));
     notes.extend(filled(&encoded.filled, request.missing));
     for (column, count, example) in unseen(&encoding, &encoded.unknown) {
         notes.push(format!(
@@ -214,6 +215,25 @@ fn decimal_commas(
         .map(|(column, ..)| table.header[*column].clone())
         .collect();
     (!names.is_empty()).then(|| format!("decimal commas are read as such in {}", list(&names)))
+}
+
+/// What to know of numbers of more digits than are read, such as those of accounts.
+fn rounded(table: &TextTable, rows: &[usize], kinds: &[(usize, Kind, bool)]) -> Option<String> {
+    let has_rounded = |column: usize| {
+        let mut values = table.values(rows, column);
+        values.any(|(_, cell)| numbers::is_rounded(cell))
+    };
+    let numbers = kinds.iter().filter(|(_, kind, _)| *kind == Kind::Number);
+    let names: Vec<String> = numbers
+        .filter(|(column, ..)| has_rounded(*column))
+        .map(|(column, ..)| table.header[*column].clone())
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "whole numbers beyond 2^53 are rounded, so that neighbours may become the same, in {}; leave out what identifies rows (--ignore), and take codes as levels (--categorical)",
+            list(&names)
+        )
+    })
 }
 
 /// What to know of missing cells that were filled.

@@ -97,10 +97,12 @@ impl TargetColumns<'_> {
         }
         let form = NumberForm::of(self.table, self.rows, column);
         let cells: Vec<String> = self.rows.iter().map(|row| cell(row).to_owned()).collect();
-        let numbers: Option<Vec<f64>> = cells
-            .iter()
-            .map(|cell| numbers::parse(cell, form).filter(|number| number.is_finite()))
-            .collect();
+        // numbers of too many digits would be one class with their neighbours
+        let number = |cell: &String| match numbers::is_rounded(cell) {
+            true => None,
+            false => numbers::parse(cell, form).filter(|number| number.is_finite()),
+        };
+        let numbers: Option<Vec<f64>> = cells.iter().map(number).collect();
         let classes = match numbers {
             Some(numbers) => targets::classes_of_numbers(&numbers, &cells),
             None => targets::classes_of_texts(&cells),

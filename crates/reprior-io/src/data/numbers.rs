@@ -84,7 +84,14 @@ pub(super) fn refuse_thousands(
 
 /// Whether two names are one number written in two ways.
 pub(super) fn same_number(a: &str, b: &str) -> bool {
-    matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+    let is_same = matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b);
+    is_same && !is_rounded(a) && !is_rounded(b)
+}
+
+/// Whether a cell is a whole number of more digits than a number has: its neighbours become the same.
+pub(super) fn is_rounded(cell: &str) -> bool {
+    let pair = (cell.parse::<i128>(), cell.parse::<f64>());
+    matches!(pair, (Ok(whole), Ok(number)) if number as i128 != whole)
 }
 
 /// The finite number in a cell that has a value.

@@ -49,10 +49,9 @@ impl Records {
     ) -> Result<Self, Failure> {
         if !BUILT_INS.contains(&settings.data.source.as_str())
             && ![STDIN, GIVEN, GIVEN_ARRAYS].contains(&settings.data.source.as_str())
-            && let Ok(path) = Path::new(&settings.data.source).canonicalize()
+            && let Some(path) = full_path(&settings.data.source)
         {
-            // a run can be resumed from another folder
-            settings.data.source = path.to_string_lossy().into_owned();
+            settings.data.source = path;
         }
         let order_note = settings.data.resolve(settings.run.seed)?;
         let mut request = settings.data.request();
@@ -97,6 +96,13 @@ impl Records {
     }
 }
 
+/// The path of a source that is there from wherever a run is resumed. A link keeps its name, whose ending says what the file is.
+fn full_path(source: &str) -> Option<String> {
+    let source = Path::new(source);
+    let path = std::path::absolute(source).ok()?;
+    source.exists().then(|| path.to_string_lossy().into_owned())
+}
+
 /// Refuses targets that nothing can be learned from, or that are too large or too small to be computed with.
 fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
     if let Targets::Classes { names, .. } = sets[0]
@@ -129,4 +135,24 @@ fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_keeps_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (blob, link) = (folder.path().join("blob"), folder.path().join("houses.csv"));
+        std::fs::write(&blob, "a,y\n1,2\n").unwrap();
+        std::os::unix::fs::symlink(&blob, &link).unwrap();
+        let path = |source: &Path| full_path(&source.to_string_lossy());
+        assert_eq!(path(&link), Some(link.to_string_lossy().into_owned()));
+        assert_eq!(path(&folder.path().join("none.csv")), None);
+        // where tests run, this package's folder
+        let here = full_path("Cargo.toml").unwrap();
+        assert!(Path::new(&here).is_absolute() && here.ends_with("Cargo.toml"));
+    }
 }

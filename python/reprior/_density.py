@@ -14,7 +14,7 @@ import numpy as np
 
 from reprior import _lib
 from reprior._progress import Progress, Shown
-from reprior._run import _LOOK_EVERY, _STOP_WITHIN, _check_or_resume, _checked_threads
+from reprior._run import _LOOK_EVERY, _STOP_WITHIN, _check_or_resume, _checked_threads, absolute
 
 if TYPE_CHECKING:
     import pandas
@@ -114,6 +114,7 @@ def sample_density(
     if len(names) != dim:
         raise ValueError(f"names has {len(names)} names, and there are {dim} dimensions: give one for each")
     _check_or_resume(out, overwrite, or_resume)
+    out = absolute(out)
     settings = {
         "step_size": _real("step_size", step_size),
         "target_acceptance": _real("target_acceptance", target_acceptance),
@@ -183,6 +184,7 @@ def opened(path: str | os.PathLike[str]) -> Density:
     """The draws in the folder of a run of a density."""
     asked = tomllib.loads((Path(path) / "config.toml").read_text(encoding="utf-8"))["density"]
     names = asked["dimensions"]
+    path = os.path.abspath(path)
     found = _drawn(_lib.DensityRun.open(path, asked["chains"], len(names)), names, False, Path(path))
     return replace(found, is_stopped=found.draws.shape[1] < asked["draws"])
 

@@ -382,7 +382,7 @@ def _started(
 ) -> Run:
     _check_or_resume(out, overwrite, or_resume)
     flags = to_flags(settings, "sample()")
-    run = Run(_lib.Run.start(flags, data, out, overwrite, or_resume, checkpoint_seconds, _checked_threads(threads), is_part))
+    run = Run(_lib.Run.start(flags, data, absolute(out), overwrite, or_resume, checkpoint_seconds, _checked_threads(threads), is_part))
     if wait:
         _wait_showing(run, progress)
     else:
@@ -390,6 +390,11 @@ def _started(
             run._inner.wait_for_start(None)
         run._inner.check()
     return run
+
+
+def absolute(path: str | os.PathLike[str] | None) -> str | os.PathLike[str] | None:
+    """A path that stays the same wherever the process goes."""
+    return os.path.abspath(path) if path is not None and os.fspath(path) else path
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -493,4 +498,4 @@ def open(path: str | os.PathLike[str]) -> Run | Density:  # noqa: A001 - the nam
 
     if _density.is_density(path):
         return _density.opened(path)
-    return _ended(_lib.Run.open(path))
+    return _ended(_lib.Run.open(absolute(path)))

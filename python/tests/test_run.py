@@ -52,6 +52,17 @@ def test_draws_are_a_datatree(run):
     assert tree["sample_stats"]["acceptance_rate"].sizes["chain"] == 2
 
 
+def test_a_run_stays_where_it_is(line, tmp_path, monkeypatch):
+    """Whatever folder the process goes to."""
+    monkeypatch.chdir(tmp_path)
+    made = reprior.sample(*line, out="run", **FAST)
+    opened = reprior.open("run")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert made.folder == opened.folder == tmp_path / "run"
+    assert np.array_equal(made.predict(line[0]).mean, opened.predict(line[0]).mean)
+
+
 def test_the_same_seed_in_a_folder_and_in_memory(run, line, tmp_path):
     out = tmp_path / "run"
     other = reprior.sample(*line, out=out, **FAST)

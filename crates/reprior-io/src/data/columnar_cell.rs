@@ -56,7 +56,7 @@ impl From<fmt::Error> for NoText {
 
 impl Cell {
     /// Begins anew with this row of a column: shortest numbers that read back the same, dates and times by ISO 8601 (with a time zone by the clock of UTC),
-    /// spans of time in seconds, bytes as the text that they are; nothing for a null.
+    /// spans of time in seconds, bytes as the text that they are or else in hexadecimal; nothing for a null.
     ///
     /// # Errors
     /// See [`NoText`].
@@ -102,7 +102,13 @@ impl Cell {
             ($column:expr) => {
                 match str::from_utf8($column.value(row)) {
                     Ok(text) => self.write_str(text)?,
-                    Err(_) => return Err(unknown()),
+                    // 0x, so that it is no number
+                    Err(_) => {
+                        self.write_str("0x")?;
+                        for byte in $column.value(row) {
+                            write!(self, "{byte:02x}")?;
+                        }
+                    }
                 }
             };
         }
@@ -312,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_text_or_nothing() {
+    fn bytes_are_text_or_hexadecimal() {
         let of = |values: [&[u8]; 2]| -> [ArrayRef; 4] {
             let values = values.map(Some).to_vec();
             let fixed = values.iter().flatten();
@@ -327,8 +333,7 @@ mod tests {
             assert_eq!(text(column.as_ref()), ["1.5", "abc"]);
         }
         for column in of([b"12", &[0, 255]]) {
-            let no_text = Err(NoText::Type(column.data_type().to_string()));
-            assert_eq!(texts(column.as_ref()), [Ok("12".to_owned()), no_text]);
+            assert_eq!(text(column.as_ref()), ["12", "0x00ff"]);
         }
     }
 

@@ -330,7 +330,7 @@ fn wrong_requests_are_refused_with_a_way_out() {
             "--likelihood binomial",
             &["binomial", "poisson"],
         ),
-        ("friedman", "--likelihood poisson", &["counts", "row 0"]),
+        ("friedman", "--likelihood poisson", &["counts", "`y` has"]),
         (
             "friedman",
             "--likelihood categorical",

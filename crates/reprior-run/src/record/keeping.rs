@@ -239,11 +239,11 @@ impl Load {
             all.min((MOST_BYTES / bytes).max(wanted))
         };
         let fewest = |of_all: u64, bytes: u64, most: u64| {
-            let wanted = if is_given { 1 } else { of_all.div_ceil(chains) };
-            wanted
-                .saturating_mul(longer)
-                .min((MOST_BYTES / bytes).max(1))
-                .min(most)
+            let wanted = match is_given {
+                true => 1,
+                false => of_all.div_ceil(chains).saturating_mul(longer),
+            };
+            wanted.min((MOST_BYTES / bytes).max(1)).min(most)
         };
         let of_marginal = if self.is_marginal {
             FEWEST_MARGINAL
@@ -439,6 +439,12 @@ mod tests {
         // 412 kB a position of four chains: no more than 256 MB of them
         assert_eq!(positions, 154);
         assert!(at_first_look(predictions) * 4 >= 30, "{predictions}");
+        // a budget that is given is kept to all the same
+        let given = resolved(STROKES, |all| {
+            (all.run.until, all.run.draws) = (Some(Until::agreement(4)), Some(20_000));
+            all.record.keep_mb = Some(1);
+        });
+        assert_eq!(given.0, [1, 1]);
         let ([positions, predictions], _) = of((Some(3), Some(2)));
         assert_eq!([positions, predictions].map(at_first_look), [2, 2]);
     }

@@ -370,7 +370,7 @@ fn what_looks_wrong_is_noted() {
             } else {
                 "dog"
             },
-            row % 2
+            row % 3
         );
     }
     place.write("t.csv", text);
@@ -379,7 +379,7 @@ fn what_looks_wrong_is_noted() {
     for part in [
         "input `a` has 1 value(s)",
         "1e300",
-        "target `label` has 2 values",
+        "target `label` has 3 values",
         "--task classification",
     ] {
         assert!(numbers.contains(part), "{part}: {numbers}");
@@ -392,8 +392,44 @@ fn what_looks_wrong_is_noted() {
         assert!(classes.contains(part), "{part}: {classes}");
     }
     // as the note says
-    let asked = notes("--ignore kind --target label --task classification --likelihood bernoulli");
-    assert!(!asked.contains("has 2 values"), "{asked}");
+    let asked = notes("--ignore kind --target label --task classification");
+    assert!(!asked.contains("has 3 values"), "{asked}");
+}
+
+#[test]
+fn a_target_of_zeros_and_ones_is_two_classes_unless_something_says_otherwise() {
+    let place = Place::new();
+    let mut text = "a,sold\n".to_owned();
+    for row in 0..60 {
+        text += &format!("{},{}\n", row * 7 % 31, u8::from(row % 3 == 0));
+    }
+    place.write("t.csv", &text);
+    let quick = format!("sample --data t.csv --target sold {QUICK} --out run --overwrite");
+    let run = place.succeed(&quick);
+    assert!(
+        run.stderr
+            .contains("0 or 1, which are taken for two classes")
+            || run
+                .stdout
+                .contains("0 or 1, which are taken for two classes"),
+        "{run:?}"
+    );
+    assert_eq!(place.summary("run")["likelihood"], "bernoulli");
+    let config = place.read("run/config.toml");
+    assert!(config.contains("task = \"classification\""), "{config}");
+    let (header, rows) = place.succeed("predict run --data t.csv").table();
+    assert!(header.iter().any(|name| name.contains('1')), "{header:?}");
+    assert_eq!(rows.len(), 60);
+    place.succeed("sample --config run/config.toml --out again");
+    assert_eq!(place.read("again/config.toml"), config);
+    for flags in ["--task regression", "--likelihood gaussian", "--noise 0.3"] {
+        place.succeed(&format!("{quick} {flags}"));
+        assert_eq!(place.summary("run")["likelihood"], "gaussian", "{flags}");
+        assert!(
+            place.summary("run")["metrics"]["rmse"].is_number(),
+            "{flags}"
+        );
+    }
 }
 
 #[test]

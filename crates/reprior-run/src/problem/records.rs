@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use reprior::model::dataset::{InputKind, Split, Targets};
 use reprior_io::data::{
-    BUILT_INS, GIVEN, GIVEN_ARRAYS, Given, Loaded, STDIN, TableEncoding, load_with_notes,
+    BUILT_INS, GIVEN, GIVEN_ARRAYS, Given, Loaded, STDIN, TableEncoding, Task, load_with_notes,
 };
 use reprior_io::run::Files;
 
 use super::table::content;
 use crate::failure::Failure;
-use crate::settings::Settings;
+use crate::settings::{Auto, Settings, TaskName};
 
 /// Test images recorded unless told otherwise.
 const DEFAULT_TEST_IMAGES: usize = 1000;
@@ -19,6 +19,9 @@ const DEFAULT_TEST_IMAGES: usize = 1000;
 const MOST_TARGET: f64 = 1e150;
 /// The largest target is no smaller than this: squares of far smaller ones have no digits.
 const LEAST_TARGET: f64 = 1e-90;
+
+/// Rows from which on a target of zeros and ones is one of two classes.
+const ENOUGH_ROWS: usize = 20;
 
 /// What was read.
 pub(crate) struct Records {
@@ -60,13 +63,28 @@ impl Records {
             None => content(&request.source, run)?,
         };
         request.content.clone_from(&content);
+        let mut loaded = load_with_notes(&request).map_err(Failure::request)?;
+        let is_open = settings.data.task == TaskName::Auto
+            && settings.model.likelihood == Auto::Open
+            && settings.model.noise.is_none();
+        let mut task_note = None;
+        if is_open && run.is_none() && is_zero_or_one(&loaded.split) {
+            settings.data.task = TaskName::Classification;
+            request.task = Task::Classification;
+            loaded = load_with_notes(&request).map_err(Failure::request)?;
+            task_note = Some(
+                "the target is 0 or 1, which are taken for two classes: for a number say --task regression"
+                    .to_owned(),
+            );
+        }
         let Loaded {
             split,
             target_columns,
             encoding,
             mut notes,
-        } = load_with_notes(&request).map_err(Failure::request)?;
+        } = loaded;
         notes.extend(order_note);
+        notes.extend(task_note);
         let Split { train, mut test } = split;
         check_targets(&settings.data.source, [&train.targets, &test.targets])?;
         if settings.data.test.is_none() && matches!(test.kind, InputKind::Image { .. }) {
@@ -101,6 +119,23 @@ fn full_path(source: &str) -> Option<String> {
     let source = Path::new(source);
     let path = std::path::absolute(source).ok()?;
     source.exists().then(|| path.to_string_lossy().into_owned())
+}
+
+/// Whether a single target is 0 in some rows and 1 in all others, of which there are enough to tell.
+fn is_zero_or_one(split: &Split) -> bool {
+    let sets = [&split.train.targets, &split.test.targets];
+    let mut counts = [0; 2];
+    for targets in sets {
+        let Targets::Real { values, names } = targets else {
+            return false;
+        };
+        if names.len() != 1 || values.iter().any(|&value| value != 0.0 && value != 1.0) {
+            return false;
+        }
+        let ones = values.iter().filter(|&&value| value == 1.0).count();
+        counts = [counts[0] + values.len() - ones, counts[1] + ones];
+    }
+    counts.iter().all(|&count| count > 0) && counts[0] + counts[1] >= ENOUGH_ROWS
 }
 
 /// Refuses targets that nothing can be learned from, or that are too large or too small to be computed with.
@@ -140,6 +175,39 @@ fn check_targets(source: &str, sets: [&Targets; 2]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reprior::model::dataset::Dataset;
+
+    #[test]
+    fn zeros_and_ones_are_classes_where_there_are_enough() {
+        let split = |values: Vec<f64>, names: usize| {
+            let rows = values.len() / names;
+            let train = Dataset {
+                inputs: vec![0.0; rows].into(),
+                rows,
+                columns: 1,
+                column_names: vec!["x".to_owned()],
+                kind: InputKind::Table,
+                targets: Targets::Real {
+                    values,
+                    names: vec!["y".to_owned(); names],
+                },
+            };
+            Split {
+                test: train.slice(0..0),
+                train,
+            }
+        };
+        let of = |rows: usize, names| {
+            let values = (0..rows * names).map(|at| f64::from(u8::from(at % 3 == 0)));
+            split(values.collect(), names)
+        };
+        assert!(is_zero_or_one(&of(20, 1)));
+        assert!(!is_zero_or_one(&of(19, 1)) && !is_zero_or_one(&of(20, 2)));
+        assert!(!is_zero_or_one(&split(vec![0.0; 30], 1)));
+        let mut three = vec![0.0; 30];
+        (three[1], three[2]) = (1.0, 2.0);
+        assert!(!is_zero_or_one(&split(three, 1)));
+    }
 
     #[cfg(unix)]
     #[test]

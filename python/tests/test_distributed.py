@@ -271,7 +271,8 @@ def test_without_out_nothing_is_left_but_what_was_stopped(threads, tmp_path, mon
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as stopped:
-        reprior.distributed.sample(X, y, chains=1, progress=interrupt, **LONG)
+        # long enough for a quick machine to be looked at before its end
+        reprior.distributed.sample(X, y, chains=1, progress=interrupt, **{**LONG, "draws": 100_000})
     (place,) = tmp_path.glob("reprior-*")
     assert list(place.rglob("checkpoint/*.safetensors"))
     assert f"in {place}, and with `out` the same call would go on" in stopped.value.__notes__[0]

@@ -50,9 +50,13 @@ fn every_choice_records_draws_that_predict_reads() {
         let chains = summary["chains"].as_u64().unwrap() as usize;
         let is_gaussian = !method.contains("diffusion");
         assert_eq!(fits, if is_gaussian { chains } else { 0 }, "{method}");
-        let (_, rows) = place
-            .succeed(&format!("predict {run} --data two-moons"))
-            .table();
+        let predicted = place.succeed(&format!("predict {run} --data two-moons"));
+        // what is predicted from is not what is kept
+        if index == 0 {
+            let said = "predictions in closed form, without draws";
+            assert!(predicted.stderr.contains(said), "{predicted:?}");
+        }
+        let (_, rows) = predicted.table();
         assert_eq!(rows.len(), 200, "{method}");
         place.succeed(&format!(
             "sample --config {run}/config.toml --out again --overwrite"

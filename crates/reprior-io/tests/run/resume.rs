@@ -56,6 +56,22 @@ fn resume(run: &Path, schema: &Schema) -> (RunFolder, Vec<DrawWriter>) {
     (folder, writers)
 }
 
+#[test]
+fn a_run_of_another_version_goes_on_but_not_one_of_other_settings() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create(&place.path().join("run"), false).unwrap();
+    let mut schema = schema(1, 10, 10);
+    let store = DrawStore::create(&folder, &schema).unwrap();
+    let mut with = |key: &str, value| {
+        for group in &mut schema.groups {
+            group.attributes.insert(key.into(), json!(value));
+        }
+        store.matches(&schema).unwrap()
+    };
+    assert!(with("inference_library_version", "0.3.0"));
+    assert!(!with("reprior_settings", "{\"seed\": 2}"));
+}
+
 fn save(writer: &mut DrawWriter) {
     let draws = [writer.cursor().draws("posterior")];
     let tensor = Tensor {

@@ -375,6 +375,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_target_that_does_not_vary_speaks_against_nothing() {
+        for value in [0.0, 0.3] {
+            let same = found(vec![value; ROWS], DRAWS, BY_ROW);
+            let of_normal = 0.5 * (2.0 * std::f64::consts::PI).ln();
+            assert!((same.nll_constant - of_normal).abs() < 1e-9, "{same:?}");
+            assert!(!same.is_worse_than_constant, "{same:?}");
+        }
+    }
+
+    #[test]
+    fn replicates_take_all_draws_as_often() {
+        for draws in [1, 40, 1500, 2000, 5000] {
+            let taken = (0..PredictiveCheck::REPLICATES).map(|replicate| drawn(replicate, draws));
+            let first = taken.filter(|&draw| 2 * draw < draws).count() as i64;
+            let due = match draws {
+                1 => PredictiveCheck::REPLICATES,
+                _ => PredictiveCheck::REPLICATES / 2,
+            };
+            assert!((first - due as i64).abs() <= 1, "{first} of {draws}");
+        }
+    }
+
     /// Three of 300 are expected at most.
     #[test]
     fn outliers_are_found_by_chance_as_rarely_as_is_said() {

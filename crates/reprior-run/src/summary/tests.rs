@@ -2,7 +2,9 @@
 
 use super::remedy::outliers;
 use super::{Level, Summary};
-use crate::read::{EnsembleOfModes, Ess, EssSummary, Mode, Outlier, Stationarity, TestRowsCheck};
+use crate::read::{
+    EnsembleOfModes, Ess, EssSummary, Mode, Outlier, Stationarity, TestRowsCheck, WeightScale,
+};
 use crate::settings::Settings;
 use reprior::metrics::predictive_check::Expectation;
 use reprior::model::likelihood::name::LikelihoodName;
@@ -103,6 +105,64 @@ fn the_worst_finding_decides() {
     assert_eq!(of(ess(1.003, 80.0), good()).0, Level::Caution);
     assert_eq!(of(ess(1.003, 30.0), good()).0, Level::Bad);
     assert_eq!(of(good(), ess(1.003, 80.0)).0, Level::Caution);
+}
+
+#[test]
+fn what_cannot_be_told_is_not_believed() {
+    let unknown = || Ess {
+        unknown: 9,
+        ..ess(f64::NAN, f64::NAN)
+    };
+    let of = |chains, draws| {
+        let set = |summary: &mut Summary| (summary.chains, summary.draws) = (chains, draws);
+        judged(unknown(), unknown(), set).verdict.level
+    };
+    // two draws of each chain; draws that are not numbers; one chain, which has none to agree with
+    assert_eq!([of(4, 2), of(4, 250), of(1, 2)], [Level::Bad; 3]);
+    assert_eq!(of(1, 250), Level::Caution);
+}
+
+#[test]
+fn learned_scales_of_weights_are_judged() {
+    let good = || ess(1.003, 700.0);
+    let of = |rhats: [f64; 2]| {
+        judged(good(), good(), |summary| {
+            let scales = ["age", "income"].into_iter().zip(rhats);
+            summary.weight_scales = scales
+                .map(|(name, rhat)| WeightScale {
+                    weights: name.to_owned(),
+                    mean: 1.0,
+                    sd: 0.5,
+                    q05: 0.4,
+                    q95: 2.0,
+                    rhat,
+                    ess: 400.0,
+                    disagrees: rhat > 1.02,
+                })
+                .collect();
+        })
+    };
+    assert_eq!(of([1.001, 1.002]).verdict.level, Level::Good);
+    let apart = of([1.002, 1.4]);
+    assert_eq!(apart.verdict.level, Level::Caution);
+    assert!(
+        apart.warnings[0].contains("disagree about 1 of 2, most about that of income"),
+        "{:?}",
+        apart.warnings
+    );
+}
+
+#[test]
+fn one_thing_is_counted_once() {
+    let good = || ess(1.003, 700.0);
+    let mut summary = judged(good(), good(), |summary| summary.acceptance_rate = 0.01);
+    // as the warnings of chains have it
+    summary.conclude(&Settings::default(), vec!["acceptance is low".to_owned()]);
+    assert!(
+        summary.verdict.sentence.contains("with one thing in mind"),
+        "{}",
+        summary.verdict.sentence
+    );
 }
 
 #[test]
@@ -208,6 +268,9 @@ fn what_is_still_on_its_way_is_bad() {
         Level::Caution
     );
     assert_eq!(of(|summary| summary.divergences = 70).level, Level::Bad);
+    // of particles at all temperatures
+    let rare = of(|summary| (summary.divergences, summary.transitions) = (70, 100_000));
+    assert_eq!(rare.level, Level::Good);
     assert_eq!(
         of(|summary| summary.acceptance_rate = 0.01).level,
         Level::Caution

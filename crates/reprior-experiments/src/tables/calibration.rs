@@ -23,9 +23,9 @@ const TRAIN: usize = 100;
 const TEST: usize = 20;
 const INPUTS: usize = 5;
 const UNITS: usize = 50;
-/// Prior variances: weights times fan-in and biases of the hidden layer, those of the readout.
+/// Prior variances that a table has by default: weights times fan-in and biases of the hidden layer, those of the readout.
 const HIDDEN: [f64; 2] = [2.0, 1.0];
-const READOUT: [f64; 2] = [1.0, 0.01];
+const READOUT: [f64; 2] = [4.0, 0.01];
 /// Median of the noise, whose logarithm has the standard deviation 1.
 const MEDIAN: f64 = 0.3;
 /// How far mean ranks, and shares within 90 % intervals, may be from what they should be.
@@ -107,9 +107,6 @@ fn settings(number: u64) -> Settings {
     let model = &mut settings.model;
     model.network = format!("fcn:{UNITS}");
     model.likelihood = reprior::model::likelihood::name::LikelihoodName::Gaussian.into();
-    (model.weight_variance, model.bias_variance) = (vec![HIDDEN[0]], vec![HIDDEN[1]]);
-    model.readout_weight_variance = Some(READOUT[0]);
-    model.readout_bias_variance = Some(READOUT[1]);
     model.noise_median = Some(MEDIAN);
     settings
 }
@@ -308,7 +305,7 @@ mod tests {
         assert_eq!(verdicts(|_| [0.5, 10.0 * 0.5], "yes")[4], DoesNotHold);
     }
 
-    /// The prior's variance of the function at a row, E f² = 0.01 + E φ(u)² with u ~ N(0, 1 + 2|x|²/5), and the median of the noise.
+    /// The prior's variance of the function at a row, E f² = 0.01 + 4 E φ(u)² with u ~ N(0, 1 + 2|x|²/5), and the median of the noise.
     #[test]
     fn tables_are_drawn_from_the_prior() {
         let truths: Vec<Truth> = (0..400).map(|at| Truth::draw(at).unwrap()).collect();

@@ -16,10 +16,7 @@ use crate::table::to_stdout;
 pub fn command(arguments: &ExportArguments) -> Result<(), Failure> {
     let run = &arguments.run;
     let recorded = Recorded::of(run)?;
-    if Path::new(&arguments.to)
-        .canonicalize()
-        .is_ok_and(|to| run.canonicalize().is_ok_and(|run| to.starts_with(run)))
-    {
+    if is_within(&arguments.to, run) {
         return Err(Failure::request(format!(
             "--to {} is in the run itself: choose another place",
             arguments.to
@@ -38,4 +35,15 @@ pub fn command(arguments: &ExportArguments) -> Result<(), Failure> {
         arguments.to
     ));
     Ok(())
+}
+
+/// Whether a place, which need not be there yet, is in a folder.
+fn is_within(place: &str, folder: &Path) -> bool {
+    let path = Path::new(place.strip_prefix("file://").unwrap_or(place));
+    let Ok(path) = std::path::absolute(path) else {
+        return false;
+    };
+    let mut there = path.ancestors().filter_map(|one| one.canonicalize().ok());
+    let (there, folder) = (there.next(), folder.canonicalize());
+    there.is_some_and(|there| folder.is_ok_and(|folder| there.starts_with(folder)))
 }

@@ -40,6 +40,7 @@ fn places_that_are_none_are_refused() {
         ),
         ("run --to ftp://host/place", &["ftp://host/place"]),
         ("run --to run/draws.zarr", &["in the run itself"]),
+        ("run --to run/copy/of", &["in the run itself"]),
         ("nothing --to there", &["nothing"]),
     ] {
         place

@@ -3,6 +3,7 @@
 //! Every file becomes one object. The root's `zarr.json`, which says what there is, is written last, so that nobody opens a store of which a part is missing.
 //! What lets one in - keys, regions, endpoints - is read from the environment, as `AWS_ACCESS_KEY_ID` and so on.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::Path as FilePath;
@@ -10,6 +11,7 @@ use std::path::Path as FilePath;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
@@ -111,9 +113,8 @@ impl Target {
                     self.name
                 )));
             }
-            // what says that there are draws goes first
             Ok(_) => runtime
-                .block_on(self.store.delete(&last))
+                .block_on(self.delete_draws(&last))
                 .map_err(|error| refuse(&last, error))?,
             Err(object_store::Error::NotFound { .. }) => {}
             Err(error) => return Err(refuse(&last, error)),
@@ -137,6 +138,37 @@ impl Target {
         put(&last, root.to_vec(), &mut all)?;
         Ok(all)
     }
+
+    /// Deletes the draws whose root is at `root`: it first, which says that there are any, then all objects in the groups that it names, so that of what
+    /// the new run does not have nothing is left. What else is there stays.
+    async fn delete_draws(&self, root: &Path) -> object_store::Result<()> {
+        let description = self.store.get(root).await?.bytes().await?;
+        self.store.delete(root).await?;
+        let mut folders: Vec<Path> = groups(&description)
+            .into_iter()
+            .map(|group| self.prefix.clone().join(group))
+            .collect();
+        while let Some(folder) = folders.pop() {
+            let found = self.store.list_with_delimiter(Some(&folder)).await?;
+            folders.extend(found.common_prefixes);
+            for object in found.objects {
+                self.store.delete(&object.location).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The groups that a root's description names; none, if it is damaged.
+fn groups(description: &[u8]) -> BTreeSet<String> {
+    let root: Value = serde_json::from_slice(description).unwrap_or_default();
+    let nodes = root["consolidated_metadata"]["metadata"].as_object();
+    let names = nodes.into_iter().flat_map(|nodes| nodes.keys());
+    names
+        .filter_map(|name| name.split('/').next())
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn runtime() -> Result<Runtime, RunError> {
@@ -154,11 +186,14 @@ mod tests {
 
     use super::*;
 
+    const DESCRIPTION: &[u8] =
+        br#"{"consolidated_metadata": {"metadata": {"posterior": {}, "posterior/x": {}}}}"#;
+
     fn run() -> Files {
         let files = Files::in_memory();
         for (name, bytes) in [
             ("config.toml", &b"seed = 1"[..]),
-            (ROOT, b"{}"),
+            (ROOT, DESCRIPTION),
             ("draws.zarr/posterior/x/zarr.json", b"{\"a\": 1}"),
             ("draws.zarr/posterior/x/c.0.0", b"12345678"),
         ] {
@@ -171,7 +206,10 @@ mod tests {
     fn draws_and_nothing_else_are_written() {
         let target = Target::of(Box::new(InMemory::new()), "some/place", "memory");
         let exported = target.write(run(), false).unwrap();
-        assert_eq!((exported.objects, exported.bytes), (3, 18));
+        assert_eq!(
+            (exported.objects, exported.bytes),
+            (3, 18 + DESCRIPTION.len() as u64 - 2)
+        );
         let read = |name: &str| {
             let found = runtime().unwrap().block_on(async {
                 let found = target.store().get(&Path::from(name)).await?;
@@ -179,13 +217,24 @@ mod tests {
             });
             found.map(|bytes| bytes.to_vec())
         };
-        assert_eq!(read("some/place/zarr.json").unwrap(), b"{}");
+        assert_eq!(read("some/place/zarr.json").unwrap(), DESCRIPTION);
         assert_eq!(read("some/place/posterior/x/c.0.0").unwrap(), b"12345678");
         assert!(read("some/place/config.toml").is_err());
         // what is there stays unless it may be replaced
         let again = target.write(run(), false).unwrap_err().to_string();
         assert!(again.contains("holds draws already"), "{again}");
+        // and of what only the earlier run has nothing is left
+        let put = |name: &str| {
+            let path = Path::from(name);
+            let put = target.store().put(&path, b"old".to_vec().into());
+            runtime().unwrap().block_on(put).unwrap();
+        };
+        put("some/place/posterior/x/c.1.0");
+        put("some/place/of-others.txt");
         target.write(run(), true).unwrap();
+        assert_eq!(read("some/place/zarr.json").unwrap(), DESCRIPTION);
+        assert!(read("some/place/posterior/x/c.1.0").is_err());
+        assert_eq!(read("some/place/of-others.txt").unwrap(), b"old");
     }
 
     #[test]

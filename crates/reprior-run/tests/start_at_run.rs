@@ -96,10 +96,13 @@ fn chains_begin_where_those_of_the_run_ended() {
 #[test]
 fn a_run_that_is_no_start_is_refused_with_a_way_out() {
     let place = tempfile::tempdir().unwrap();
-    let [first, other, out] = ["a", "sgld", "out"].map(|name| place.path().join(name));
-    made("--chains 2 --warmup 20 --draws 4 --thin 1", &first).unwrap();
+    let [first, reduced, other, out] =
+        ["a", "reduced", "sgld", "out"].map(|name| place.path().join(name));
+    let short = "--chains 2 --warmup 20 --draws 4 --thin 1";
+    made(short, &first).unwrap();
+    made(&format!("{short} --input-reduction on"), &reduced).unwrap();
     made("--method sgld --epochs 3 --batch 10 --draws 2", &other).unwrap();
-    let (first, other) = (first.display(), other.display());
+    let [first, reduced, other] = [&first, &reduced, &other].map(|run| run.display());
     for (flags, said) in [
         ("--start mod".to_owned(), "neither `prior` nor `mode`"),
         (format!("--start {other}"), "no chains on all data"),
@@ -116,8 +119,16 @@ fn a_run_that_is_no_start_is_refused_with_a_way_out() {
             "coordinates, and",
         ),
         (
-            format!("--start {first} --shuffle 3"),
+            format!("--start {reduced} --input-reduction on --shuffle 3"),
             "its data are others",
+        ),
+        (
+            format!("--start {reduced} --input-reduction on --bias-variance 0.5"),
+            "another --bias-variance",
+        ),
+        (
+            format!("--start {reduced} --input-reduction on --standardise off"),
+            "another --standardise",
         ),
     ] {
         let error = made(&format!("{flags} {STILL}"), &out)
@@ -126,4 +137,10 @@ fn a_run_that_is_no_start_is_refused_with_a_way_out() {
         assert!(error.contains(said), "{flags}: {error}");
         assert!(!out.join("draws.zarr").exists(), "{flags}: {error}");
     }
+    // whole inputs are the same coordinates whatever rows and prior
+    made(
+        &format!("--start {first} --shuffle 3 --bias-variance 0.5 {STILL}"),
+        &out,
+    )
+    .unwrap();
 }

@@ -55,6 +55,11 @@ impl LadderDocument {
         }
     }
 
+    /// Whether every pair has tried an exchange, before which nothing is known of how often they are refused.
+    pub fn has_tried(&self) -> bool {
+        self.tried.iter().all(|&tried| tried > 0)
+    }
+
     /// The ladder, with its numbers.
     ///
     /// # Errors

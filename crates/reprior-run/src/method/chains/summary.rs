@@ -127,9 +127,10 @@ fn evidence_of_ladders(ladders: &[LadderDocument]) -> Option<EvidenceSummary> {
     EvidenceSummary::of(values?, temperatures as u64, None)
 }
 
-/// What became of the exchanges of all chains.
+/// What became of the exchanges of all chains, once every pair has tried one.
 fn exchanges(ladders: &[LadderDocument]) -> Option<ExchangeSummary> {
-    let pairs = ladders.first()?.refusals.len();
+    let have_tried = ladders.iter().all(LadderDocument::has_tried);
+    let pairs = have_tried.then(|| ladders.first())??.refusals.len();
     let refusals = (0..pairs).map(|pair| {
         let of_chains = ladders.iter().filter_map(|own| own.refusals.get(pair));
         of_chains.sum::<f64>() / ladders.len() as f64

@@ -1,11 +1,12 @@
 //! Chains that begin where those of an earlier run ended, in the same coordinates of the same network.
 //!
 //! The states are those of its checkpoints, so that nothing is rounded or mapped. Chain k begins at the state of chain k of that run, and at those again from
-//! the first on where it has fewer. Prior, noise, method, rows and seed may be others: a start is no part of what is sampled.
+//! the first on where it has fewer. Noise, method, rows and seed may be others, and the prior where no coordinate hangs on it: a start is no part of what is
+//! sampled.
 
 use std::path::Path;
 
-use reprior::model::InputReduction;
+use reprior::posterior::Coordinates;
 use reprior_io::run::{Checkpoint, RunFolder, checkpoint};
 
 use crate::failure::Failure;
@@ -62,15 +63,24 @@ impl EarlierRun {
             ));
         }
         let description = DataDescription::read(files)?;
-        let is_same =
-            description.is_some_and(|other| other.fingerprint == problem.description.fingerprint);
-        let is_whole = [&other, own]
-            .into_iter()
-            .all(|settings| settings.sampler.input_reduction == InputReduction::Off);
-        if !is_same && !is_whole {
+        let is_same = description
+            .as_ref()
+            .is_some_and(|other| other.fingerprint == problem.description.fingerprint);
+        let reduces = |settings: &Settings, rows: usize| {
+            let reduction = settings.sampler.input_reduction;
+            reduction.reduces(&problem.architecture, rows)
+        };
+        let are_reduced = reduces(own, problem.description.train_rows)
+            || description.is_none_or(|other_data| reduces(&other, other_data.train_rows));
+        if are_reduced && !is_same {
             return refuse(
                 "its data are others, by which inputs were reduced: make both runs with --input-reduction off, or give another start".to_owned(),
             );
+        }
+        if let Some(flag) = differing_coordinates(&other, own, are_reduced) {
+            return refuse(format!(
+                "it was made with another {flag}, by which its coordinates are of other functions: give the same, or another start"
+            ));
         }
         let mut checkpoints = Vec::new();
         for chain in 0..other.schedule().chains as u64 {
@@ -132,4 +142,43 @@ impl EarlierRun {
         };
         read.map_err(Failure::request)
     }
+}
+
+/// The flag by which the same numbers are coordinates of other functions: of reduced inputs what they are reduced by, of repriorised coordinates what the
+/// readout is solved with.
+fn differing_coordinates(
+    other: &Settings,
+    own: &Settings,
+    are_reduced: bool,
+) -> Option<&'static str> {
+    let (before, now) = (&other.model, &own.model);
+    let first = |scales: &[f64]| scales.first().copied();
+    let of_inputs = [
+        (
+            "--standardise",
+            other.data.standardise != own.data.standardise,
+        ),
+        ("--pixels", other.data.pixels != own.data.pixels),
+        ("--scales", before.input_scales != now.input_scales),
+        (
+            "--weight-variance",
+            first(&before.weight_variance) != first(&now.weight_variance),
+        ),
+        (
+            "--bias-variance",
+            first(&before.bias_variance) != first(&now.bias_variance),
+        ),
+    ];
+    let of_readout = [
+        (
+            "--regulariser",
+            other.sampler.regulariser != own.sampler.regulariser,
+        ),
+        ("--space", other.sampler.space != own.sampler.space),
+    ];
+    let is_repriorised = own.coordinates() == Coordinates::Repriorised;
+    let of_inputs = of_inputs.into_iter().filter(|_| are_reduced);
+    let of_readout = of_readout.into_iter().filter(|_| is_repriorised);
+    let mut all = of_inputs.chain(of_readout);
+    all.find(|&(_, differs)| differs).map(|(flag, _)| flag)
 }

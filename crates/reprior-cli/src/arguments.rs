@@ -87,7 +87,7 @@ Examples:
   reprior predict runs/strokes --data strokes --rotate 90 --out rotated.csv
   reprior report runs/strokes --ood rotated.csv")]
     Report(ReportArguments),
-    /// Memory, disk space and operations that a run would take, before anything is allocated
+    /// Memory, disk space, operations and time that a run would take, before anything is sampled
     #[command(
         after_help = "Example:\n  reprior plan --data cifar10/ --train 2000 --network fcn:4096"
     )]

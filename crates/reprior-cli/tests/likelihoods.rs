@@ -367,6 +367,11 @@ fn wrong_requests_are_refused_with_a_way_out() {
             "--noise 0.1,0.2",
             &["2 noise scales", "1 outputs"],
         ),
+        (
+            "friedman",
+            "--likelihood gaussian-heteroscedastic --noise learn-each",
+            &["gaussian-heteroscedastic", "one factor for all", "`learn`"],
+        ),
         ("friedman", "--noise -1", &["-1", "positive"]),
         (
             "friedman",

@@ -422,6 +422,8 @@ fn a_target_of_zeros_and_ones_is_two_classes_unless_something_says_otherwise() {
     assert_eq!(rows.len(), 60);
     place.succeed("sample --config run/config.toml --out again");
     assert_eq!(place.read("again/config.toml"), config);
+    place.succeed(&format!("{quick} --likelihood bernoulli"));
+    assert_eq!(place.summary("run")["likelihood"], "bernoulli");
     for flags in ["--task regression", "--likelihood gaussian", "--noise 0.3"] {
         place.succeed(&format!("{quick} {flags}"));
         assert_eq!(place.summary("run")["likelihood"], "gaussian", "{flags}");

@@ -118,9 +118,12 @@ fn network(method: MethodName, is_table: bool, rows: usize) -> (&'static str, St
     match method {
         MethodName::Infinite(_) => (WIDE, "one hidden layer".to_owned()),
         _ if !is_table => (WIDE, "images".to_owned()),
-        _ if rows < FEW_ROWS => (WIDE, format!("a table of {rows} rows")),
-        _ if rows < MANY_ROWS => (NARROW, format!("a table of {rows} rows")),
-        _ => (NARROW_OF_MANY_ROWS, format!("a table of {rows} rows")),
+        _ if rows < FEW_ROWS => (WIDE, format!("a table of {rows} training rows")),
+        _ if rows < MANY_ROWS => (NARROW, format!("a table of {rows} training rows")),
+        _ => (
+            NARROW_OF_MANY_ROWS,
+            format!("a table of {rows} training rows"),
+        ),
     }
 }
 
@@ -158,6 +161,8 @@ fn method(settings: &Settings, architecture: &Composition, rows: usize) -> Metho
     };
     let of_chains = given.iter().any(is_of_chains)
         || settings.run.warmup.is_some()
+        || settings.run.minutes.is_some()
+        || settings.run.until.is_some()
         || settings.model.scale_prior().is_some();
     let takes_long = gradient_operations(settings, architecture, rows) > MOST_OPERATIONS;
     match takes_long && !of_chains {
@@ -210,7 +215,7 @@ mod tests {
         assert_eq!(settings.sampler.start, StartName::Mode.into());
         assert_eq!(
             choices,
-            ["chosen for these data: --network fcn:32,32,32,32 (a table of 120 rows)"]
+            ["chosen for these data: --network fcn:32,32,32,32 (a table of 120 training rows)"]
         );
         let of_rows = |rows| network(MethodName::default(), true, rows).0;
         assert_eq!([4_999, 5_000].map(of_rows), [NARROW, NARROW_OF_MANY_ROWS]);
@@ -339,11 +344,18 @@ mod tests {
         let (settings, choices) = chosen("strokes", large);
         assert_eq!(settings.sampler.method().to_string(), "sgld");
         assert!(choices[0].contains("would take hours"), "{choices:?}");
-        let (settings, _) = chosen("strokes", |settings| {
-            large(settings);
-            settings.sampler.trajectory = Some(1.0);
-        });
-        assert_eq!(settings.sampler.method(), MethodName::default());
+        let of_chains: [fn(&mut Settings); 3] = [
+            |settings| settings.sampler.trajectory = Some(1.0),
+            |settings| settings.run.minutes = Some(10.0),
+            |settings| settings.run.until = Some("rhat<1.01".parse().unwrap()),
+        ];
+        for ask in of_chains {
+            let (settings, _) = chosen("strokes", |settings| {
+                large(settings);
+                ask(settings);
+            });
+            assert_eq!(settings.sampler.method(), MethodName::default());
+        }
     }
 
     #[test]

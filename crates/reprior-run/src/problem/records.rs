@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reprior::model::dataset::{InputKind, Split, Targets};
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior_io::data::{
     BUILT_INS, GIVEN, GIVEN_ARRAYS, Given, Loaded, STDIN, TableEncoding, Task, load_with_notes,
 };
@@ -64,18 +65,24 @@ impl Records {
         };
         request.content.clone_from(&content);
         let mut loaded = load_with_notes(&request).map_err(Failure::request)?;
+        let of_classes = matches!(
+            settings.model.likelihood,
+            Auto::Chosen(LikelihoodName::Bernoulli | LikelihoodName::Categorical)
+        );
         let is_open = settings.data.task == TaskName::Auto
-            && settings.model.likelihood == Auto::Open
-            && settings.model.noise.is_none();
+            && settings.model.noise.is_none()
+            && (of_classes || settings.model.likelihood == Auto::Open);
+        // a likelihood of classes says so of fewer rows too
+        let enough = if of_classes { 1 } else { ENOUGH_ROWS };
         let mut task_note = None;
-        if is_open && run.is_none() && is_zero_or_one(&loaded.split) {
+        if is_open && run.is_none() && is_zero_or_one(&loaded.split, enough) {
             settings.data.task = TaskName::Classification;
             request.task = Task::Classification;
             loaded = load_with_notes(&request).map_err(Failure::request)?;
-            task_note = Some(
+            task_note = (!of_classes).then(|| {
                 "the target is 0 or 1, which are taken for two classes: for a number say --task regression"
-                    .to_owned(),
-            );
+                    .to_owned()
+            });
         }
         let Loaded {
             split,
@@ -122,7 +129,7 @@ fn full_path(source: &str) -> Option<String> {
 }
 
 /// Whether a single target is 0 in some rows and 1 in all others, of which there are enough to tell.
-fn is_zero_or_one(split: &Split) -> bool {
+fn is_zero_or_one(split: &Split, enough: usize) -> bool {
     let sets = [&split.train.targets, &split.test.targets];
     let mut counts = [0; 2];
     for targets in sets {
@@ -135,7 +142,7 @@ fn is_zero_or_one(split: &Split) -> bool {
         let ones = values.iter().filter(|&&value| value == 1.0).count();
         counts = [counts[0] + values.len() - ones, counts[1] + ones];
     }
-    counts.iter().all(|&count| count > 0) && counts[0] + counts[1] >= ENOUGH_ROWS
+    counts.iter().all(|&count| count > 0) && counts[0] + counts[1] >= enough
 }
 
 /// Refuses targets that nothing can be learned from, or that are too large or too small to be computed with.
@@ -201,12 +208,14 @@ mod tests {
             let values = (0..rows * names).map(|at| f64::from(u8::from(at % 3 == 0)));
             split(values.collect(), names)
         };
-        assert!(is_zero_or_one(&of(20, 1)));
-        assert!(!is_zero_or_one(&of(19, 1)) && !is_zero_or_one(&of(20, 2)));
-        assert!(!is_zero_or_one(&split(vec![0.0; 30], 1)));
+        assert!(is_zero_or_one(&of(20, 1), ENOUGH_ROWS));
+        assert!(
+            !is_zero_or_one(&of(19, 1), ENOUGH_ROWS) && !is_zero_or_one(&of(20, 2), ENOUGH_ROWS)
+        );
+        assert!(!is_zero_or_one(&split(vec![0.0; 30], 1), ENOUGH_ROWS));
         let mut three = vec![0.0; 30];
         (three[1], three[2]) = (1.0, 2.0);
-        assert!(!is_zero_or_one(&split(three, 1)));
+        assert!(!is_zero_or_one(&split(three, 1), ENOUGH_ROWS));
     }
 
     #[cfg(unix)]

@@ -34,7 +34,7 @@ pub struct DataSettings {
     #[arg(long, value_name = "HOW", value_parser = name::<Missing>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
-    /// What the target is: auto, regression or classification (auto: text, image labels, and zeros and ones are classes) [default: auto]
+    /// What the target is: auto, regression or classification (auto: text and image labels are classes; so are zeros and ones of 20 rows or more, unless --noise or a --likelihood of numbers is given) [default: auto]
     #[arg(long, value_name = "TASK")]
     pub task: TaskName,
     /// Train on the first N records [default: four fifths of a table, all training images]

@@ -31,7 +31,8 @@ pub struct MinibatchSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
-    /// Passes over the data, warm-up included; 0 for laplace with --weights trains no more [default: 20, and at least 5,000 updates]
+    /// Passes over the data, warm-up included [default: 20, and at least 5,000 updates; 0, no training, for laplace and laplace-diffusion with
+    /// --weights]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,

@@ -36,8 +36,8 @@ const SPREADS: RangeInclusive<f64> = 1e-3..=10.0;
 #[command(next_help_heading = "Model")]
 pub struct ModelSettings {
     /// The network: fcn:WIDTH[,WIDTH...], linear, lenet, resnet:DEPTH,width=WIDTH[,scaling=NAME], resnet-small, or a TOML
-    /// file that describes its layers [default: auto: fcn:32,32,32,32 for tables of 100 rows or more, fcn:32,32,32 from 5,000
-    /// rows on, fcn:512 for others]
+    /// file that describes its layers [default: auto: fcn:32,32,32,32 for tables with 100 training rows or more, fcn:32,32,32
+    /// from 5,000 on, fcn:512 for others]
     #[arg(long, value_name = "NET")]
     pub network: String,
     /// Of a network that was described layer by layer.
@@ -339,11 +339,17 @@ impl ModelSettings {
         self.likelihood()
             .of_targets(targets, self.likelihood_parameters())
             .map_err(Failure::request)?;
-        let outputs = match self.likelihood().has_row_noise() {
-            // a factor of what the network says
-            true => 1,
-            false => self.likelihood().outputs(targets),
-        };
+        let is_of_outputs = matches!(
+            self.noise,
+            Some(NoiseSetting::Each(_) | NoiseSetting::Learn(Learn::LearnEach))
+        );
+        if is_of_outputs && self.likelihood().has_row_noise() {
+            return Err(Failure::request(format!(
+                "with the {} likelihood the network says the noise of every row and output, up to one factor for all: give one --noise, or `learn`",
+                self.likelihood()
+            )));
+        }
+        let outputs = self.likelihood().outputs(targets);
         if let Some(NoiseSetting::Each(scales)) = &self.noise
             && scales.len() != outputs
         {
@@ -352,12 +358,7 @@ impl ModelSettings {
                 scales.len()
             )));
         }
-        if matches!(targets, Targets::Classes { .. })
-            && matches!(
-                self.noise,
-                Some(NoiseSetting::Each(_) | NoiseSetting::Learn(Learn::LearnEach))
-            )
-        {
+        if matches!(targets, Targets::Classes { .. }) && is_of_outputs {
             return Err(Failure::request(
                 "the outputs of a classification share one noise scale: give one --noise, or `learn`",
             ));

@@ -13,7 +13,7 @@ pub(crate) const MOST_CHAINS: usize = reprior_io::run::MOST_CHAINS as usize;
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 #[command(next_help_heading = "Length")]
 pub struct RunSettings {
-    /// Independent chains [default: 4; 1 for map, dropout and swag, 5 for ensemble]
+    /// Independent chains [default: 4; 1 for map, dropout, swag, laplace and laplace-diffusion, 5 for ensemble]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chains: Option<usize>,
@@ -34,7 +34,7 @@ pub struct RunSettings {
     pub warmup: Option<u64>,
     /// Draws of each chain [default: 250 for hmc-infinite, hmc, mams and nuts, 500 for elliptical, 200 for smc, 1000 for
     /// the others, up to four times as many where chains do not agree with these and there is time; 100 for
-    /// sgld, sghmc, sgnht and dropout, 30 for swag, 1 for map and ensemble]
+    /// sgld, sghmc, sgnht and dropout, 30 for swag and laplace, 20 for laplace-diffusion, 1 for map and ensemble]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
@@ -50,7 +50,8 @@ pub struct RunSettings {
     #[arg(long, value_name = "M")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<f64>,
-    /// End chains on all data as soon as the predictions for the test rows are so: rhat<1.01, ess>400 or both, as "rhat<1.01,ess>400"; or
+    /// End chains on all data as soon as the predictions for the test rows (the noise of rows too, where they have their own; the weights, where there
+    /// are no test rows) are so: rhat<1.01, ess>400 or both, as "rhat<1.01,ess>400"; or
     /// when the time of --minutes is up [default of --minutes with it: 10]
     #[arg(long, value_name = "BOUNDS")]
     #[serde(skip_serializing_if = "Option::is_none")]

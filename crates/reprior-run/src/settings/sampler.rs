@@ -44,8 +44,8 @@ pub struct SamplingSettings {
     /// Reduce the first layer's inputs to what the training data can tell apart (exact): auto, on or off [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = name::<InputReduction>)]
     pub input_reduction: InputReduction,
-    /// Fixed step size: β in (0, 1] for pcn and pcnl, an angle up to π/2 for hmc-infinite, up to 1.9 for hmc, mala, mams,
-    /// mclmc and langevin, up to 10 for rwm; with minibatches η, of the mean loss [default: adapted in warm-up; with minibatches a
+    /// Fixed step size: β in (0, 1] for pcn and pcnl, an angle up to π/2 for hmc-infinite, up to 1.9 for hmc, nuts, mala,
+    /// mams, mclmc and langevin, up to 10 for rwm; with minibatches η, of the mean loss [default: adapted in warm-up; with minibatches a
     /// guess from likelihood, preconditioner and parametrisation]
     #[arg(long, value_name = "STEP")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,13 +79,13 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "LENGTH")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<f64>,
-    /// Steps, and so gradients, of a trajectory of hmc-infinite, hmc, mams or nuts at most, up to 10000 nuts doubles as often as they have room for, ten times at most
-    /// [default: 128, of nuts 1023; where a minute has no room for 84 such trajectories of each chain, as many as fit, 8 or more]
+    /// Steps, and so gradients, of a trajectory of hmc-infinite, hmc, mams or nuts at most, up to 10000; nuts doubles as often as they have room for, ten times at most
+    /// [default: 128, of nuts 1023; where the time that there is (--minutes, or the usual minute) has no room for 84 such trajectories of each chain, as many as fit, 8 or more]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
     /// Transitions of warm-up that hmc-infinite makes before the method itself starts from there; 0 for none [default:
-    /// 30, at most half of the warm-up; 0 for hmc-infinite]
+    /// 30, at most half of the warm-up; 0 for hmc-infinite, with --replicas and in tangent coordinates]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrival: Option<u64>,
@@ -95,8 +95,8 @@ pub struct SamplingSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<usize>,
-    /// Where each chain starts: at a draw of the `prior`; at the `mode` that L-BFGS finds from there, in 1000 gradients at most (2000 for exact
-    /// data, fewer where --max-steps is below 50; from 5000 rows on after minibatches, in a quarter of them), as chains on
+    /// Where each chain starts: at a draw of the `prior`; at the `mode` that L-BFGS finds from there, in 1000 gradients at most (8 times --max-steps
+    /// where that is below 125; as many once more where targets turn out far more exact than a learned noise was taken for; from 5000 rows on after minibatches, in a quarter of them), as chains on
     /// rough posteriors (narrow networks, many rows) need a shorter warm-up so; where the chains of an earlier run ended, of the same
     /// network in the same coordinates, whose folder is given; or at a network that was trained elsewhere, as --weights reads it: a .safetensors
     /// file, or a folder with one for each chain [default: auto: mode for tables with more rows than the narrowest layer has units, prior for others]

@@ -8,6 +8,7 @@ use reprior::posterior::{EvaluationError, Posterior, Target};
 use reprior::sampler::{Method, SamplerSettings, Start};
 
 use super::bench_parts::{noise, shortest};
+use super::plan::sizes;
 use super::sampler_settings;
 use super::timed::{FEWEST_DRAWS, FEWEST_WARMUP};
 use crate::failure::Failure;
@@ -19,6 +20,8 @@ use crate::words::{duration, number};
 
 /// How long is measured.
 const MEASURED: Duration = Duration::from_millis(300);
+/// Operations of an evaluation, some ten seconds of a core, above which none is made to measure it.
+const MOST_OPERATIONS: f64 = 1e12;
 /// Points of an ellipse that are tried in a transition: the bracket halves, on average, with each.
 const MOST_POINTS: f64 = 20.0;
 
@@ -37,6 +40,17 @@ pub fn say_time(
         return Ok(());
     }
     let minutes = problem.settings.run.minutes;
+    let operations = sizes(problem, method).budget().gradient_operations;
+    if operations > MOST_OPERATIONS {
+        if minutes.is_none() {
+            let why = format!(
+                "not measured: a gradient is {} operations",
+                number(operations)
+            );
+            plan.say("time", why);
+        }
+        return Ok(());
+    }
     let schedule = problem.settings.schedule();
     let threads = threads.max(1);
     let side_by_side = threads.min(schedule.chains.max(1));

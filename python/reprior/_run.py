@@ -164,7 +164,7 @@ class Run:
                 folder = Path(place) / "run"
                 self._begun().save(folder)
             out = Path(place) / "report.html" if path is None else Path(path)
-            _lib.Run.write_report(folder, out)
+            _lib.Run.write_report(folder, out, self.folder is not None)
             return out.read_text(encoding="utf-8") if path is None else os.fspath(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -1,6 +1,7 @@
 """Arrays of images: classes and real targets, with channels last and first, in memory and in folders."""
 
 import pickle
+import tempfile
 
 import numpy as np
 import pytest
@@ -36,6 +37,9 @@ def test_classes_of_images(run, images, tmp_path):
     assert (np.asarray(found.labels).astype(int) == y).mean() > 0.9
     for again in (pickle.loads(pickle.dumps(run)), run.resume(minutes=0.001, progress=False)):
         assert again.predict(X[:5]).probabilities.shape == (5, 2)
+    page = run.report()
+    assert "uncertain test images" in page and "left out, because the data" not in page
+    assert "A run in memory" in page and tempfile.gettempdir() not in page
     run.save(tmp_path / "run")
     opened = reprior.open(tmp_path / "run")
     assert np.array_equal(opened.predict(X).probabilities, found.probabilities)

@@ -54,6 +54,28 @@ fn wait_for(path: &Path) {
     }
 }
 
+/// What there is to know of data hangs on how they were asked for; the data do not.
+#[test]
+fn runs_of_settings_that_were_written_out_are_merged() {
+    let place = Place::new();
+    let rows: String = (0..40)
+        .map(|row| format!("{},{}\n", row % 7, u8::from(row % 3 == 0)))
+        .collect();
+    place.write("t.csv", &format!("x,y\n{rows}"));
+    place.succeed(
+        "sample --data t.csv --target y --train 30 --network fcn:8 --warmup 5 --draws 6 --chains 1 --quiet --out a",
+    );
+    place.succeed("sample --config a/config.toml --first-chain 1 --quiet --out b");
+    place.succeed("merge a b --out all");
+    assert!(place.succeed("summary all").stdout.contains("2 chains"));
+    // other data are refused as before
+    place.write("t.csv", &format!("x,y\n{}", rows.replace("6,", "5,")));
+    place.succeed("sample --config a/config.toml --first-chain 2 --quiet --out c");
+    place
+        .run("merge a c --allow-gaps --out others")
+        .assert_error(2, &["they were made with other data"]);
+}
+
 #[test]
 fn merged_runs_are_one_run_byte_for_byte() {
     let place = Place::new();

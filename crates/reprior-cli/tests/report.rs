@@ -100,6 +100,32 @@ fn a_regression_by_chains() {
     );
 }
 
+/// Runs of which one has the log-likelihoods of fewer rows are compared over these, and what is of other rows is left out.
+#[test]
+fn runs_are_compared_over_the_rows_that_all_have() {
+    let place = Place::new();
+    for (rows, name) in [(30, "all"), (20, "few")] {
+        place.succeed(&format!(
+            "sample {SMALL} --keep-log-likelihood {rows} --quiet --out {name}"
+        ));
+    }
+    place.succeed("report all few --out both.html");
+    let html = page(&place, "both.html");
+    has(&html, &["over the same 20 training rows"]);
+    let table = html
+        .split("Leave-one-out cross-validation</h3>")
+        .nth(1)
+        .unwrap();
+    let table = table.split("</table>").next().unwrap();
+    let row = |name: &str| {
+        let mut rows = table.split("<tr>");
+        rows.find(|row| row.contains(&format!("<td>{name}</td>")))
+            .unwrap()
+    };
+    assert_eq!(row("all").matches("<td>-</td>").count(), 2, "{table}");
+    assert!(!row("few").contains("<td>-</td>"), "{table}");
+}
+
 /// Of a table in which one column is everything, one is noise and one is text that shifts the target.
 #[test]
 fn the_inputs_of_a_table() {

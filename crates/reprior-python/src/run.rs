@@ -328,11 +328,12 @@ impl Run {
         ))
     }
 
-    /// Writes the page of a run that is in the folder `from` to a file.
+    /// Writes the page of a run that is in the folder `from` to a file. A folder that does not stay is not named.
     #[staticmethod]
-    fn write_report(py: Python<'_>, from: PathBuf, path: PathBuf) -> PyResult<()> {
+    fn write_report(py: Python<'_>, from: PathBuf, path: PathBuf, stays: bool) -> PyResult<()> {
         interruptible(py, move |abandoned| {
-            let run = RunPage::of(&from, &[], &mut |_, _| Ok(()))?;
+            let mut run = RunPage::of(&from, &[], &mut |_, _| Ok(()))?;
+            run.is_in_memory = !stays;
             let text = page(&[run]).map_err(Failure::run)?;
             abandoned.check()?;
             atomic::write(&path, text.as_bytes()).map_err(Failure::run)

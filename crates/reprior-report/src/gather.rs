@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use reprior::model::dataset::{InputKind, Targets};
-use reprior_io::data::load;
 use reprior_io::regular;
-use reprior_run::{DataDescription, Failure, InputEffects, Predictor, Recorded, Settings};
+use reprior_run::{DataDescription, Failure, InputEffects, Predictor, Recorded};
 
 use crate::{Images, Others, Predictions, RunPage};
 
@@ -33,16 +32,17 @@ impl RunPage {
         let others = others.iter().map(|path| of_others(path, description));
         Ok(Self {
             others: others.collect::<Result<_, _>>()?,
-            images: images(settings, description),
+            images: images(&recorded),
             pit: recorded.pit()?,
             effects: effects(&recorded, progress)?,
             folder: folder.to_path_buf(),
+            is_in_memory: false,
             nature: settings.sampler.method().nature(),
             data: description.in_words(),
             notes: description.notes(),
             configuration,
             outputs: description.output_names.clone(),
-            predictions: predictions(&recorded)?,
+            predictions: predictions(&recorded, summary.draws)?,
             left_out: recorded.leave_one_out()?,
             training_targets: recorded.training_targets()?,
             summary,
@@ -51,9 +51,12 @@ impl RunPage {
 }
 
 /// Of the test rows; of real targets those of evenly spaced rows, if there are many.
-fn predictions(run: &Recorded) -> Result<Option<Predictions>, Failure> {
+fn predictions(run: &Recorded, draws: u64) -> Result<Result<Predictions, String>, Failure> {
     let Some(truth) = run.test_targets()? else {
-        return Ok(None);
+        return Ok(Err(match draws {
+            0 => "there are no draws yet".to_owned(),
+            _ => "no rows test them: give some with `--test`".to_owned(),
+        }));
     };
     let (mut mean, mut lower, mut upper, mut shown) = (vec![], vec![], vec![], vec![]);
     let mut probabilities = Vec::new();
@@ -77,9 +80,11 @@ fn predictions(run: &Recorded) -> Result<Option<Predictions>, Failure> {
     })?;
     // a run that was killed may have draws whose predictions are not on the disk yet
     if shown.is_empty() && probabilities.is_empty() {
-        return Ok(None);
+        return Ok(Err(
+            "those of its draws are not on the disk yet: go on with `reprior resume`".to_owned(),
+        ));
     }
-    Ok(Some(match truth {
+    Ok(Ok(match truth {
         Targets::Classes { labels, .. } => Predictions::Classification {
             probabilities,
             labels,
@@ -113,7 +118,8 @@ fn effects(
 }
 
 /// The test images, if they are still where they were and the same.
-fn images(settings: &Settings, description: &DataDescription) -> Result<Images, String> {
+fn images(run: &Recorded) -> Result<Images, String> {
+    let description = &run.description;
     let InputKind::Image {
         height,
         width,
@@ -122,15 +128,16 @@ fn images(settings: &Settings, description: &DataDescription) -> Result<Images, 
     else {
         return Err("the inputs are no images".to_owned());
     };
-    let source = &settings.data.source;
-    let split = load(&settings.data.request())
+    let split = run
+        .split()
         .map_err(|error| format!("the data cannot be read any more: {error}"))?;
     let test = split
         .test
         .slice(0..split.test.rows.min(description.test_rows));
     if !description.is_of(&split.train, &test) {
         return Err(format!(
-            "the data at {source} are no longer those of the run"
+            "the data at {} are no longer those of the run",
+            run.settings.data.source
         ));
     }
     Ok(Images {

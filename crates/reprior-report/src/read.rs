@@ -12,7 +12,8 @@ pub(crate) const MOST_TRACED: u64 = 500;
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
     pub name: String,
-    pub chains: usize,
+    /// The numbers of the chains.
+    pub chains: Vec<usize>,
     /// Draws before the first one.
     pub start: u64,
     /// Chain-major.
@@ -22,7 +23,7 @@ pub(crate) struct Series {
 impl Series {
     /// Draws of each chain.
     pub fn draws(&self) -> usize {
-        self.values.len() / self.chains.max(1)
+        self.values.len() / self.chains.len().max(1)
     }
 
     /// Whether any draw is finite.
@@ -33,6 +34,11 @@ impl Series {
     /// The draws of each chain.
     pub fn of_chains(&self) -> impl Iterator<Item = &[f64]> {
         self.values.chunks(self.draws().max(1))
+    }
+
+    /// What a chain is called in legends.
+    pub fn name_of(&self, chain: usize) -> String {
+        format!("chain {}", self.chains[chain])
     }
 
     /// Numbers of draws and values of each chain, evenly thinned.
@@ -65,6 +71,7 @@ pub(crate) fn scalar(
     [group, variable]: [&str; 2],
     name: &str,
     draws: u64,
+    chains: &[usize],
 ) -> Result<Option<Series>, RunError> {
     if draws == 0 || !has(reader, group, variable) {
         return Ok(None);
@@ -79,7 +86,7 @@ pub(crate) fn scalar(
     let width = found.shape.iter().skip(2).product::<usize>().max(1);
     Ok(Some(Series {
         name: name.to_owned(),
-        chains: reader.chains() as usize,
+        chains: chains.to_vec(),
         start,
         values: found.values.into_iter().step_by(width).collect(),
     }))
@@ -157,6 +164,7 @@ impl PrincipalDirections {
 pub(crate) fn components(
     reader: &DrawReader,
     draws: u64,
+    chains: &[usize],
 ) -> Result<Result<Components, String>, RunError> {
     const NAMES: [&str; 2] = ["first", "second"];
     let (group, variable) = ("posterior", "projection");
@@ -181,10 +189,9 @@ pub(crate) fn components(
         Err(why) => return Ok(Err(why)),
     };
     let start = draws.saturating_sub(MOST_DRAWS);
-    let chains = reader.chains() as usize;
     let series = |name: &&str| Series {
         name: format!("{name} principal component"),
-        chains,
+        chains: chains.to_vec(),
         start,
         values: Vec::new(),
     };

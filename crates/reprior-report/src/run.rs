@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use reprior::model::dataset::InputValues;
-use reprior_run::{InputEffects, LeftOutRows, Nature, PitHistogram, Summary};
+use reprior_run::{InputEffects, LeftOutRows, MethodName, Nature, PitHistogram, Summary};
 
 /// One run.
 #[derive(Debug, Clone)]
 pub struct RunPage {
     /// The run folder.
     pub folder: PathBuf,
+    /// Whether it is in that folder for this page alone, which does not name it.
+    pub is_in_memory: bool,
     /// What the method's draws are.
     pub nature: Nature,
     /// What `summary --json` prints.
@@ -22,8 +24,8 @@ pub struct RunPage {
     pub configuration: String,
     /// Names of the outputs or classes.
     pub outputs: Vec<String>,
-    /// For the test rows; `None` without test rows or draws.
-    pub predictions: Option<Predictions>,
+    /// For the test rows; or why there are none.
+    pub predictions: Result<Predictions, String>,
     /// Of the test rows, one histogram a target; empty of classes, and with too few test rows.
     pub pit: Vec<PitHistogram>,
     /// What the columns of a table do to the predictions, or why that is not known; nothing of images.
@@ -36,6 +38,13 @@ pub struct RunPage {
     pub left_out: Result<LeftOutRows, String>,
     /// The training targets, one after another.
     pub training_targets: Vec<f64>,
+}
+
+impl RunPage {
+    /// Whether the draws are particles of annealing, which have no order.
+    pub(crate) fn has_particles(&self) -> bool {
+        self.summary.method == MethodName::Annealed.to_string()
+    }
 }
 
 /// Predictions for the test rows, all draws together, noise included.

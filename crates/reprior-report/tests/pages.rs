@@ -66,8 +66,10 @@ fn summary(chains: usize, draws: u64) -> Summary {
         method: "hmc-infinite".to_owned(),
         coordinates: "marginal".to_owned(),
         chains,
+        chain_numbers: (0..chains).collect(),
         draws,
         draws_planned: draws,
+        metrics_draws: draws,
         thin: 2,
         warmup: 20,
         steps: 100,
@@ -144,6 +146,7 @@ fn effects() -> InputEffects {
 
 fn run(path: &Path, summary: Summary) -> RunPage {
     RunPage {
+        is_in_memory: false,
         folder: path.to_path_buf(),
         nature: Nature::Chains,
         summary,
@@ -151,7 +154,7 @@ fn run(path: &Path, summary: Summary) -> RunPage {
         notes: Vec::new(),
         configuration: "[model]\nnetwork = \"fcn:16\"\n[data]\nsource = \"friedman\"\n".to_owned(),
         outputs: vec!["y".to_owned()],
-        predictions: Some(Predictions::Regression {
+        predictions: Ok(Predictions::Regression {
             rows: 3,
             mean: vec![0.0, 2.0, 1.0],
             lower: vec![-1.0, 1.0, 0.0],
@@ -261,7 +264,7 @@ fn what_a_run_lacks_is_said() {
         run.summary.rhat_max = f64::NAN;
         run.summary.acceptance_rate = f64::NAN;
         run.summary.metrics = None;
-        run.predictions = None;
+        run.predictions = Err("there are no draws yet".to_owned());
         let html = page(&[run]).unwrap();
         check(&html);
         assert!(html.contains("Principal components</strong>: left out"));
@@ -339,6 +342,61 @@ fn methods_without_chains_say_so() {
     }
 }
 
+/// Particles of annealing have no order: nothing is said of transitions from one to the next.
+#[test]
+fn particles_are_no_chain() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    folder(&path, 2, 30, noise);
+    let mut run = run(&path, summary(2, 30));
+    run.summary.method = "smc".to_owned();
+    let html = page(&[run]).unwrap();
+    check(&html);
+    for text in [
+        "2 replicates of smc in marginal coordinates",
+        "30 particles each, 2 transitions at each temperature",
+        "the draws of smc are no chain",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    for text in ["of warm-up", "Trace of", "Autocorrelation of"] {
+        assert!(!html.contains(text), "{text}");
+    }
+}
+
+/// What the page says of draws, intervals and places is what they are.
+#[test]
+fn numbers_are_said_with_their_conditions() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    folder(&path, 2, 60, noise);
+    let of = |change: &dyn Fn(&mut RunPage)| {
+        let mut run = run(&path, summary(2, 60));
+        change(&mut run);
+        let html = page(&[run]).unwrap();
+        check(&html);
+        html
+    };
+    let plain = of(&|_| ());
+    assert!(plain.contains("observed; about 90 % should") && !plain.contains("of each chain ("));
+    let few = of(&|run| run.summary.metrics_draws = 5);
+    assert!(few.contains("by 5 of the 60 draws of each chain (--keep-predictions)"));
+    let counts = of(&|run| run.summary.likelihood = "poisson".to_owned());
+    assert!(counts.contains("observed; at least 90 % should"));
+    // chains have the numbers that the program gave them
+    assert!(plain.contains("chain 0") && !plain.contains("chain 2"));
+    let merged = of(&|run| run.summary.chain_numbers = vec![2, 5]);
+    assert!(
+        merged.contains("chain 2") && merged.contains("chain 5") && !merged.contains("chain 0")
+    );
+    let starts = of(&|run| run.nature = Nature::Draws);
+    assert!(starts.contains("60 draws each from 2 starts"));
+    // a folder that goes with the page is not named
+    let folder = path.display().to_string();
+    assert!(plain.contains(&folder));
+    assert!(!of(&|run| run.is_in_memory = true).contains(&folder));
+}
+
 #[test]
 fn classes_have_reliability_confusion_and_images() {
     let place = tempfile::tempdir().unwrap();
@@ -347,7 +405,7 @@ fn classes_have_reliability_confusion_and_images() {
     let mut run = run(&path, summary(2, 30));
     run.summary.metrics = None;
     run.outputs = vec!["<b>cat</b>".to_owned(), "$dog$ & \"co\"".to_owned()];
-    run.predictions = Some(Predictions::Classification {
+    run.predictions = Ok(Predictions::Classification {
         probabilities: vec![0.9, 0.1, 0.5, 0.5],
         labels: vec![0, 1],
     });
@@ -386,8 +444,10 @@ fn classes_have_reliability_confusion_and_images() {
 #[test]
 fn several_runs_are_compared_first() {
     let place = tempfile::tempdir().unwrap();
-    let paths = ["one", "two"].map(|name| place.path().join(name));
+    // of one name, which the folders around them tell apart
+    let paths = ["one", "two"].map(|name| place.path().join(name).join("run"));
     for path in &paths {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         folder(path, 2, 30, noise);
     }
     let bad = Summary {
@@ -412,6 +472,7 @@ fn several_runs_are_compared_first() {
     check(&html);
     let table = html.find("class=\"comparison\"").unwrap();
     assert!(table < html.find("Do not believe the predictions yet.").unwrap());
+    assert!(html.contains(">one/run</a>") && html.contains(">two/run</a>"));
     assert!(html.contains("href=\"#run-1\"") && html.contains("id=\"run-1\""));
     // of charts that are alike no clipping path is another's
     let mut names: Vec<&str> = html.split(" id=\"").skip(1).collect();

@@ -159,7 +159,7 @@ impl Part {
         if let Some(found) = difference(&self.settings, &first.settings, Ignored::Chains)? {
             return refuse(format!("the first one's {found}"));
         }
-        match self.description == first.description {
+        match self.description.is_same_data(&first.description) {
             true => Ok(()),
             false => refuse("they were made with other data".to_owned()),
         }

@@ -59,7 +59,7 @@ pub fn minibatches_in_words(own: &MinibatchSummary, summary: &Summary) -> String
     for (index, fit) in own.laplace.iter().enumerate() {
         let name = |what: &str| match own.laplace.len() {
             1 => what.to_owned(),
-            _ => format!("{what}, chain {index}"),
+            _ => format!("{what}, chain {}", summary.chain_number(index)),
         };
         rows.push(row(&name("log marginal likelihood"), evidence(fit)));
         rows.push(row(&name("nats below the mode"), distance(fit)));

@@ -293,9 +293,7 @@ fn at_length(summary: &Summary) -> String {
         text += &format!("{}\n\n", align(&rows));
     }
     if let Some(modes) = &summary.modes {
-        let loo = summary.loo.as_ref();
-        let stacking = loo.and_then(|loo| loo.stacking.as_ref());
-        let rows = modes.rows(summary.metrics.as_ref(), stacking);
+        let rows = modes.rows(summary);
         text += &format!("{}\n{}\n\n", modes.title(), align(&rows));
     }
     text
@@ -434,23 +432,8 @@ fn metrics_in_words(summary: &Summary, names: &[&str]) -> String {
         .filter(|(name, _)| names.is_empty() || names.contains(name))
         .map(|(name, value)| vec![name.to_owned(), number(value)])
         .collect();
-    let of = if summary.metrics_draws < summary.draws {
-        format!(
-            ", by {} of the {} draws of each chain (--keep-predictions)",
-            summary.metrics_draws, summary.draws
-        )
-    } else {
-        String::new()
-    };
-    let loo = summary.loo.as_ref();
-    let weighted = match loo.and_then(|loo| loo.stacking.as_ref()) {
-        Some(stacking) if stacking.is_used => ", chains weighted by stacking as they disagree",
-        _ => "",
-    };
-    let mut text = format!(
-        "predictions on the test rows{weighted}{of}\n{}\n\n",
-        align(&rows)
-    );
+    let of = summary.predictions_are_of();
+    let mut text = format!("predictions on the test rows{of}\n{}\n\n", align(&rows));
     if !summary.metrics_by_target.is_empty() {
         let rows = target_rows(&summary.metrics_by_target, number);
         text += &format!("the same, each target by itself\n{}\n\n", align(&rows));

@@ -8,15 +8,15 @@ use reprior::diagnostics::RowSum;
 use reprior_run::LeftOutRows;
 use reprior_run::words::number;
 
-use super::{item, name};
+use super::item;
 use crate::RunPage;
 
 /// Rows below which no standard error means anything.
 const FEWEST_ROWS: usize = 10;
 
 /// The table, or why runs cannot be compared.
-pub(super) fn left_out(runs: &[RunPage]) -> Markup {
-    match compare(runs) {
+pub(super) fn left_out(runs: &[RunPage], names: &[String]) -> Markup {
+    match compare(runs, names) {
         Err(why) => html! {
             p.missing { "The runs are not compared by leave-one-out cross-validation: " (why) "." }
         },
@@ -41,19 +41,19 @@ pub(super) fn left_out(runs: &[RunPage]) -> Markup {
 }
 
 /// How many rows are compared, and a line for each run, the best first.
-fn compare(runs: &[RunPage]) -> Result<(usize, Vec<Vec<String>>), String> {
-    let mut all: Vec<(&RunPage, &LeftOutRows)> = Vec::new();
-    for run in runs {
+fn compare(runs: &[RunPage], names: &[String]) -> Result<(usize, Vec<Vec<String>>), String> {
+    let mut all: Vec<(&String, &RunPage, &LeftOutRows)> = Vec::new();
+    for (run, name) in runs.iter().zip(names) {
         match &run.left_out {
-            Ok(found) => all.push((run, found)),
-            Err(why) => return Err(format!("{} has none, because {why}", name(run))),
+            Ok(found) => all.push((name, run, found)),
+            Err(why) => return Err(format!("{name} has none, because {why}")),
         }
     }
-    let Some((first, reference)) = all.first().copied() else {
+    let Some((first_name, first, reference)) = all.first().copied() else {
         return Err("there are no runs".to_owned());
     };
-    for (run, found) in &all {
-        let names = format!("{} and {}", name(first), name(run));
+    for (name, run, found) in &all {
+        let names = format!("{first_name} and {name}");
         if run.training_targets.len() != first.training_targets.len() {
             return Err(format!("{names} have different numbers of training rows"));
         }
@@ -70,7 +70,7 @@ fn compare(runs: &[RunPage]) -> Result<(usize, Vec<Vec<String>>), String> {
     }
     let is_in_all = |row: &usize| {
         let mut others = all.iter();
-        others.all(|(_, found)| found.rows.binary_search(row).is_ok())
+        others.all(|(_, _, found)| found.rows.binary_search(row).is_ok())
     };
     let rows: Vec<usize> = reference.rows.iter().copied().filter(is_in_all).collect();
     if rows.len() < FEWEST_ROWS {
@@ -83,7 +83,7 @@ fn compare(runs: &[RunPage]) -> Result<(usize, Vec<Vec<String>>), String> {
     };
     let mut compared: Vec<_> = all
         .iter()
-        .map(|(run, found)| (*run, *found, of_run(found)))
+        .map(|(name, _, found)| (*name, *found, of_run(found)))
         .collect();
     // what is not a number comes last
     let sum = |values: &[f64]| match values.iter().sum::<f64>() {
@@ -92,20 +92,27 @@ fn compare(runs: &[RunPage]) -> Result<(usize, Vec<Vec<String>>), String> {
     };
     compared.sort_by(|a, b| sum(&b.2).total_cmp(&sum(&a.2)));
     let best = compared[0].2.clone();
-    let line = |(run, found, own): &(&RunPage, &LeftOutRows, Vec<f64>)| {
+    let line = |(name, found, own): &(&String, &LeftOutRows, Vec<f64>)| {
         let total = RowSum::of(own.iter().copied());
         let difference = RowSum::of(own.iter().zip(&best).map(|(own, best)| own - best));
         let with_error =
             |sum: RowSum| format!("{} ± {}", number(sum.total), number(sum.standard_error));
-        let above = match found.summary.is_exact {
-            true => "exact".to_owned(),
-            false => format!("{} of {}", found.summary.rows_above_07, found.summary.rows),
+        // of other rows than are compared they say nothing of these
+        let are_same_rows = found.rows == rows;
+        let p_loo = match are_same_rows {
+            true => number(found.summary.p_loo),
+            false => "-".to_owned(),
+        };
+        let above = match (found.summary.is_exact, are_same_rows) {
+            (true, _) => "exact".to_owned(),
+            (false, false) => "-".to_owned(),
+            (false, true) => format!("{} of {}", found.summary.rows_above_07, found.summary.rows),
         };
         vec![
-            name(run),
+            (*name).clone(),
             with_error(total),
             with_error(difference),
-            number(found.summary.p_loo),
+            p_loo,
             above,
         ]
     };

@@ -5,6 +5,8 @@ mod item;
 mod overview;
 mod style;
 
+use std::collections::HashSet;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::PAGE_VARIABLES;
@@ -24,8 +26,9 @@ pub fn page(runs: &[RunPage]) -> Result<String, ReportError> {
     }
     let verdicts: Vec<&Verdict> = bodies.iter().map(|(_, _, verdict, _)| *verdict).collect();
     let is_comparison = runs.len() > 1;
-    let title = match runs {
-        [one] => format!("{} - reprior", name(one)),
+    let names = names(runs);
+    let title = match names.as_slice() {
+        [one] => format!("{one} - reprior"),
         _ => format!("{} runs - reprior", runs.len()),
     };
     let page = html! {
@@ -44,10 +47,10 @@ pub fn page(runs: &[RunPage]) -> Result<String, ReportError> {
                 main {
                     @if is_comparison {
                         h1 { (runs.len()) " runs" }
-                        (overview::compared(runs, &verdicts))
+                        (overview::compared(runs, &names, &verdicts))
                     }
                     @for (index, run, verdict, sections) in &bodies {
-                        (of_run(*index, run, verdict, sections, is_comparison))
+                        (of_run((*index, &names[*index]), run, verdict, sections, is_comparison))
                     }
                 }
                 footer {
@@ -59,17 +62,28 @@ pub fn page(runs: &[RunPage]) -> Result<String, ReportError> {
     Ok(page.into_string())
 }
 
-/// The last part of the folder's path.
-fn name(run: &RunPage) -> String {
-    let last = run.folder.file_name();
-    last.map_or_else(
-        || run.folder.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    )
+/// What runs are called: the last part of each folder's path, or as many as tell them apart.
+fn names(runs: &[RunPage]) -> Vec<String> {
+    let parts = |run: &RunPage| -> Vec<String> {
+        let parts = run.folder.components();
+        parts
+            .map(|part| part.as_os_str().to_string_lossy().into_owned())
+            .collect()
+    };
+    let all: Vec<Vec<String>> = runs.iter().map(parts).collect();
+    let longest = all.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    let of = |depth: usize| -> Vec<String> {
+        let last = |own: &Vec<String>| own[own.len().saturating_sub(depth)..].join("/");
+        all.iter().map(last).collect()
+    };
+    let differ = |names: &Vec<String>| HashSet::<&String>::from_iter(names).len() == names.len();
+    let found = (1..=longest).map(of).find(differ);
+    // one run, twice
+    found.unwrap_or_else(|| of(1))
 }
 
 fn of_run(
-    index: usize,
+    (index, name): (usize, &str),
     run: &RunPage,
     verdict: &Verdict,
     sections: &[Section],
@@ -79,9 +93,9 @@ fn of_run(
     html! {
         article id=(format!("run-{index}")) {
             @if is_one_of_many {
-                h2.run { (name(run)) }
+                h2.run { (name) }
             } @else {
-                h1 { (name(run)) }
+                h1 { (name) }
             }
             (overview::first_screen(run, verdict))
             nav aria-label="Sections" {

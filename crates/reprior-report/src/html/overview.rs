@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{comparison, item, name};
+use super::{comparison, item};
 use reprior_run::Nature;
 use reprior_run::words::{duration, number};
 use reprior_run::{Level, Metrics, Verdict, target_rows};
@@ -22,7 +22,10 @@ pub(super) fn first_screen(run: &RunPage, verdict: &Verdict) -> Markup {
     let summary = &run.summary;
     html! {
         p.sentence { (sentence(run)) }
-        p.quiet { (run.data) ". Folder: " code { (run.folder.display()) } }
+        p.quiet {
+            (run.data)
+            @if run.is_in_memory { ". A run in memory." } @else { ". Folder: " code { (run.folder.display()) } }
+        }
         @for note in &run.notes {
             p.quiet { "Note: " (note) }
         }
@@ -87,7 +90,11 @@ fn checks(verdict: &Verdict) -> Markup {
 fn metrics(run: &RunPage) -> Markup {
     let summary = &run.summary;
     let Some(metrics) = &summary.metrics else {
-        return html! { p.missing { "There is nothing to compare predictions with: no test rows, or no draws yet." } };
+        let why = match &run.predictions {
+            Err(why) => why.as_str(),
+            Ok(_) => "no test rows, or no draws yet",
+        };
+        return html! { p.missing { "There is nothing to compare predictions with: " (why) "." } };
     };
     let minibatch = summary.minibatch.as_ref();
     let others = [
@@ -104,7 +111,11 @@ fn metrics(run: &RunPage) -> Markup {
         .into_iter()
         .filter_map(|(name, found)| Some((name, found?.named())))
         .collect();
-    let mut columns = vec!["test rows".to_owned(), "draws".to_owned()];
+    let of = match run.nature {
+        Nature::ClosedForm => "in closed form",
+        _ => "draws",
+    };
+    let mut columns = vec!["test rows".to_owned(), of.to_owned()];
     columns.extend(others.iter().map(|(name, _)| (*name).to_owned()));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, value) in metrics.named() {
@@ -136,14 +147,16 @@ fn metrics(run: &RunPage) -> Markup {
             interval,
         ]);
     }
-    if summary.metrics_by_target.is_empty() {
-        return item::table(&columns, &rows);
-    }
+    let of = summary.predictions_are_of();
     let mut of_targets = target_rows(&summary.metrics_by_target, number);
-    let header = of_targets.remove(0);
     html! {
         (item::table(&columns, &rows))
-        (item::table(&header, &of_targets))
+        @if !of.is_empty() {
+            p.quiet { "Predictions on the test rows" (of) "." }
+        }
+        @if !summary.metrics_by_target.is_empty() {
+            (item::table(&of_targets.remove(0), &of_targets))
+        }
     }
 }
 
@@ -170,9 +183,7 @@ fn modes(run: &RunPage) -> Markup {
     let Some(modes) = &summary.modes else {
         return html! {};
     };
-    let loo = summary.loo.as_ref();
-    let stacking = loo.and_then(|loo| loo.stacking.as_ref());
-    let mut rows = modes.rows(summary.metrics.as_ref(), stacking);
+    let mut rows = modes.rows(summary);
     let header = rows.remove(0);
     html! {
         (item::table(&header, &rows))
@@ -206,11 +217,18 @@ fn sentence(run: &RunPage) -> String {
     let time = duration(summary.seconds).replace(' ', "\u{a0}");
     let likelihood = &summary.likelihood;
     let problem = format!("the network {network} with the {likelihood} likelihood, given {source}");
-    let draws = match summary.draws < summary.draws_planned {
-        true => format!("{} of {} draws", summary.draws, summary.draws_planned),
-        false => format!("{} draws", summary.draws),
+    let count = match summary.draws < summary.draws_planned {
+        true => format!("{} of {}", summary.draws, summary.draws_planned),
+        false => summary.draws.to_string(),
     };
+    let draws = format!("{count} draws");
     match run.nature {
+        Nature::Chains if run.has_particles() => format!(
+            "{} of {method} in {} coordinates approximated the posterior of {problem}: {count} particles each, {} at each temperature, in {time}.",
+            plural(summary.chains, "replicate"),
+            summary.coordinates,
+            plural(summary.thin as usize, "transition"),
+        ),
         Nature::Chains => {
             let chains = plural(summary.chains, "chain");
             format!(
@@ -233,7 +251,7 @@ fn sentence(run: &RunPage) -> String {
             )
         }
         Nature::Draws => format!(
-            "{} approximated the posterior of {problem}: {draws} from {}, in {time}.",
+            "{} approximated the posterior of {problem}: {draws} each from {}, in {time}.",
             capital(method),
             plural(summary.chains, "start"),
         ),
@@ -259,7 +277,7 @@ fn metric(metrics: Option<&Metrics>, name: &str) -> f64 {
 }
 
 /// One row per run.
-pub(super) fn compared(runs: &[RunPage], verdicts: &[&Verdict]) -> Markup {
+pub(super) fn compared(runs: &[RunPage], names: &[String], verdicts: &[&Verdict]) -> Markup {
     let columns = [
         "run",
         "verdict",
@@ -282,7 +300,7 @@ pub(super) fn compared(runs: &[RunPage], verdicts: &[&Verdict]) -> Markup {
                     @for (index, (run, verdict)) in runs.iter().zip(verdicts).enumerate() {
                         @let summary = &run.summary;
                         tr {
-                            th scope="row" { a href=(format!("#run-{index}")) { (name(run)) } }
+                            th scope="row" { a href=(format!("#run-{index}")) { (names[index]) } }
                             td { (sign(verdict.level)) span aria-hidden="true" { (verdict.level.word()) } }
                             td { (summary.method) }
                             td { (summary.coordinates) }
@@ -298,6 +316,6 @@ pub(super) fn compared(runs: &[RunPage], verdicts: &[&Verdict]) -> Markup {
                 }
             }
         }
-        (comparison::left_out(runs))
+        (comparison::left_out(runs, names))
     }
 }

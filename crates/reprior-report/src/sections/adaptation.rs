@@ -12,7 +12,7 @@ use crate::{ReportError, RunPage};
 pub(super) fn section(run: &RunPage, reader: &DrawReader) -> Result<Section, ReportError> {
     let mut items = Vec::new();
     match run.nature {
-        Nature::Chains => warmup(reader, &mut items)?,
+        Nature::Chains => warmup(run, reader, &mut items)?,
         Nature::ApproximateChains | Nature::Draws => {
             epochs(reader, &mut items)?;
             if run.nature == Nature::ApproximateChains {
@@ -27,10 +27,11 @@ pub(super) fn section(run: &RunPage, reader: &DrawReader) -> Result<Section, Rep
     Ok(Section::new("How it got there", "", items))
 }
 
-fn warmup(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError> {
+fn warmup(run: &RunPage, reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError> {
     const GROUP: &str = "warmup_sample_stats";
     let draws = read::draws(reader, GROUP);
-    let step = read::scalar(reader, [GROUP, "step_size"], "step size", draws)?;
+    let chains = &run.summary.chain_numbers;
+    let step = read::scalar(reader, [GROUP, "step_size"], "step size", draws, chains)?;
     match step.filter(Series::is_anywhere_finite) {
         Some(series) => items.push(Item::Chart(Chart {
             title: "Step size during warm-up".to_owned(),
@@ -44,9 +45,8 @@ fn warmup(reader: &DrawReader, items: &mut Vec<Item>) -> Result<(), ReportError>
             "none was recorded: no warm-up, or a method without a step size",
         )),
     }
-    if let Some(series) =
-        read::scalar(reader, [GROUP, "acceptance_rate"], "acceptance rate", draws)?
-    {
+    let place = [GROUP, "acceptance_rate"];
+    if let Some(series) = read::scalar(reader, place, "acceptance rate", draws, chains)? {
         items.push(Item::Chart(Chart {
             title: "Acceptance during warm-up".to_owned(),
             guide:
@@ -135,6 +135,7 @@ fn temperature(
         place,
         "configurational temperature",
         run.summary.draws,
+        &run.summary.chain_numbers,
     )?;
     let Some(series) = found.filter(Series::is_anywhere_finite) else {
         return Ok(());

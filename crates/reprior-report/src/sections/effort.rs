@@ -14,7 +14,10 @@ use crate::RunPage;
 pub(super) fn section(run: &RunPage) -> Section {
     let summary = &run.summary;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
-    let mut rows = vec![row("wall-clock time", duration(summary.seconds))];
+    let mut rows = vec![row(
+        "wall-clock time, of the longest chain",
+        duration(summary.seconds),
+    )];
     if summary.steps > 0 {
         let name = match run.nature {
             Nature::Chains => "transitions of all chains",

@@ -121,7 +121,7 @@ fn importance(effects: &InputEffects) -> [Item; 2] {
 fn dependence(run: &RunPage, one: &Dependence, rows: usize, draws: &str) -> Item {
     let is_classes = matches!(
         run.predictions,
-        Some(crate::Predictions::Classification { .. })
+        Ok(crate::Predictions::Classification { .. })
     );
     let what = match is_classes {
         true => format!("probability of {}", one.output),

@@ -2,7 +2,7 @@
 
 use reprior::diagnostics::{Draws, Estimator};
 
-use super::{Drawn, Item, Section, chain_name, missing};
+use super::{Drawn, Item, Section, missing};
 use crate::RunPage;
 use crate::chart::{Axis, Chart, Mark};
 use crate::read::{MOST_DRAWS, Series};
@@ -54,7 +54,7 @@ fn part(series: &Series) -> String {
 }
 
 fn ranks(series: &Series) -> Item {
-    let (chains, draws) = (series.chains, series.draws());
+    let (chains, draws) = (series.chains.len(), series.draws());
     let total = chains * draws;
     let mut order: Vec<usize> = (0..total).collect();
     order.sort_by(|a, b| series.values[*a].total_cmp(&series.values[*b]));
@@ -75,7 +75,7 @@ fn ranks(series: &Series) -> Item {
         .into_iter()
         .enumerate()
         .map(|(chain, heights)| Mark::Bars {
-            name: chain_name(chain),
+            name: series.name_of(chain),
             edges: edges.clone(),
             heights,
         });
@@ -99,7 +99,7 @@ fn autocorrelations(series: &Series, estimator: &mut Estimator) -> Item {
         let found = estimator.autocorrelation(values, lags);
         let points = found.into_iter().enumerate();
         Mark::line(
-            chain_name(chain),
+            series.name_of(chain),
             points.map(|(lag, value)| (lag as f64, value)).collect(),
         )
     });
@@ -129,7 +129,7 @@ fn growth(run: &RunPage, drawn: &Drawn, estimator: &mut Estimator) -> Option<Ite
     let mut longest = 0;
     for series in drawn.leading() {
         let draws = series.draws();
-        longest = longest.max(draws * series.chains);
+        longest = longest.max(draws * series.chains.len());
         let mut points = Vec::new();
         for stage in 1..=STAGES {
             let length = draws * stage / STAGES;
@@ -137,9 +137,9 @@ fn growth(run: &RunPage, drawn: &Drawn, estimator: &mut Estimator) -> Option<Ite
                 .of_chains()
                 .flat_map(|chain| chain[..length].iter().copied())
                 .collect();
-            if let Ok(first) = Draws::new(&values, series.chains) {
+            if let Ok(first) = Draws::new(&values, series.chains.len()) {
                 let ess = estimator.ess_bulk(first);
-                points.push(((length * series.chains) as f64, ess));
+                points.push(((length * series.chains.len()) as f64, ess));
             }
         }
         marks.push(Mark::marked_line(series.name.clone(), points, Vec::new()));

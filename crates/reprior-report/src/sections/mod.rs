@@ -86,7 +86,7 @@ pub(crate) fn of(run: &RunPage) -> Result<Vec<Section>, ReportError> {
     let mut sections = vec![predictions(run)];
     sections.extend(inputs::section(run));
     sections.extend(others::section(run));
-    if run.nature.has_chains() {
+    if run.nature.has_chains() && !run.has_particles() {
         sections.push(traces::section(run, &drawn));
         sections.push(mixing::section(run, &drawn));
     } else {
@@ -110,7 +110,7 @@ pub(crate) struct Drawn {
 
 impl Drawn {
     fn read(run: &RunPage, reader: &DrawReader) -> Result<Self, ReportError> {
-        let draws = run.summary.draws;
+        let (draws, chains) = (run.summary.draws, &run.summary.chain_numbers);
         if !run.nature.has_chains() || draws == 0 {
             return Ok(Self {
                 density: None,
@@ -118,18 +118,24 @@ impl Drawn {
                 components: Err("there are no draws".to_owned()),
             });
         }
-        let lp = read::scalar(reader, ["sample_stats", "lp"], "log-density", draws)?;
+        let lp = read::scalar(reader, ["sample_stats", "lp"], "log-density", draws, chains)?;
         let density = match lp {
             Some(lp) => Some(lp),
             None => {
                 let place = ["sample_stats", "train_nll"];
-                read::scalar(reader, place, "loss of minibatches", draws)?
+                read::scalar(reader, place, "loss of minibatches", draws, chains)?
             }
         };
         Ok(Self {
             density,
-            noise: read::scalar(reader, ["posterior", "noise"], "learned noise", draws)?,
-            components: read::components(reader, draws)?,
+            noise: read::scalar(
+                reader,
+                ["posterior", "noise"],
+                "learned noise",
+                draws,
+                chains,
+            )?,
+            components: read::components(reader, draws, chains)?,
         })
     }
 
@@ -145,21 +151,15 @@ impl Drawn {
 
 fn predictions(run: &RunPage) -> Section {
     let (introduction, items) = match &run.predictions {
-        None => {
-            let why = match run.summary.draws {
-                0 => "there are no draws yet",
-                _ => "no rows test them: give some with `--test`",
-            };
-            (String::new(), vec![missing("Predictions", why)])
-        }
-        Some(Predictions::Regression {
+        Err(why) => (String::new(), vec![missing("Predictions", why.as_str())]),
+        Ok(Predictions::Regression {
             rows,
             mean,
             lower,
             upper,
             truth,
         }) => regression::items(run, *rows, [mean, lower, upper, truth]),
-        Some(Predictions::Classification {
+        Ok(Predictions::Classification {
             probabilities,
             labels,
         }) => classes::items(run, probabilities, labels),
@@ -189,11 +189,6 @@ fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Item {
 fn chain_lines(series: &Series) -> Vec<Mark> {
     let traces = series.traces().into_iter().enumerate();
     traces
-        .map(|(chain, points)| Mark::line(chain_name(chain), points))
+        .map(|(chain, points)| Mark::line(series.name_of(chain), points))
         .collect()
-}
-
-/// In legends.
-fn chain_name(chain: usize) -> String {
-    format!("chain {}", chain + 1)
 }

@@ -14,7 +14,7 @@ pub(super) fn section(run: &RunPage) -> Option<Section> {
     if run.others.is_empty() {
         return None;
     }
-    let Some(Predictions::Classification { probabilities, .. }) = &run.predictions else {
+    let Ok(Predictions::Classification { probabilities, .. }) = &run.predictions else {
         return Some(of(vec![missing(
             "Confidence of other inputs",
             "the run predicts no classes for test rows to compare with",
@@ -38,6 +38,14 @@ pub(super) fn section(run: &RunPage) -> Option<Section> {
         }
         rows.push(row);
     }
+    let minibatch = run.summary.minibatch.as_ref();
+    let is_mixed = minibatch.is_some_and(|own| own.metrics_in_closed_form.is_some());
+    let differ = match is_mixed {
+        true => {
+            " The test rows are predicted by the recorded draws, other inputs in closed form, as `predict` does: small differences may be of that."
+        }
+        false => "",
+    };
     let title = "Told from the test rows by their confidence (AUROC 0.5: not at all; 1: always)";
     let columns = [
         "inputs",
@@ -50,7 +58,9 @@ pub(super) fn section(run: &RunPage) -> Option<Section> {
     Some(of(vec![
         Item::Chart(Chart {
             title: "Confidence of the test rows and of other inputs".to_owned(),
-            guide: "Inputs unlike the training data should move to the left, where the network is unsure. Shares of each set's rows.".to_owned(),
+            guide: format!(
+                "Inputs unlike the training data should move to the left, where the network is unsure. Shares of each set's rows.{differ}"
+            ),
             x: Axis::new("confidence").within(0.0, 1.0),
             y: Axis::new("share of rows"),
             marks,

@@ -1,5 +1,6 @@
 //! Predictions of real targets beside what was observed, and whether they are calibrated.
 
+use reprior::model::likelihood::name::LikelihoodName;
 use reprior_run::PitHistogram;
 
 use super::{Item, missing};
@@ -20,7 +21,7 @@ pub(super) fn items(run: &RunPage, all: usize, values: [&Vec<f64>; 4]) -> (Strin
             let own = values.iter().skip(output).step_by(outputs);
             own.copied().collect::<Vec<f64>>()
         });
-        items.push(against(name, all, &own));
+        items.push(against(run, name, all, &own));
         if let Some(found) = run.pit.iter().find(|found| &found.output == name) {
             items.push(pit(found));
         }
@@ -41,7 +42,12 @@ pub(super) fn items(run: &RunPage, all: usize, values: [&Vec<f64>; 4]) -> (Strin
 }
 
 /// Predicted against observed, with intervals.
-fn against(name: &str, all: usize, [mean, lower, upper, truth]: &[Vec<f64>; 4]) -> Item {
+fn against(
+    run: &RunPage,
+    name: &str,
+    all: usize,
+    [mean, lower, upper, truth]: &[Vec<f64>; 4],
+) -> Item {
     let rows = truth.len();
     let which = match rows < all {
         true => format!("{rows} of {all} test rows, evenly chosen,"),
@@ -51,6 +57,11 @@ fn against(name: &str, all: usize, [mean, lower, upper, truth]: &[Vec<f64>; 4]) 
     let count = (0..rows).filter(|row| is_inside(*row)).count();
     let share = count as f64 / rows.max(1) as f64;
     let error = (share * (1.0 - share) / rows.max(1) as f64).sqrt();
+    // of counts both ends belong to the interval, which holds more than it would have to
+    let at_least = match run.summary.likelihood == LikelihoodName::Poisson.to_string() {
+        true => "at least",
+        false => "about",
+    };
     let mut marks = Vec::new();
     let everything = [mean, lower, upper, truth].into_iter().flatten();
     let finite = everything.copied().filter(|value| value.is_finite());
@@ -89,7 +100,7 @@ fn against(name: &str, all: usize, [mean, lower, upper, truth]: &[Vec<f64>; 4]) 
         title: format!("{name}: predicted against observed"),
         guide: format!(
             "{which} at what was observed: the predicted mean, and its 90 % interval as a bar. A bar that does not reach the dashed line missed. {:.1} ± {:.1} % of \
-             these intervals hold what was observed; about {:.0} % should.",
+             these intervals hold what was observed; {at_least} {:.0} % should.",
             100.0 * share,
             100.0 * error,
             100.0 * LEVEL

@@ -1,6 +1,6 @@
 //! The course of the chains: traces, and the plane of the first two principal components.
 
-use super::{Drawn, Item, Section, chain_lines, chain_name, missing};
+use super::{Drawn, Item, Section, chain_lines, missing};
 use crate::RunPage;
 use crate::chart::{Axis, Chart, Mark};
 use crate::read::{Components, MOST_DRAWS, MOST_TRACED, Series};
@@ -76,7 +76,7 @@ fn plane(components: &Components) -> Option<Item> {
     let every = first.draws().div_ceil(IN_PLANE).max(1);
     let chains = first.of_chains().zip(second.of_chains()).enumerate();
     let marks = chains.map(|(chain, (x, y))| Mark::Points {
-        name: chain_name(chain),
+        name: first.name_of(chain),
         points: x
             .iter()
             .copied()

@@ -28,8 +28,8 @@ use description::fingerprint;
 use evidence::Evidence;
 pub(crate) use learned_scales::scale_names;
 pub(crate) use records::Records;
-pub(crate) use table::kept_as;
 use table::ranges;
+pub(crate) use table::{content, kept_as};
 pub(crate) use weights::GivenWeights;
 
 use crate::failure::Failure;

@@ -32,7 +32,7 @@ pub(crate) fn kept_as(source: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// A wrong request: nothing that can be read.
-pub(super) fn content(source: &str, run: Option<&Files>) -> Result<Option<Arc<Vec<u8>>>, Failure> {
+pub(crate) fn content(source: &str, run: Option<&Files>) -> Result<Option<Arc<Vec<u8>>>, Failure> {
     let Some(name) = kept_as(source) else {
         return Ok(None);
     };

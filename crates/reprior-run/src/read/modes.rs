@@ -13,11 +13,11 @@ use serde::Serialize;
 
 use super::diagnostics::Ess;
 use super::recorded::Recorded;
-use super::stacking::StackingSummary;
 use super::transitions::mean_and_sd;
 use crate::failure::Failure;
 use crate::predictive::{Gatherer, Metrics};
 use crate::settings::Nature;
+use crate::summary::Summary;
 use crate::words::number;
 
 /// Draws of a chain below which its halves say nothing.
@@ -78,11 +78,9 @@ impl EnsembleOfModes {
     }
 
     /// Rows of a table of the chains, the header first: with the weights that stacking gives them, and in the last row all together.
-    pub fn rows(
-        &self,
-        metrics: Option<&Metrics>,
-        stacking: Option<&StackingSummary>,
-    ) -> Vec<Vec<String>> {
+    pub fn rows(&self, summary: &Summary) -> Vec<Vec<String>> {
+        let loo = summary.loo.as_ref();
+        let stacking = loo.and_then(|loo| loo.stacking.as_ref());
         let header = [
             "chain",
             "log posterior",
@@ -104,7 +102,7 @@ impl EnsembleOfModes {
                 stacked,
             ];
             rows.push(
-                std::iter::once(format!("{}", chain + 1))
+                std::iter::once(summary.chain_number(chain).to_string())
                     .chain(values.map(shown))
                     .collect(),
             );
@@ -112,7 +110,7 @@ impl EnsembleOfModes {
         let values = [
             None,
             None,
-            metrics.map(Metrics::nll),
+            summary.metrics.as_ref().map(Metrics::nll),
             Some(1.0),
             stacking.map(|_| 1.0),
         ];

@@ -3,13 +3,14 @@
 //! A damaged description of draws may claim any shape. What reads draws relies on shapes: here they are compared with the schema
 //! that follows from `config.toml` and `data.json` alone, before anything is read.
 
-use reprior::model::dataset::Targets;
+use reprior::model::dataset::{Split, Targets};
+use reprior_io::data::load;
 use reprior_io::run::{DrawReader, Files, Schema, Selection};
 
 use super::stacking::ChainWeights;
 use crate::failure::{Failure, name_of};
 use crate::predictive::{PredictionKind, PredictiveDraws};
-use crate::problem::DataDescription;
+use crate::problem::{DataDescription, content};
 use crate::record::{Keeping, LOG_LIKELIHOOD, NOISE, POSITIONS, PREDICTIONS, SPREAD, TRACES};
 use crate::settings::Settings;
 
@@ -254,6 +255,17 @@ impl Recorded {
     /// A run folder that cannot be read.
     pub(crate) fn truth(&self) -> Result<Targets, Failure> {
         self.targets("predictions_constant_data")
+    }
+
+    /// The training and test rows in their own units, read again from where they were, or from the copy that the run keeps of what cannot be
+    /// read again.
+    ///
+    /// # Errors
+    /// Data that are gone.
+    pub fn split(&self) -> Result<Split, Failure> {
+        let mut request = self.settings.data.request();
+        request.content = content(&request.source, Some(&self.files))?;
+        load(&request).map_err(Failure::request)
     }
 
     /// The targets in a group.

@@ -66,8 +66,12 @@ impl Summary {
             } else if predictions.is_some() {
                 check.meaning += ", and predict differently";
             }
-        } else if agree && (ess.too_short > 0 || ess.short > 0) {
+        } else if agree && ess.too_short > 0 {
             check.meaning += "; predictions count, and they have more";
+        } else if agree && ess.unknown == 0 {
+            // chains that agree about weights have means of them; runs end when predictions have draws enough
+            check.advice.clear();
+            check.level = Level::Good;
         }
         // a prediction that can be believed does not need weights that can
         if predictions.is_some() {

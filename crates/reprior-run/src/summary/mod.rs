@@ -38,6 +38,8 @@ pub struct Summary {
     pub determinant: Option<String>,
     /// How many.
     pub chains: usize,
+    /// The number of each, which its random draws hang on: from 0 unless `--first-chain` or `merge` says otherwise.
+    pub chain_numbers: Vec<usize>,
     /// Draws of each chain that can be read.
     pub draws: u64,
     /// Draws of each chain that were asked for.
@@ -117,6 +119,29 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The number of the chain at a place among all of them.
+    pub fn chain_number(&self, place: usize) -> usize {
+        self.chain_numbers.get(place).copied().unwrap_or(place)
+    }
+
+    /// What the metrics are of where they are not of all draws alike: a clause that follows "predictions", or nothing.
+    pub fn predictions_are_of(&self) -> String {
+        let loo = self.loo.as_ref();
+        let mut text = match loo.and_then(|loo| loo.stacking.as_ref()) {
+            Some(stacking) if stacking.is_used => {
+                ", chains weighted by stacking as they disagree".to_owned()
+            }
+            _ => String::new(),
+        };
+        if self.metrics.is_some() && self.metrics_draws < self.draws {
+            text += &format!(
+                ", by {} of the {} draws of each chain (--keep-predictions)",
+                self.metrics_draws, self.draws
+            );
+        }
+        text
+    }
+
     /// Judges, and puts what speaks against belief among the warnings, before `others` that stand beside it.
     pub(crate) fn conclude(&mut self, settings: &Settings, others: Vec<String>) {
         self.verdict = self.judge(settings, &others);
@@ -138,6 +163,7 @@ impl Summary {
             likelihood: settings.model.likelihood().to_string(),
             method: settings.sampler.method().to_string(),
             chains: schedule.chains,
+            chain_numbers: settings.chain_numbers(),
             draws,
             draws_planned: schedule.draws,
             thin: schedule.thin,

@@ -105,6 +105,14 @@ fn the_worst_finding_decides() {
     assert_eq!(of(ess(1.003, 80.0), good()).0, Level::Caution);
     assert_eq!(of(ess(1.003, 30.0), good()).0, Level::Bad);
     assert_eq!(of(good(), ess(1.003, 80.0)).0, Level::Caution);
+    // of weights that chains agree about means are enough, and the number is said all the same
+    let verdict = judged(good(), ess(1.003, 300.0), |_| ()).verdict;
+    assert_eq!(
+        (verdict.level, verdict.sentence.as_str()),
+        (Level::Good, believe)
+    );
+    let weights = verdict.checks.iter().find(|check| check.name == "weights");
+    assert!(weights.is_some_and(|check| check.meaning.contains("quantiles are rough")));
 }
 
 #[test]

@@ -89,20 +89,28 @@ def _flat(model: Any) -> list[Layer | Parallel]:
     """Layers one after another: a sequence's as they stand, those of anything else as they are traced."""
     if _keras.is_keras(model):
         return list(_keras.layers(model))
-    return list(_sequence(model, "")) if _is_sequence(model) else traced(model, _KNOWN)
+    return list(_sequence(model, "", {})) if _is_sequence(model) else traced(model, _KNOWN)
 
 
 def _is_sequence(module: Any) -> bool:
     return _name(module) == "Sequential" and all(_is_sequence(child) or not list(child.children()) for child in module.children())
 
 
-def _sequence(module: Any, place: str) -> Iterator[Layer]:
-    for name, child in module.named_children():
+def _sequence(module: Any, place: str, weighted: dict[int, str]) -> Iterator[Layer]:
+    """Its modules in order, and where each with weights was found, by its id."""
+    # named_children() has a module that is used again only once
+    for name, child in module._modules.items():
+        if child is None:
+            continue
         inner = f"{place}.{name}" if place else name
         if _name(child) == "Sequential":
-            yield from _sequence(child, inner)
-        else:
-            yield Layer(inner, child)
+            yield from _sequence(child, inner, weighted)
+            continue
+        if child.state_dict():
+            before = weighted.setdefault(id(child), inner)
+            if before != inner:
+                raise TypeError(f"{inner} ({_name(child)}) is {before} again: layers that share their weights are not known")
+        yield Layer(inner, child)
 
 
 def _pruned(layers: list[Layer | Parallel]) -> list[Layer | Parallel]:

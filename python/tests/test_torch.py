@@ -118,6 +118,28 @@ def test_a_network_of_keras_keeps_its_last_activation_or_is_refused():
     assert run.settings["model"]["likelihood"] == "bernoulli"
 
 
+def test_a_module_that_is_used_again_counts_each_time():
+    """Without weights; with weights it is named. Children of torch's modules are each module once."""
+    X, target, _ = torch_like.table(40)
+    parts = [torch_like.Linear(3, 5, 0.1), torch_like.Linear(5, 4, 0.2), torch_like.Linear(4, 1, 0.3)]
+
+    def network(first, second):
+        return torch_like.Sequential(parts[0], first, None, parts[1], second, parts[2])
+
+    one, block = torch_like.Tanh(), torch_like.Sequential(torch_like.Tanh())
+    expected = reprior.torch.Laplace(network(torch_like.Tanh(), torch_like.Tanh()), "regression").fit(X, target)(X)
+    for again in (one, block):
+        found = reprior.torch.Laplace(network(again, again), "regression").fit(X, target)(X)
+        assert all(np.array_equal(*both) for both in zip(found, expected))
+    square = torch_like.Linear(3, 3, 0.1)
+    for twice, said in (
+        (torch_like.Sequential(square, one, square, one, torch_like.Linear(3, 1, 0.3)), "2 \\(Linear\\) is 0 again"),
+        (torch_like.Sequential(torch_like.Sequential(square), torch_like.Sequential(one, square), torch_like.Linear(3, 1, 0.3)), "1.1 \\(Linear\\) is 0.0 again"),
+    ):
+        with pytest.raises(TypeError, match=f"{said}: layers that share their weights are not known"):
+            reprior.torch.Laplace(twice, "regression").fit(X, target)
+
+
 def test_what_is_set_anew_is_computed_anew():
     case = {"likelihood": "regression", "subset": "all", "structure": "full"}
     la, other = fitted(case), fitted(case, precision=20.0)

@@ -44,15 +44,21 @@ class Module:
 
 
 class Sequential(Module):
+    """As torch's, children are each module once, under the first of its names."""
+
     def __init__(self, *modules):
         super().__init__()
-        self._modules = modules
+        self._modules = {str(at): module for at, module in enumerate(modules)}
 
     def children(self):
-        return iter(self._modules)
+        return (module for _, module in self.named_children())
 
     def named_children(self):
-        return ((str(at), module) for at, module in enumerate(self._modules))
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
 
 
 class Linear(Module):

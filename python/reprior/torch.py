@@ -22,7 +22,7 @@ from reprior._run import Run, _started, sample_table
 
 __all__ = ["Laplace", "sample"]
 
-_LIKELIHOODS = {"classification": "categorical", "regression": "gaussian"}
+_LIKELIHOODS = ("classification", "regression")
 _PREDICTIONS = ("glm", "nn")
 _LINKS = ("probit", "bridge", "mc")
 _SUBSETS = {"all": "all", "last_layer": "last-layer"}
@@ -39,7 +39,7 @@ class Laplace:
         The trained network, an ``nn.Sequential`` or a residual network, or a ``Sequential`` of dense layers of Keras; its outputs are logits for classes (of
         Keras a softmax at the end is left out).
     likelihood : str
-        "classification" or "regression".
+        "classification" (with one output, the logit of the second, of two classes) or "regression".
     subset_of_weights : str
         "all" or "last_layer".
     hessian_structure : str
@@ -196,7 +196,7 @@ class Laplace:
         assert self._data is not None and self._network is not None
         settings: dict[str, Any] = {
             "method": "laplace",
-            "likelihood": _LIKELIHOODS[self.likelihood],
+            "likelihood": _named(self.likelihood, self._network.outputs),
             "hessian_structure": self.hessian_structure,
             "subset_of_weights": _SUBSETS[self.subset_of_weights],
             "parametrisation": "standard",
@@ -208,6 +208,9 @@ class Laplace:
         }
         if self.likelihood == "regression":
             settings["noise"] = self.sigma_noise
+        # in the words of this class
+        instead = {_named(word, self._network.outputs): word for word in _LIKELIHOODS}
+        _check_link(self._network.link, settings["likelihood"], instead)
         key = repr(sorted(settings.items()))
         if key not in self._runs:
             self._runs[key] = _made(self._network, *self._data, settings, "weights", threads=None, progress=False)
@@ -240,6 +243,7 @@ def sample(
     network = described(model)
     inputs, targets = _data(X, y)
     likelihood = likelihood or _likelihood(network.outputs, targets)
+    _check_link(network.link, likelihood, {name: name for name in LINKS.values()})
     settings = {**settings, "likelihood": likelihood}
     start = "weights" if settings.get("method") in _MINIBATCHES else "start"
     driving = {"out": out, "overwrite": overwrite, "checkpoint_seconds": checkpoint_seconds, "threads": threads, "progress": progress}
@@ -260,11 +264,35 @@ def _likelihood(outputs: int, y: np.ndarray) -> str:
     return "gaussian-heteroscedastic" if outputs == 2 * targets else "gaussian"
 
 
+def _named(word: str, outputs: int) -> str:
+    """What the program calls a likelihood of :class:`Laplace`, of a network with so many outputs."""
+    if word == "regression":
+        return "gaussian"
+    return "bernoulli" if outputs == 1 else "categorical"
+
+
+def _check_link(link: str | None, likelihood: str, instead: dict[str, str]) -> None:
+    """Refuses an activation at a network's end that the likelihood does not have. ``instead`` has what a user calls likelihoods that can be chosen."""
+    if link is None or LINKS[link] == likelihood:
+        return
+    chosen = instead.get(LINKS[link])
+    raise ValueError(
+        f"the network ends with {link}, which the {likelihood} likelihood does not have: "
+        f"take it off the network{'' if chosen is None else f', or use likelihood={chosen!r}'}"
+    )
+
+
 def _made(network: Described, X: np.ndarray, y: np.ndarray, settings: dict[str, Any], start: str, **driving: Any) -> Run:
     """A run of a network on data that all train, beginning at its weights."""
-    classes = len(np.unique(y)) if settings.get("likelihood") == "categorical" else network.outputs
-    if classes != network.outputs:
+    likelihood = settings.get("likelihood")
+    classes = len(np.unique(y))
+    if likelihood == "categorical" and classes != network.outputs:
         raise ValueError(f"y has {classes} classes and the network {network.outputs} outputs: every class must be among the training rows")
+    if likelihood == "bernoulli" and classes != 2:
+        raise ValueError(
+            f"y has {classes} {'class' if classes == 1 else 'classes'} and the network 1 output, which is of two classes: both must be among the training "
+            "rows, and more take one output each"
+        )
     with _files(network, settings, start) as own:
         return _started(_images.archive(_last_channels(X), y, ("x_train", "y_train")), own, **driving)
 
@@ -273,11 +301,6 @@ def _made(network: Described, X: np.ndarray, y: np.ndarray, settings: dict[str, 
 def _files(network: Described, settings: dict[str, Any], start: str) -> Iterator[dict[str, Any]]:
     """The settings with the network's files, which are there while the run is made; it keeps what it needs of them."""
     likelihood = settings["likelihood"]
-    if network.link is not None and LINKS[network.link] != likelihood:
-        raise ValueError(
-            f"the network ends with {network.link}, which the {likelihood} likelihood does not have: "
-            f"take it off the network, or use likelihood='{LINKS[network.link]}'"
-        )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "network.toml").write_text(network.toml, encoding="utf-8")

@@ -110,10 +110,14 @@ def test_a_network_of_keras_keeps_its_last_activation_or_is_refused():
     fast = {**FAST, "network": None, "warmup": 5, "draws": 5}
     for network, said in ((ending("sigmoid", 1), "likelihood='bernoulli'"), (ending("softmax", 3), "likelihood='categorical'")):
         y = target[:, None] if "bernoulli" in said else np.eye(3)[classes]
-        with pytest.raises(ValueError, match=f"which the gaussian likelihood does not have.*{said}"):
+        # each in its own words
+        with pytest.raises(ValueError, match="which the gaussian likelihood does not have.*likelihood='classification'$"):
             reprior.torch.Laplace(network, "regression").fit(X, y)
         with pytest.raises(ValueError, match=said):
             reprior.torch.sample(network, X, y, **fast)
+    # nothing else would help
+    with pytest.raises(ValueError, match="the categorical likelihood does not have: take it off the network$"):
+        reprior.torch.Laplace(ending("sigmoid", 3), "classification").fit(X, classes)
     run = reprior.torch.sample(ending("sigmoid", 1), X, np.minimum(classes, 1), **fast)
     assert run.settings["model"]["likelihood"] == "bernoulli"
 
@@ -138,6 +142,33 @@ def test_a_module_that_is_used_again_counts_each_time():
     ):
         with pytest.raises(TypeError, match=f"{said}: layers that share their weights are not known"):
             reprior.torch.Laplace(twice, "regression").fit(X, target)
+
+
+def test_one_output_is_of_two_classes():
+    """The last layer's posterior by hand: of the logit f its variance v, and probabilities of f/√(1 + πv/8)."""
+    X, _, classes = torch_like.table(40)
+    y = np.minimum(classes, 1)
+    network = torch_like.dense(1)
+    settings = {"subset_of_weights": "last_layer", "hessian_structure": "full", "prior_precision": 2.0}
+    la = reprior.torch.Laplace(network, "classification", **settings).fit(loader(X, y[:, None].astype(float)))
+    layers = [network._modules[at] for at in "04"] + [network._modules["3"]._modules["0"]]
+    (w0, b0), (w2, b2), (w1, b1) = ([layer.state_dict()[name].numpy() for name in ("weight", "bias")] for layer in layers)
+    features = np.tanh(np.tanh(X @ w0.T + b0) @ w1.T + b1)
+    rows = np.hstack([features, np.ones((40, 1))])
+    logits = features @ w2[0] + b2
+    p = 1 / (1 + np.exp(-logits))
+    variance = ((rows @ np.linalg.inv(rows.T @ (rows * (p * (1 - p))[:, None]) + 2 * np.eye(5))) * rows).sum(axis=1)
+    expected = 1 / (1 + np.exp(-logits / np.sqrt(1 + np.pi * variance / 8)))
+    found = la(X)
+    assert found.shape == (40, 2) and np.allclose(found[:, 1], expected, atol=1e-6) and np.allclose(found.sum(axis=1), 1)
+    la.optimize_prior_precision("gridsearch", val_loader=(X, y), grid_size=3)
+    # logits, as Keras has them before a sigmoid
+    kernel = [np.ones((3, 1)), np.zeros(1)]
+    keras = keras_sequence(keras_like("Dense", "sigmoid", kernel))
+    assert reprior.torch.Laplace(keras, "classification").fit(X, y)(X).shape == (40, 2)
+    for wrong in (classes, np.zeros(40, dtype=int)):
+        with pytest.raises(ValueError, match="y has [13] class(es)? and the network 1 output, which is of two classes"):
+            reprior.torch.Laplace(network, "classification").fit(X, wrong)
 
 
 def test_what_is_set_anew_is_computed_anew():

@@ -24,18 +24,18 @@ class Parallel:
     branches: list[list[Layer | Parallel]]
 
 
-#: Functions and methods by their names, and the modules that do the same; arguments after the first are the module's.
+#: Functions and methods by their names, and the modules that do the same; arguments after the first, in this order, are the module's.
 _FUNCTIONS = {
-    "relu": ("ReLU", ()),
+    "relu": ("ReLU", ("inplace",)),
     "relu_": ("ReLU", ()),
     "tanh": ("Tanh", ()),
     "gelu": ("GELU", ("approximate",)),
-    "leaky_relu": ("LeakyReLU", ("negative_slope",)),
+    "leaky_relu": ("LeakyReLU", ("negative_slope", "inplace")),
     "flatten": ("Flatten", ("start_dim", "end_dim")),
-    "max_pool2d": ("MaxPool2d", ("kernel_size", "stride", "padding", "dilation", "ceil_mode")),
-    "avg_pool2d": ("AvgPool2d", ("kernel_size", "stride", "padding", "ceil_mode")),
+    "max_pool2d": ("MaxPool2d", ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")),
+    "avg_pool2d": ("AvgPool2d", ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")),
     "adaptive_avg_pool2d": ("AdaptiveAvgPool2d", ("output_size",)),
-    "dropout": ("Identity", ("p", "training")),
+    "dropout": ("Identity", ("p", "training", "inplace")),
 }
 _SUMS = ("add", "iadd", "add_")
 
@@ -132,7 +132,8 @@ class _Graph:
             kind, own = _FUNCTIONS[name]
             arguments = {**dict(zip(own, node.args[1:])), **node.kwargs}
             arguments.pop("inplace", None)
-            is_known = not arguments.pop("return_indices", False)
+            # more than there are names for would go unseen
+            is_known = len(node.args) - 1 <= len(own) and not arguments.pop("return_indices", False)
             if name == "dropout":
                 # what drops units when it predicts, too, is another network
                 is_known = arguments.get("training", True) is False

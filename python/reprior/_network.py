@@ -198,6 +198,8 @@ def _add(parts: _Parts, own: str, place: str, module: Any) -> None:
     elif name in ("AvgPool2d", "MaxPool2d"):
         if _pair(module.padding) != [0, 0] or module.ceil_mode or _pair(getattr(module, "dilation", 1)) != [1, 1]:
             raise refuse("padding, dilation or ceil_mode")
+        if getattr(module, "divisor_override", None) is not None:
+            raise refuse(f"divisor_override={module.divisor_override}")
         stride = module.kernel_size if module.stride is None else module.stride
         kind = "average-pool" if name == "AvgPool2d" else "max-pool"
         parts.layers.append(f'type = "{kind}", size = {_pair(module.kernel_size)}, stride = {_pair(stride)}, padding = "valid"')

@@ -295,6 +295,44 @@ def test_a_graph_that_is_no_network_of_layers_and_sums_is_refused(graphs):
             reprior.torch.Laplace(network, "classification").fit(images, y)
 
 
+def graph_of(*calls):
+    """A graph: what each call is called, what it calls (a module's path, or a function with brackets), and its arguments, words for nodes."""
+    recorded = [("x", "placeholder", "x", [])]
+    for name, called, *arguments in calls:
+        function = called.removesuffix("()")
+        recorded.append((name, "call_module" if function == called else "call_function", function, arguments))
+    recorded.append(("output", "output", "output", [calls[-1][0]]))
+    node = {"kwargs": {}}
+    arguments = [[{"node": one} if isinstance(one, str) else one for one in own] for *_, own in recorded]
+    return [{**node, "name": name, "op": op, "target": target, "args": own} for (name, op, target, _), own in zip(recorded, arguments)]
+
+
+class Parts(torch_like.Residual):
+    """A network of named modules, which does what its graph says."""
+
+    def __init__(self, graph, **parts):
+        torch_like.Module.__init__(self)
+        self.graph, self.parts = graph, parts
+
+
+def test_arguments_of_functions_are_the_modules(graphs):
+    images, y = torch_like.images(24), np.arange(24) % 3
+    convolution, readout = torch_like.Conv2d(2, 3, 3, 0.1), torch_like.Linear(27, 3, 0.3)
+
+    def network(*arguments):
+        calls = [("h", "conv", "x"), ("r", "relu()", "h", False), ("p", "avg_pool2d()", "r", *arguments), ("f", "flatten()", "p", 1)]
+        return Parts(graph_of(*calls, ("out", "readout", "f")), conv=convolution, readout=readout)
+
+    sequence = torch_like.Sequential(convolution, torch_like.ReLU(), torch_like.AvgPool2d(2), torch_like.Flatten(), readout)
+    expected = reprior.torch.Laplace(sequence, "classification").fit(images, y)(images)
+    for arguments in ((2,), (2, 2, 0, False, True), (2, 2, 0, False, True, None)):
+        assert np.array_equal(reprior.torch.Laplace(network(*arguments), "classification").fit(images, y)(images), expected)
+    with pytest.raises(ValueError, match="p \\(AvgPool2d\\) has divisor_override=3"):
+        reprior.torch.Laplace(network(2, 2, 0, False, True, 3), "classification").fit(images, y)
+    with pytest.raises(TypeError, match="computes avg_pool2d"):
+        reprior.torch.Laplace(network(2, 2, 0, False, True, None, 1), "classification").fit(images, y)
+
+
 def test_chains_begin_at_the_network(tmp_path):
     X, target, classes = torch_like.table(40)
     network = torch_like.dense(1)
@@ -330,6 +368,7 @@ def test_what_is_not_known_is_named():
         (sequence(torch_like.Conv2d(2, 3, 3, 0.1, groups=2), linear(3, 1, 0.2)), ValueError, "0 \\(Conv2d\\) has groups"),
         (sequence(torch_like.Conv2d(2, 3, 3, 0.1, padding=2), linear(3, 1, 0.2)), ValueError, "padding=2"),
         (sequence(torch_like.Flatten(2), linear(3, 1, 0.2)), ValueError, "dimensions of its own"),
+        (sequence(torch_like.AvgPool2d(2, divisor_override=1), linear(3, 1, 0.2)), ValueError, "0 \\(AvgPool2d\\) has divisor_override=1"),
     ):
         with pytest.raises(kind, match=said):
             reprior.torch.Laplace(network, "regression").fit(X, target)

@@ -120,6 +120,12 @@ class MaxPool2d(Module):
         super().__init__(kernel_size=size, stride=size, padding=0, dilation=1, ceil_mode=False)
 
 
+class AvgPool2d(Module):
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode)
+        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
+
+
 class AdaptiveAvgPool2d(Module):
     def __init__(self, output_size):
         super().__init__(output_size=output_size)

@@ -54,7 +54,7 @@ def described(model: Any) -> Described:
         raise ValueError(f"the network ends with {last}: the last module must be a Linear, whose outputs are logits or predictions")
     parts = _Parts()
     _all(parts, layers[:-1], _names(layers[:-1]))
-    blocks = sum(isinstance(layer, Parallel) for layer in layers)
+    blocks = any(_is_block(layer) for layer in layers)
     _tensors(parts, f"output_net.{len(layers)}" if blocks else str(len(layers) - 1), readout.module)
     return Described(
         toml="layers = [\n" + "".join(f"    {{ {layer} }},\n" for layer in parts.layers) + "]\n",
@@ -124,13 +124,24 @@ def _pruned(layers: list[Layer | Parallel]) -> list[Layer | Parallel]:
     return kept
 
 
+def _has_weights(layer: Layer | Parallel) -> bool:
+    if isinstance(layer, Parallel):
+        return any(_has_weights(inner) for branch in layer.branches for inner in branch)
+    return bool(layer.module.state_dict())
+
+
+def _is_block(layer: Layer | Parallel) -> bool:
+    """Whether it is a sum with weights in its branches: without, nothing in the file is of it."""
+    return isinstance(layer, Parallel) and _has_weights(layer)
+
+
 def _names(layers: list[Layer | Parallel]) -> list[str]:
     """What the layers' tensors are called in the file: by their number, or, where there are blocks, before, in and after them."""
-    blocks = [at for at, layer in enumerate(layers) if isinstance(layer, Parallel)]
+    blocks = [at for at, layer in enumerate(layers) if _is_block(layer)]
     if not blocks:
         return [str(at) for at in range(len(layers))]
     first, last = blocks[0], blocks[-1]
-    between = [layer for layer in layers[first:last] if isinstance(layer, Layer) and layer.module.state_dict()]
+    between = [layer for layer in layers[first:last] if isinstance(layer, Layer) and _has_weights(layer)]
     if between:
         raise ValueError(
             f"{between[0].place} ({_name(between[0].module)}) stands between two sums: weights may be before the first, in the branches, and after the last"

@@ -315,6 +315,30 @@ class Parts(torch_like.Residual):
         self.graph, self.parts = graph, parts
 
 
+def test_a_sum_of_branches_without_weights_is_one_more_layer(graphs):
+    """Whether there are sums with weights or not."""
+    X, target, _ = torch_like.table(40)
+    first, last, beside = torch_like.Linear(3, 4, 0.1), torch_like.Linear(4, 1, 0.2), torch_like.Linear(4, 4, 0.3)
+    weights = {name: [layer.state_dict()[part].numpy() for part in ("weight", "bias")] for name, layer in (("first", first), ("last", last), ("beside", beside))}
+
+    def dense(name, h):
+        weight, bias = weights[name]
+        return h @ weight.T + bias
+
+    alone = [("h", "first", "x"), ("t", "tanh()", "h"), ("s", "add()", "h", "t")]
+    h = dense("first", X)
+    h = h + np.tanh(h)
+    both = [*alone, ("b", "beside", "s"), ("r", "add()", "s", "b")]
+    for calls, features in ((alone, h), (both, h + dense("beside", h)), ([*both, ("u", "tanh()", "r"), ("v", "add()", "r", "u")], None)):
+        if features is None:
+            features = h + dense("beside", h)
+            features = features + np.tanh(features)
+        graph = graph_of(*calls, ("out", "last", calls[-1][0]))
+        network = Parts(graph, first=first, beside=beside, last=last)
+        la = reprior.torch.Laplace(network, "regression").fit(X, target)
+        assert np.allclose(la(X)[0], dense("last", features), atol=1e-6)
+
+
 def test_arguments_of_functions_are_the_modules(graphs):
     images, y = torch_like.images(24), np.arange(24) % 3
     convolution, readout = torch_like.Conv2d(2, 3, 3, 0.1), torch_like.Linear(27, 3, 0.3)

@@ -534,6 +534,58 @@ fn closed_forms_of_infinitely_wide_networks() {
     );
 }
 
+/// Whatever the network is called and the data are: the process with the scales and the noise that were found is as likely as was said.
+#[test]
+fn scales_by_evidence_are_those_of_the_run() {
+    let place = Place::new();
+    let dense = |units: usize| {
+        format!(
+            "[[layers]]\ntype = \"dense\"\nunits = {units}\nscale = {{ weight = 1.2, bias = 0.3 }}\n[[layers]]\ntype = \"activation\"\nfunction = \"tanh\"\n"
+        )
+    };
+    place.write("one.toml", dense(16));
+    place.write("two.toml", dense(16) + &dense(8));
+    place.write(
+        "flat.toml",
+        "[[layers]]\ntype = \"flatten\"\n".to_owned() + &dense(16),
+    );
+    let table = "--data friedman --train 60 --test 20";
+    let images = "--data strokes --train 30 --test 10 --likelihood gaussian";
+    for (data, network) in [
+        (table, "fcn:16,8"),
+        (table, "linear"),
+        (table, "one.toml"),
+        (table, "two.toml"),
+        (images, "fcn:16,8"),
+        (images, "linear"),
+        (images, "flat.toml"),
+    ] {
+        let own = format!("sample {data} --network {network} --scales evidence --overwrite");
+        let as_likely_as_said = |flags: &str, out: &str| {
+            let run = place.succeed(&format!("{flags} --out {out}"));
+            let said = run.stderr.split(" rows (").nth(1).unwrap();
+            let said: f64 = said.split(" nats").next().unwrap().parse().unwrap();
+            let found = number(&place.summary(out), "log_marginal_likelihood");
+            assert!((found - said).abs() < 0.06, "{flags}: {found} {said}");
+            found
+        };
+        let found = as_likely_as_said(&format!("{own} --method nngp --noise auto"), "wide");
+        // so are the noise, and other scales, that are looked for from there on
+        for flags in ["--noise auto", "--noise auto --scales evidence"] {
+            let own = format!("sample --config wide/config.toml {flags} --overwrite");
+            as_likely_as_said(&own, "again");
+        }
+        // what was written out is read back, and finite networks have it too
+        place.succeed("sample --config wide/config.toml --out again --overwrite");
+        let again = number(&place.summary("again"), "log_marginal_likelihood");
+        assert_eq!(found, again, "{own}");
+        place.succeed(&format!(
+            "{own} --warmup 10 --draws 10 --chains 2 --out finite"
+        ));
+        assert_eq!(place.summary("finite")["status"], "complete", "{own}");
+    }
+}
+
 #[test]
 fn the_same_bytes_on_any_number_of_threads_and_from_the_written_configuration() {
     let place = Place::new();

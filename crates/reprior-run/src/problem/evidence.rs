@@ -84,10 +84,10 @@ impl Evidence<'_> {
             return Ok(self.choose_learned_noise(settings));
         }
         let columns = self.architecture.inputs();
-        let is_fully_connected = self.architecture.as_fully_connected().is_some();
-        let has_gradient = is_fully_connected && self.covariance == Covariance::Nngp;
+        let has_gradient = self.has_gradient();
         let (rows, inputs, targets) = self.rows(match self.architecture.input.pixels() {
-            0 | 1 if wants_scales && has_gradient => MOST_ROWS_BY_GRADIENT,
+            // a flattened image is a row of a table
+            _ if wants_scales && has_gradient => MOST_ROWS_BY_GRADIENT,
             0 | 1 => MOST_ROWS,
             _ if wants_scales => MOST_IMAGES_WITH_SCALES,
             _ => MOST_IMAGES,
@@ -107,7 +107,7 @@ impl Evidence<'_> {
         if wants_scales && has_gradient {
             let found = fit_prior_scales(self.architecture, inputs, &targets, self.search(threads));
             if let Some(found) = found.map_err(|error| refuse(&error))? {
-                let scales = take(settings, &found);
+                let scales = self.take(settings, &found);
                 let choice = Choice {
                     noise: found.noise,
                     scales,
@@ -139,6 +139,11 @@ impl Evidence<'_> {
         set_noise(settings, choice.noise);
         settings.scales = Some(ScalesSetting::None);
         Ok(Some(choice.in_words()))
+    }
+
+    /// Whether there is a gradient by all scales, each of which is then found by itself.
+    fn has_gradient(&self) -> bool {
+        self.architecture.as_fully_connected().is_some() && self.covariance == Covariance::Nngp
     }
 
     pub(super) fn search(&self, threads: usize) -> ScaleSearch {
@@ -192,6 +197,43 @@ impl Evidence<'_> {
             is_at_limit: found.is_at_limit,
         })
     }
+
+    /// Writes scales that were found into the settings; in words, of inputs and of layers.
+    fn take(&self, settings: &mut ModelSettings, found: &FittedScales) -> String {
+        set_noise(settings, found.noise);
+        settings.scales = Some(ScalesSetting::None);
+        let inputs = &found.scales.inputs;
+        let mut layers = found.scales.layers.clone();
+        if self.is_table {
+            settings.input_scales = Some(inputs.clone());
+        } else if let (Some(first), Some(scale)) = (layers.first_mut(), inputs.first()) {
+            // inputs of images have one scale together, which is as well the first layer's
+            first.weight *= scale;
+        }
+        if let [hidden @ .., readout] = layers.as_slice() {
+            settings.readout_weight_variance = Some(readout.weight.powi(2));
+            settings.readout_bias_variance = Some(readout.bias.powi(2));
+            if settings.layers.is_some() {
+                // their own scales are all that counts
+                let mut network = self.architecture.clone();
+                for (own, found) in network.hidden_scales_mut().into_iter().zip(hidden) {
+                    *own = *found;
+                }
+                settings.set_layers(network.layers);
+            } else if !hidden.is_empty() {
+                settings.weight_variance =
+                    hidden.iter().map(|scale| scale.weight.powi(2)).collect();
+                settings.bias_variance = hidden.iter().map(|scale| scale.bias.powi(2)).collect();
+            }
+        }
+        let most = inputs.iter().copied().fold(0.0, f64::max);
+        let least = inputs.iter().copied().fold(f64::INFINITY, f64::min);
+        if most > least {
+            format!(", scales of inputs from {least:.3} to {most:.3}")
+        } else {
+            format!(", scale of inputs {most:.3}")
+        }
+    }
 }
 
 /// The noise as a number, or as where a learned one is expected.
@@ -200,29 +242,6 @@ fn set_noise(settings: &mut ModelSettings, noise: f64) {
         settings.noise_median.get_or_insert(noise);
     } else if settings.noise.is_none() || settings.noise == Some(NoiseSetting::Auto) {
         settings.noise = Some(NoiseSetting::One(noise));
-    }
-}
-
-/// Writes scales that were found into the settings; in words, of inputs and of layers.
-fn take(settings: &mut ModelSettings, found: &FittedScales) -> String {
-    set_noise(settings, found.noise);
-    settings.scales = Some(ScalesSetting::None);
-    settings.input_scales = Some(found.scales.inputs.clone());
-    if let [hidden @ .., readout] = found.scales.layers.as_slice() {
-        settings.readout_weight_variance = Some(readout.weight.powi(2));
-        settings.readout_bias_variance = Some(readout.bias.powi(2));
-        if !hidden.is_empty() {
-            settings.weight_variance = hidden.iter().map(|scale| scale.weight.powi(2)).collect();
-            settings.bias_variance = hidden.iter().map(|scale| scale.bias.powi(2)).collect();
-        }
-    }
-    let inputs = found.scales.inputs.iter();
-    let most = inputs.clone().copied().fold(0.0, f64::max);
-    let least = inputs.copied().fold(f64::INFINITY, f64::min);
-    if most > least {
-        format!(", scales of inputs from {least:.3} to {most:.3}")
-    } else {
-        format!(", scale of inputs {most:.3}")
     }
 }
 

@@ -34,7 +34,9 @@ pub(crate) use weights::GivenWeights;
 
 use crate::failure::Failure;
 use crate::predictive::PredictionKind;
-use crate::settings::{MethodName, ModelSettings, RecordSettings, Settings, Switch, arrange};
+use crate::settings::{
+    MethodName, ModelSettings, RecordSettings, ScalesSetting, Settings, Switch, arrange,
+};
 use crate::stored::Stored;
 
 /// Data and network of a run.
@@ -110,6 +112,11 @@ impl Problem {
             true => Standardisation::fit_with(&train, pixels),
             false => Standardisation::none(&train),
         };
+        if settings.model.scales == Some(ScalesSetting::Evidence) {
+            // those of an earlier run would be there beside what is found
+            settings.model.input_scales = None;
+        }
+        let was_scaled = settings.model.input_scales.is_some();
         if let Some(scales) = &settings.model.input_scales {
             standardisation = standardisation.with_input_scales(scales);
         }
@@ -136,7 +143,9 @@ impl Problem {
             settings.model.resolve();
             network = architecture(&settings.model)?;
             targets = code(&settings.model, &standardisation);
-            if let Some(scales) = &settings.model.input_scales {
+            if let Some(scales) = &settings.model.input_scales
+                && !was_scaled
+            {
                 standardisation = standardisation.with_input_scales(scales);
             }
         }

@@ -100,7 +100,8 @@ pub struct Standardisation {
 }
 
 impl Standardisation {
-    /// Multiplies the columns of tables, once standardised, by `scales`: a prior scale for each input's weights. Of images nothing.
+    /// Multiplies the columns of tables, once standardised, by `scales`: a prior scale for each input's weights. Pixels stay as they are: one
+    /// scale of all of them is a scale of the first layer.
     #[must_use]
     pub fn with_input_scales(mut self, scales: &[f64]) -> Self {
         if let InputScaling::Columns(maps) = &mut self.inputs {

@@ -237,6 +237,40 @@ fn starts_that_are_none_are_refused() {
         .assert_error(2, &["leave one of the two out"]);
 }
 
+/// A scale for each input would make another function of the weights; scales of the layers do not.
+#[test]
+fn scales_of_inputs_are_refused_under_a_network_that_is_given() {
+    let place = place();
+    place.succeed(&format!(
+        "sample {SMALL} --scales evidence --warmup 5 --draws 5 --chains 2 --out scaled"
+    ));
+    for (flags, said) in [
+        (
+            "--scales evidence --start small.safetensors",
+            "the network of --start was not trained on",
+        ),
+        (
+            "--scales evidence --method sgld --weights small.safetensors",
+            "the network of --weights was not trained on",
+        ),
+        (
+            "--scales evidence --method laplace --weights small.safetensors",
+            "the network of --weights was not trained on",
+        ),
+    ] {
+        let run = place.run(&format!("sample {SMALL} {flags} --out run"));
+        run.assert_error(2, &["--scales evidence", said, "leave one of the two out"]);
+        assert!(!place.path("run").exists(), "{flags}");
+    }
+    place
+        .run("sample --config scaled/config.toml --start small.safetensors --out run")
+        .assert_error(2, &["input-scales", "the network of --start"]);
+    // an earlier run has its own states
+    place.succeed(&format!(
+        "sample {SMALL} --scales evidence --warmup 5 --draws 5 --chains 2 --start scaled --out next"
+    ));
+}
+
 /// With statistics and without, the same function: γ(h − m)/√(v + ε) + β = γ'h/√(1 + ε) + β' with γ' = γ√((1 + ε)/(v + ε)) and
 /// β' = β − γm/√(v + ε). Langevin dynamics keep the file's.
 #[test]

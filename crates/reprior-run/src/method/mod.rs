@@ -15,6 +15,7 @@ mod predictions;
 pub(crate) use chains::annealed::DEFAULT_LENGTHS as ANNEALED_LENGTHS;
 pub(crate) use chains::bench;
 pub use chains::bench::{Benchmark, TimedPart};
+pub(crate) use chains::is_run;
 pub use chains::{restore_chain, save_chain};
 pub(crate) use defaults::choose_variances;
 pub(crate) use drive::RunContext;

@@ -146,6 +146,11 @@ impl Evidence<'_> {
         self.architecture.as_fully_connected().is_some() && self.covariance == Covariance::Nngp
     }
 
+    /// Whether these settings ask for scales of the inputs.
+    pub(super) fn scales_inputs(&self, settings: &ModelSettings) -> bool {
+        settings.scales == Some(ScalesSetting::Evidence) && self.is_table && self.has_gradient()
+    }
+
     pub(super) fn search(&self, threads: usize) -> ScaleSearch {
         ScaleSearch {
             input_spread: SPREADS[0],

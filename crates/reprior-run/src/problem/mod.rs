@@ -31,6 +31,7 @@ pub(crate) use records::Records;
 use table::ranges;
 pub(crate) use table::{content, kept_as};
 pub(crate) use weights::GivenWeights;
+use weights::refuse_scaled_inputs;
 
 use crate::failure::Failure;
 use crate::predictive::PredictionKind;
@@ -112,12 +113,17 @@ impl Problem {
             true => Standardisation::fit_with(&train, pixels),
             false => Standardisation::none(&train),
         };
+        // an earlier run goes on as it was
+        let is_new = run.is_none();
         if settings.model.scales == Some(ScalesSetting::Evidence) {
             // those of an earlier run would be there beside what is found
             settings.model.input_scales = None;
         }
         let was_scaled = settings.model.input_scales.is_some();
         if let Some(scales) = &settings.model.input_scales {
+            if is_new {
+                refuse_scaled_inputs(&settings, "input-scales")?;
+            }
             standardisation = standardisation.with_input_scales(scales);
         }
         let code = |model: &ModelSettings, standardisation: &Standardisation| {
@@ -139,6 +145,9 @@ impl Problem {
                 // without what stands for the outputs of noise
                 targets: &targets[..train.rows * train.targets.outputs()],
             };
+            if is_new && evidence.scales_inputs(&settings.model) {
+                refuse_scaled_inputs(&settings, "--scales evidence")?;
+            }
             choices.extend(evidence.choose(&mut settings.model)?);
             settings.model.resolve();
             network = architecture(&settings.model)?;

@@ -11,7 +11,8 @@ use reprior_io::weights::{read_state_dict, read_state_dict_bytes};
 
 use super::Problem;
 use crate::failure::Failure;
-use crate::settings::{Parametrisation, Precision, Settings};
+use crate::method::is_run;
+use crate::settings::{Auto, Parametrisation, Precision, Settings, StartName};
 use crate::stored::Stored;
 
 /// Weights that chains begin at.
@@ -70,6 +71,21 @@ impl GivenWeights {
             Failure::request(format!("the weights `{path}` cannot be read: {error}"))
         })
     }
+}
+
+/// Refuses scales of the inputs, by the name of what asks for them, where chains begin at a network that was trained elsewhere: it would be another function.
+///
+/// # Errors
+/// A wrong request.
+pub(super) fn refuse_scaled_inputs(settings: &Settings, scales: &str) -> Result<(), Failure> {
+    let flag = match &settings.sampler.start {
+        _ if settings.minibatch.weights.is_some() => "--weights",
+        Auto::Chosen(StartName::Given(place)) if !is_run(place) => "--start",
+        _ => return Ok(()),
+    };
+    Err(Failure::Request(format!(
+        "{scales} gives each input a scale, and the network of {flag} was not trained on inputs so scaled: leave one of the two out"
+    )))
 }
 
 impl Problem {

@@ -33,6 +33,7 @@ pub use self::checkpoint::{restore_chain, save_chain};
 pub use self::particles::Particles;
 use self::sizes::ProblemSizes;
 use self::start::GivenStart;
+pub use self::start::is_run;
 use self::timed::{FEWEST_WARMUP, most_draws};
 use super::{MethodFamily, Plan, Predict, RunContext, keeps_states};
 use crate::failure::Failure;

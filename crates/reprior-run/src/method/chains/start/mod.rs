@@ -14,6 +14,11 @@ use crate::problem::Problem;
 use crate::settings::{Auto, StartName};
 use crate::stored::Stored;
 
+/// Whether a start is the folder of a run, and not of weights.
+pub fn is_run(place: &str) -> bool {
+    Path::new(place).join("config.toml").is_file()
+}
+
 /// Where chains begin that are told so.
 pub enum GivenStart {
     /// Where those of an earlier run ended.
@@ -31,8 +36,7 @@ impl GivenStart {
         let Auto::Chosen(StartName::Given(place)) = &problem.settings.sampler.start else {
             return Ok(None);
         };
-        let path = Path::new(place);
-        if path.join("config.toml").is_file() {
+        if is_run(place) {
             return EarlierRun::open(place, problem).map(|run| Some(Self::Earlier(run)));
         }
         let trained = TrainedNetworks::open(place, problem)?;

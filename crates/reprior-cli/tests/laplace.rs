@@ -468,6 +468,23 @@ fn plans_state_bytes_and_products() {
     assert_eq!(plan["curvature_products_at_most"], 52 * 20);
 }
 
+/// The curvature is of the rows that train: neither of test rows nor of those that are held out.
+#[test]
+fn plans_count_the_rows_that_train() {
+    let place = Place::new();
+    let bytes = |rows: &str| {
+        let plan = place.succeed(&format!(
+            "plan --data two-moons {rows} --likelihood categorical --network fcn:10 --method laplace --hessian-structure full --json"
+        ));
+        plan.json()["curvature_bytes"].as_u64().unwrap()
+    };
+    // of 52 weights in single precision, through rows times classes
+    let through = |jacobian: u64| jacobian * (52 * 2 * 4 + 24 * jacobian);
+    assert_eq!(bytes("--train 20 --test 10"), through(40));
+    assert_eq!(bytes("--train 20 --test 200"), through(40));
+    assert_eq!(bytes("--train 20 --test 10 --validation 5"), through(30));
+}
+
 /// Rotated images and a reliability table.
 #[test]
 fn rotations_and_reliability() {

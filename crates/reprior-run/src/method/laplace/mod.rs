@@ -177,10 +177,9 @@ impl MethodFamily for Laplace {
         let resolved = resolve(problem, self.0)?;
         let network = minibatch::network(problem)?;
         let layout = ParameterLayout::new(&network);
-        let description = &problem.description;
-        let rows = description.train_rows + description.test_rows;
+        let rows = settings.laplace.curvature_rows;
         let sizes = [
-            settings.laplace.curvature_rows.unwrap_or(rows),
+            rows.map_or(resolved.train, |rows| rows.min(resolved.train)),
             network.outputs,
         ];
         let real = settings.sampler.precision.bytes();

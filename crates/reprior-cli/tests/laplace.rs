@@ -401,6 +401,10 @@ fn wrong_requests_are_refused_before_any_work() {
             "give --validation N",
         ),
         (
+            "laplace --prior-precision validation --validation 20 --likelihood poisson",
+            "--prior-precision validation needs a gaussian, categorical or bernoulli likelihood: use marglik, or a number",
+        ),
+        (
             "laplace --rank 5",
             "--rank belongs to laplace-diffusion and --hessian-structure lowrank: leave it out",
         ),
@@ -433,6 +437,8 @@ fn wrong_requests_are_refused_before_any_work() {
     ] {
         let batch = if arguments.starts_with("pcn") {
             "--data two-moons --likelihood categorical"
+        } else if arguments.contains("--likelihood") {
+            "--data two-moons"
         } else {
             CLASSES
         };

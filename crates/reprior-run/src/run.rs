@@ -59,7 +59,10 @@ fn prepare_with(
     settings.run.first_chain = settings.run.first_chain.filter(|&first| first > 0);
     check(&settings)?;
     let note = match run {
-        None => instructions::choose(&mut settings),
+        None => {
+            settings.laplace.check_new(settings.model.likelihood())?;
+            instructions::choose(&mut settings)
+        }
         Some(_) => None,
     };
     let records = Records::load(&mut settings, run, given)?;

@@ -9,6 +9,9 @@ use crate::settings::{
     at_least_one,
 };
 
+/// Why a prior precision is not chosen by rows that are held out.
+const VALIDATION: &str = "--prior-precision validation needs a gaussian, categorical or bernoulli likelihood: use marglik, or a number";
+
 impl LaplaceSettings {
     /// Refuses what does not go together.
     ///
@@ -62,7 +65,7 @@ impl LaplaceSettings {
             (
                 is_validated
                     && (likelihood.has_degrees_of_freedom() || likelihood.has_row_noise()),
-                "--prior-precision validation needs a gaussian, categorical or bernoulli likelihood: use marglik, or a number".into(),
+                VALIDATION.into(),
             ),
             (
                 link == Some(LinkName::Mc) && likelihood == LikelihoodName::Bernoulli,
@@ -77,6 +80,19 @@ impl LaplaceSettings {
             return Err(Failure::Request(text));
         }
         self.check_ranges()
+    }
+
+    /// Refuses what earlier versions took: their runs are read, and go on.
+    ///
+    /// # Errors
+    /// A wrong request.
+    pub(crate) fn check_new(&self, likelihood: LikelihoodName) -> Result<(), Failure> {
+        let is_validated = self.prior_precision == Some(PriorPrecisionChoice::Validation);
+        match is_validated && likelihood == LikelihoodName::Poisson {
+            // held-out counts would be scored at their mean rate, as if nothing else were possible
+            true => Err(Failure::request(VALIDATION)),
+            false => Ok(()),
+        }
     }
 
     /// Refuses numbers out of range.

@@ -271,6 +271,31 @@ fn scales_of_inputs_are_refused_under_a_network_that_is_given() {
     ));
 }
 
+/// The likelihood is of all rows, however few the curvature is of.
+#[test]
+fn the_evidence_has_the_likelihood_of_all_rows() {
+    let place = place();
+    let fit = |flags: &str| {
+        place.succeed(&format!(
+            "sample {SMALL} --method laplace --weights small.safetensors --draws 2 {flags} --out run --overwrite"
+        ));
+        place.summary("run")["minibatch"]["laplace"][0].clone()
+    };
+    for structure in ["full", "kron", "full --prior-precision marglik"] {
+        let [all, some] = ["", "--curvature-rows 20"]
+            .map(|rows| fit(&format!("--hessian-structure {structure} {rows}")));
+        let of = |fit: &Value, name: &str| fit[name].as_f64().unwrap();
+        let [one, other] = [&all, &some].map(|fit| of(fit, "log_likelihood"));
+        assert!(
+            (one - other).abs() < 1e-9 * one.abs(),
+            "{structure}: {one} {other}"
+        );
+        let [one, other] = [&all, &some].map(|fit| of(fit, "log_marginal_likelihood"));
+        // the curvature is another
+        assert!(one != other, "{structure}");
+    }
+}
+
 /// With statistics and without, the same function: γ(h − m)/√(v + ε) + β = γ'h/√(1 + ε) + β' with γ' = γ√((1 + ε)/(v + ε)) and
 /// β' = β − γm/√(v + ε). Langevin dynamics keep the file's.
 #[test]

@@ -85,10 +85,8 @@ impl<R: Real> LaplaceFit<R> {
         }
         let all = data.targets.len() / outputs.max(1);
         let rows = rows.min(all);
-        let column = |c: usize| (0..rows).map(move |row| row * outputs + c);
-        let targets = (0..outputs).flat_map(column).map(|at| data.targets[at]);
         Ok(Self {
-            targets: targets.collect(),
+            targets: targets(&data, rows),
             method,
             executor,
             layout: ParameterLayout::new(network),
@@ -239,6 +237,9 @@ impl<R: Real> LaplaceFit<R> {
                 _ => PriorPrecision::Scalar(1.0),
             };
             let mut laplace = self.laplace(mode, structure, subset, &prior)?;
+            if self.rows[0] < self.rows[1] {
+                laplace.set_log_likelihood(self.log_likelihood(mode));
+            }
             match (precision, &self.held_out) {
                 (PrecisionChoice::MarginalLikelihood(per), _) => {
                     laplace.maximise_marginal_likelihood(per)?;
@@ -284,6 +285,20 @@ impl<R: Real> LaplaceFit<R> {
             prior,
             &mut stream,
         )
+    }
+
+    /// log p(y | w) of all rows: a few that stand for them would say how likely they are themselves.
+    fn log_likelihood(&mut self, weights: &[R]) -> f64 {
+        let all = self.rows[1];
+        let data = LaplaceData {
+            inputs: inputs(&self.data, all),
+            targets: &targets(&self.data, all),
+            likelihood: &*self.data.likelihood,
+            scales: &self.data.scales,
+            curvature: &fisher(&self.data),
+            scale: 1.0,
+        };
+        data.log_likelihood(&mut self.executor, weights)
     }
 
     fn choose(
@@ -374,4 +389,12 @@ fn inputs<R: Real>(data: &MinibatchData<R>, rows: usize) -> Matrix<'_, R> {
     let all = data.targets.len() / data.scales.len().max(1);
     let columns = data.inputs.len() / all.max(1);
     matrix(&data.inputs[..rows * columns], columns, rows).transpose()
+}
+
+/// Column-major targets of the first rows.
+fn targets<R>(data: &MinibatchData<R>, rows: usize) -> Vec<f64> {
+    let outputs = data.scales.len();
+    let column = |c: usize| (0..rows).map(move |row| row * outputs + c);
+    let places = (0..outputs).flat_map(column);
+    places.map(|at| data.targets[at]).collect()
 }

@@ -277,6 +277,11 @@ impl<R: Real> Laplace<R> {
         self.refresh()
     }
 
+    /// Takes the log-likelihood of more rows than the curvature is of.
+    pub(super) fn set_log_likelihood(&mut self, log_likelihood: f64) {
+        self.log_likelihood = log_likelihood;
+    }
+
     /// The posterior for `scale` times the curvature that was fitted, with the log-likelihood of the training data then: with
     /// another σ of a Gaussian likelihood (σ_before/σ)².
     ///
@@ -445,7 +450,7 @@ impl<'a, R: Real> LaplaceData<'a, R> {
     }
 
     /// log p(y | w) of the rows.
-    fn log_likelihood(&self, executor: &mut Executor<R>, weights: &[R]) -> f64 {
+    pub(super) fn log_likelihood(&self, executor: &mut Executor<R>, weights: &[R]) -> f64 {
         let (rows, outputs) = (self.inputs.nrows(), executor.outputs_count());
         let mut f = vec![R::ZERO; rows * outputs];
         executor.outputs(weights, self.inputs, matrix_mut(&mut f, rows, outputs));

@@ -171,12 +171,9 @@ impl Needs {
         let [first, second] = &layer.branches[..] else {
             return refuse("has not two branches");
         };
-        if Layer::Parallel(layer.clone())
+        let has_weights = !Layer::Parallel(layer.clone())
             .parameter_shapes(input)
-            .is_empty()
-        {
-            return Ok(());
-        }
+            .is_empty();
         let shortcut = usize::from(second.layers.len() < first.layers.len());
         for (index, branch) in layer.branches.iter().enumerate() {
             let part = BlockPart {
@@ -192,7 +189,8 @@ impl Needs {
             let prefix = format!("{number}.{}.", index + 1);
             self.push(&branch, &prefix, Some(part))?;
         }
-        self.blocks += 1;
+        // without weights nothing in the file is of it
+        self.blocks += usize::from(has_weights);
         Ok(())
     }
 

@@ -1,14 +1,14 @@
 //! What does not fit, or is no file of weights.
 
 use proptest::prelude::*;
-use reprior::network::Composition;
 use reprior::network::layer::{Branch, Layer, Padding, Parallel};
+use reprior::network::{Activation, Composition};
 use reprior_io::weights::{WeightsError, read_state_dict};
 use safetensors::tensor::Dtype;
 
 use super::networks::{
-    Files, Named, SCALE, WITHOUT_BIAS, convolution, convolutional, dense, file, normalised,
-    perceptron, read, window,
+    Files, Named, SCALE, WITHOUT_BIAS, activation, convolution, convolutional, dense, file,
+    normalised, perceptron, read, window,
 };
 
 /// What a file with changed tensors is refused with.
@@ -155,6 +155,23 @@ fn what_is_no_such_file_or_network_is_refused() {
         error
             .to_string()
             .contains("layer 2 of the network has not two branches"),
+        "{error}"
+    );
+    // weights after it would be taken for those of other pixels, whether the branches have any or not
+    let (mut flat, tensors, _) = convolutional();
+    assert_eq!(flat.layers[5], Layer::Flatten);
+    let branch = |layers: &[Layer]| Branch {
+        factor: 1.0,
+        layers: layers.to_vec(),
+    };
+    let layers = [Layer::Flatten, activation(Activation::Tanh)];
+    flat.layers[5] = Layer::Parallel(Parallel {
+        branches: vec![branch(&layers[..1]), branch(&layers)],
+        combination: Default::default(),
+    });
+    let error = read(&file(&tensors, Dtype::F32), &flat).unwrap_err();
+    assert!(
+        error.to_string().contains("flattens an image in a branch"),
         "{error}"
     );
     network.layers[1] = convolution(2, window([2, 2], 1, Padding::Valid), SCALE);

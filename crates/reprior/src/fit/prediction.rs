@@ -199,12 +199,32 @@ impl ClassProbabilities {
         &self.probabilities
     }
 
-    /// The most probable class of each new input.
+    /// The most probable class of each new input, of equals the lowest.
     pub fn labels(&self) -> Vec<&str> {
         let rows = self.probabilities.chunks_exact(self.classes.len());
-        let best = |row: &[f64]| (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]));
-        rows.filter_map(best)
-            .map(|class| self.classes[class].as_str())
-            .collect()
+        let best = |row: &[f64]| {
+            let others = 1..row.len();
+            others.fold(0, |best, class| match row[class] > row[best] {
+                true => class,
+                false => best,
+            })
+        };
+        rows.map(|row| self.classes[best(row)].as_str()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As accuracies count them.
+    #[test]
+    fn of_equally_probable_classes_the_lowest_is_named() {
+        let of = |probabilities: &[f64]| ClassProbabilities {
+            classes: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            probabilities: probabilities.to_vec(),
+        };
+        let all = of(&[0.4, 0.4, 0.2, 0.2, 0.4, 0.4, 0.1, 0.2, 0.7]);
+        assert_eq!(all.labels(), ["a", "b", "c"]);
     }
 }

@@ -12,8 +12,8 @@ const MOST_STEPS: usize = 20_000;
 /// What the mean log-density may be below the best one.
 const TOLERANCE: f64 = 1e-7;
 
-/// Weights that sum to 1 of components whose log-densities of the same rows these are; rows that are not finite in any of them are left out.
-/// The same weights for all where no row is left.
+/// Weights that sum to 1 of components whose log-densities of the same rows these are. Of a component with −∞ a row has no density; rows that
+/// have none of any component are left out, and those with a NaN or ∞ of one. The same weights for all where no row is left.
 pub fn stacking_weights<T: AsRef<[f64]>>(components: &[T]) -> Vec<f64> {
     let count = components.len();
     let rows = components.iter().map(|own| own.as_ref().len()).min();
@@ -21,7 +21,7 @@ pub fn stacking_weights<T: AsRef<[f64]>>(components: &[T]) -> Vec<f64> {
     for row in 0..rows.unwrap_or(0) {
         let own = components.iter().map(|own| own.as_ref()[row]);
         let largest = own.clone().fold(f64::NEG_INFINITY, f64::max);
-        if own.clone().all(f64::is_finite) {
+        if largest.is_finite() && !own.clone().any(f64::is_nan) {
             densities.extend(own.map(|l| (l - largest).exp()));
         }
     }
@@ -96,6 +96,25 @@ mod tests {
                 assert!(value(&components, &other) <= best + 1e-7, "{other:?}");
             }
         }
+    }
+
+    /// One row of three has no density under the first component. With the weight w of the second, whose log-density is less by d, the others
+    /// sum to 2·log(1 − cw), c = 1 − e^{−d}, and that row to log w: the best w is 1/(3c), 1 at most.
+    #[test]
+    fn a_row_without_density_under_one_component_counts() {
+        let first = vec![-1.0, -1.0, f64::NEG_INFINITY];
+        for d in [0.1_f64, 2.0] {
+            let components = [first.clone(), vec![-1.0 - d; 3]];
+            let weights = stacking_weights(&components);
+            let known = (1.0 / (3.0 * (1.0 - (-d).exp()))).min(1.0);
+            assert!((weights[1] - known).abs() < 1e-4, "{d}: {weights:?}");
+            let all = stacked(&components, &weights);
+            assert!(all.iter().all(|l| l.is_finite()), "{all:?}");
+        }
+        // of rows without any density nothing is known
+        let components = [[f64::NEG_INFINITY, 0.0], [f64::NEG_INFINITY, -9.0]];
+        let weights = stacking_weights(&components);
+        assert!(weights[0] > 0.999, "{weights:?}");
     }
 
     #[test]

@@ -87,7 +87,8 @@ impl Effective {
         let starts_below = told
             .first()
             .is_some_and(|own| own.value >= first.most.value);
-        if first.is_floor && starts_below {
+        // where the last is at it too nothing is told of the ends
+        if first.is_floor && !last.is_floor && starts_below {
             told.insert(0, first.most.clone());
             return Judgement::rises(&told);
         }
@@ -164,6 +165,9 @@ mod tests {
         assert_eq!(grow(&[&floor, &floor]), [open, open]);
         assert_eq!(grow(&[&more]), [open, open]);
         assert_eq!(grow(&[&some, &floor]), [fails, holds]);
+        // up from the floor and down to it again
+        assert_eq!(grow(&[&floor, &some, &floor]), [open, open]);
+        assert_eq!(grow(&[&floor, &some, &more, &floor]), [open, fails]);
         // the gap to what is four times as large, then twice
         let large = measured(1.2, 100);
         let gap = |first, last| Effective::gap_falls(first, last).verdict();

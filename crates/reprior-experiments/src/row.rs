@@ -194,6 +194,15 @@ impl Row {
         }
     }
 
+    /// The word of that name, where a table may have been read that has a number in its place; empty if there is none.
+    pub fn word(&self, name: &str) -> String {
+        match self.get(name) {
+            Some(Value::Text(text)) => text.clone(),
+            Some(Value::Number(value)) => value.to_string(),
+            Some(Value::Missing) | None => String::new(),
+        }
+    }
+
     /// The same as a long count, such as a seed.
     pub fn long(&self, name: &str) -> u64 {
         self.number(name) as u64

@@ -170,7 +170,8 @@ impl Table {
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
 
-    /// The table that [`csv`](Self::csv) wrote. What is empty there is not in the row.
+    /// The table that [`csv`](Self::csv) wrote. What is empty there is not in the row; what has an exponent, which is not written of numbers, is a
+    /// word. Other words that look like numbers are numbers: [`Row::word`] has them as they were.
     ///
     /// # Errors
     /// Rows of different lengths.
@@ -178,7 +179,9 @@ impl Table {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let columns = reader.headers()?.clone();
         let value = |field: &str| match field.parse::<f64>() {
-            Ok(number) if number.is_finite() => Value::Number(number),
+            Ok(number) if number.is_finite() && !field.contains(['e', 'E']) => {
+                Value::Number(number)
+            }
             _ => Value::Text(field.to_owned()),
         };
         let row = |record: csv::StringRecord| {
@@ -245,5 +248,20 @@ mod tests {
         let again = Table::of_csv("results", &tables[0].csv()).unwrap();
         assert_eq!(again.csv(), tables[0].csv());
         assert_eq!(again.rows[0], tables[0].rows[0]);
+    }
+
+    #[test]
+    fn words_that_look_like_numbers_are_read_as_they_were() {
+        let row = |word: &str| Row::new().with("word", word).with("number", 1e-7);
+        let table = Table {
+            name: Row::RESULTS.to_owned(),
+            rows: ["1e-2", "0.01", "0.1", "1"].map(row).to_vec(),
+        };
+        let again = Table::of_csv(&table.name, &table.csv()).unwrap();
+        for (row, other) in table.rows.iter().zip(&again.rows) {
+            assert_eq!(row.word("word"), other.word("word"));
+            assert_eq!(other.number("number"), 1e-7);
+        }
+        assert_eq!(again.rows[0], table.rows[0]);
     }
 }

@@ -295,7 +295,7 @@ fn conjugate(tables: &[Table]) -> Finding {
     let best = |prior: &str, seed: f64| {
         let own = rows.iter().filter(|row| {
             row.text("method") == QUASI_DIAGONAL
-                && row.text("prior") == prior
+                && row.word("prior") == prior
                 && row.number("seed") == seed
         });
         let values = own.map(|row| row.number("validation nll"));
@@ -324,4 +324,34 @@ fn conjugate(tables: &[Table]) -> Finding {
         format!("better by {gain}; seed by seed: {}", words.join("; ")),
     )
     .published("close enough to the best variance that none need be chosen (in the text, without numbers)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    /// The claim about priors, of tables as they are measured and as they are read again.
+    #[test]
+    fn priors_are_told_apart_in_tables_that_were_kept() {
+        let row = |seed: usize, prior: &str, nll: f64| {
+            Row::of(SELECTION)
+                .with("method", QUASI_DIAGONAL)
+                .with("seed", seed)
+                .with("prior", prior)
+                .with("validation nll", nll)
+        };
+        let mut rows = Vec::new();
+        for seed in 0..3 {
+            for variance in VARIANCES {
+                rows.push(row(seed, &variance.to_string(), 0.2 + 0.001 * seed as f64));
+            }
+            rows.push(row(seed, CONJUGATE, 0.1));
+        }
+        let measured = Table::all(rows);
+        let kept = Table::of_csv(SELECTION, &measured[0].csv()).unwrap();
+        let finding = conjugate(&measured);
+        assert_eq!(finding.verdict, Verdict::Holds);
+        assert_eq!(conjugate(&[kept]), finding);
+    }
 }

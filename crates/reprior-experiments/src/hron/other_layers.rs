@@ -98,7 +98,7 @@ impl Experiment for OtherLayers {
             let ends = values.first().zip(values.last());
             Judgement::all(ends.map(|(first, last)| {
                 let part = (widths[0] / widths[widths.len() - 1]).sqrt();
-                Judgement::below(last, &Estimate::exact(part * first.value))
+                Judgement::below(last, &first.times(part))
             }))
         };
         let half = Estimate::exact(0.5 * limit);
@@ -253,6 +253,27 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
+
+    /// What a divergence falls from has an error as well.
+    #[test]
+    fn a_divergence_that_is_hardly_known_does_not_vanish() {
+        let verdict = |error: f64| {
+            let row = |width: usize, divergence: Estimate| {
+                Row::new()
+                    .with("nonlinearity", "linear")
+                    .with("width", width)
+                    .with_estimate("divergence", &divergence)
+            };
+            let rows = vec![
+                row(4, Estimate::new(1.0, error)),
+                row(400, Estimate::new(0.05, 0.001)),
+            ];
+            OtherLayers.findings(&Table::all(rows))[0].verdict
+        };
+        assert_eq!(verdict(0.01), Verdict::Holds);
+        assert_eq!(verdict(0.4), Verdict::CannotBeTold);
+    }
 
     /// Of a linear network f given v is N(0, x²|v|²).
     #[test]

@@ -106,7 +106,7 @@ impl Experiment for Tangent {
             findings.push(
                 Finding::new(
                     format!(
-                        "T has more effective draws of {words} per step than R at every n, each at its best λ"
+                        "T has more effective draws of {words} per step than R at every n, each at the λ that is best on the same chains"
                     ),
                     &Judgement::all(every),
                     measured.as_str(),
@@ -117,7 +117,7 @@ impl Experiment for Tangent {
             if let Some((t, r)) = pairs.first() {
                 findings.push(
                     Finding::new(
-                        format!("R is sometimes competitive: at the smallest n it has at least half as many of {words} as T"),
+                        format!("R is sometimes competitive: at the smallest n it has at least half as many of {words} as T, each at the λ that is best on the same chains"),
                         &Judgement::times_as_large(r, 0.5, t),
                         measured.as_str(),
                     )
@@ -187,7 +187,8 @@ fn onto(row: Row, sampled: &Sampled) -> Row {
 }
 
 /// The most effective draws of each statistic over all λ, with the λ of the most of projections. Estimates that cannot be relied on
-/// are passed over where there are others.
+/// are passed over where there are others. The most of several is larger than that λ would have on other chains, on either side of a comparison:
+/// claims name it.
 fn optimum(rows: &[Row]) -> Option<Row> {
     let best = |statistic: &str| -> Option<(&Row, Estimate)> {
         let all = rows.iter().map(|row| (row, row.estimate(statistic)));

@@ -6,6 +6,9 @@ use reprior::diagnostics::student_cdf;
 
 use crate::Value;
 
+/// From so many seeds on their error is known well enough to share its degrees of freedom with that of rows.
+const MANY: f64 = 5.0;
+
 /// A measured number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
@@ -128,6 +131,43 @@ impl Estimate {
         own
     }
 
+    /// The same of estimates that are of the same rows whatever the seed, each with the error of these rows, which does not get less with seeds:
+    /// the error has a part of each.
+    pub fn pooled_on_same_rows(estimates: &[Self]) -> Self {
+        if estimates.len() < 2 {
+            return Self::pooled(estimates);
+        }
+        let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+        let n = values.len() as f64;
+        // as if seeds had the same error, not one each
+        let rows = estimates.iter().map(|estimate| estimate.error).sum::<f64>() / n;
+        let degrees = estimates.iter().map(|estimate| estimate.degrees);
+        let rows = Self {
+            degrees: degrees.fold(f64::INFINITY, f64::min),
+            ..Self::new(0.0, rows)
+        };
+        Self {
+            doubt: estimates.iter().find_map(|estimate| estimate.doubt.clone()),
+            ..Self::mean(&values).with_rows(&rows)
+        }
+    }
+
+    /// A mean over seeds that has the error of the rows beside its own, which all seeds have in common.
+    #[must_use]
+    pub fn with_rows(&self, rows: &Self) -> Self {
+        // a difference has the errors of both
+        let both = self.minus(rows);
+        Self {
+            value: self.value,
+            // the error of a few seeds may be next to nothing by chance
+            degrees: match self.degrees + 1.0 < MANY {
+                true => self.degrees,
+                false => both.degrees,
+            },
+            ..both
+        }
+    }
+
     /// The probability of a difference as low as this one if there were none; NaN where nothing was measured.
     pub(crate) fn tail(&self) -> f64 {
         if self.error == 0.0 {
@@ -150,5 +190,36 @@ impl fmt::Display for Estimate {
             write!(f, " ± {}", Value::from(self.error))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The spread of seeds is of training; rows that all have in common are as uncertain as they are of one.
+    #[test]
+    fn seeds_do_not_make_rows_more() {
+        let of = |values: &[f64]| -> Vec<Estimate> {
+            let one = |&value: &f64| Estimate::new(value, 0.3);
+            values.iter().map(one).collect()
+        };
+        for values in [
+            &[1.0, 1.1][..],
+            &[1.0, 1.1, 0.9],
+            &[1.0, 1.1, 0.9, 1.0, 1.0],
+        ] {
+            let found = Estimate::pooled_on_same_rows(&of(values));
+            let seeds = Estimate::mean(values);
+            assert!((found.error - seeds.error.hypot(0.3)).abs() < 1e-12);
+            let is_few = values.len() < 5;
+            assert_eq!(found.degrees == seeds.degrees, is_few, "{found:?}");
+            assert_eq!(found.value, seeds.value);
+        }
+        let one = of(&[1.0]);
+        assert_eq!(Estimate::pooled_on_same_rows(&one), one[0]);
+        let doubted = [one[0].clone(), one[0].clone().doubted("short")];
+        assert!(Estimate::pooled_on_same_rows(&doubted).doubt.is_some());
+        assert!(Estimate::pooled_on_same_rows(&[]).value.is_nan());
     }
 }

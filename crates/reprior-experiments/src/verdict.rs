@@ -75,12 +75,13 @@ impl Judgement {
 
     /// `a` is below `b` in the mean over pairs, such as two methods on the network of each seed: what both have in common cancels.
     pub fn below_in_pairs(a: &[Estimate], b: &[Estimate]) -> Self {
-        if a.len() != b.len() {
-            return Self::of(&Estimate::exact(f64::NAN));
-        }
-        let pairs = a.iter().zip(b);
-        let differences: Vec<_> = pairs.map(|(a, b)| b.minus(a)).collect();
-        Self::of(&Estimate::pooled(&differences))
+        Self::of(&differences(a, b).map_or(Estimate::exact(f64::NAN), |all| Estimate::pooled(&all)))
+    }
+
+    /// The same where seeds are scored on the same rows: a verdict is of other rows as well.
+    pub fn below_on_same_rows(a: &[Estimate], b: &[Estimate]) -> Self {
+        let pooled = |all: Vec<Estimate>| Estimate::pooled_on_same_rows(&all);
+        Self::of(&differences(a, b).map_or(Estimate::exact(f64::NAN), pooled))
     }
 
     /// `a` is at least `factor` times `b`, of positive numbers.
@@ -228,6 +229,12 @@ impl Judgement {
     }
 }
 
+/// How much each of `b` is above its partner in `a`; none where there are not as many.
+fn differences(a: &[Estimate], b: &[Estimate]) -> Option<Vec<Estimate>> {
+    let pairs = a.iter().zip(b);
+    (a.len() == b.len()).then(|| pairs.map(|(a, b)| b.minus(a)).collect())
+}
+
 /// P(χ² ≤ x) with `degrees` of freedom, by the series of the incomplete gamma function (Abramowitz & Stegun 1964, 6.5.29).
 fn chi_squared_cdf(x: f64, degrees: f64) -> f64 {
     let (a, x) = (0.5 * degrees, 0.5 * x);
@@ -336,6 +343,17 @@ mod tests {
         assert_eq!(opposite.verdict(), Verdict::DoesNotHold);
         let of_others = Judgement::below_in_pairs(&a[..2], &b);
         assert_eq!(of_others.verdict(), Verdict::CannotBeTold);
+        // three seeds that agree, on rows that say little of others
+        let on_rows = Judgement::below_on_same_rows(&a, &b);
+        assert_eq!(on_rows.verdict(), Verdict::CannotBeTold);
+        let sure = |all: &[Estimate]| {
+            all.iter()
+                .map(|one| Estimate::new(one.value, 0.01))
+                .collect()
+        };
+        let [a, b]: [Vec<Estimate>; 2] = [sure(&a), sure(&b)];
+        let on_rows = Judgement::below_on_same_rows(&a, &b);
+        assert_eq!(on_rows.verdict(), Verdict::Holds);
     }
 
     #[test]

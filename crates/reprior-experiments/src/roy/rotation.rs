@@ -163,11 +163,12 @@ fn of_data(table: &Table, data: &Value, convention: &str, figure: &str) -> Vec<F
         ];
         table.estimates(column, &wanted)
     };
-    let of =
-        |method: &str, column: &str, angle: f64| Estimate::pooled(&of_seeds(method, column, angle));
+    let of = |method: &str, column: &str, angle: f64| {
+        Estimate::pooled_on_same_rows(&of_seeds(method, column, angle))
+    };
     let is_below = |column: &str, own: &str, other: &str, angle: f64| {
         let [own, other] = [own, other].map(|method| of_seeds(method, column, angle));
-        Judgement::below_in_pairs(&own, &other)
+        Judgement::below_on_same_rows(&own, &other)
     };
     if of("diffusion", "nll", 0.0).value.is_nan() {
         return Vec::new();

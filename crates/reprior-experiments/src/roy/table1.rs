@@ -146,9 +146,9 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
         let wanted = [("data", data.clone()), ("method", name(method).into())];
         table.estimates(column, &wanted)
     };
-    let of = |method: &str, column: &str| Estimate::pooled(&of_seeds(method, column));
+    let of = |method: &str, column: &str| Estimate::pooled_on_same_rows(&of_seeds(method, column));
     let is_below = |column: &str, own: &str, other: &str| {
-        Judgement::below_in_pairs(&of_seeds(own, column), &of_seeds(other, column))
+        Judgement::below_on_same_rows(&of_seeds(own, column), &of_seeds(other, column))
     };
     if of("diffusion", "nll").value.is_nan() {
         return Vec::new();
@@ -168,7 +168,7 @@ fn of_data(table: &Table, data: &Value, convention: &str) -> Vec<Finding> {
         all.map(|nll| nll.times(factor).ln()).collect()
     };
     let is_near = |other: &str| {
-        Judgement::below_in_pairs(&logarithms("diffusion", 1.0), &logarithms(other, 1.25))
+        Judgement::below_on_same_rows(&logarithms("diffusion", 1.0), &logarithms(other, 1.25))
     };
     vec![
         Finding::new(

@@ -260,10 +260,10 @@ fn of_pair(table: &Table, data: &Value, other: &Value, convention: &str) -> Opti
         ];
         table.estimates("auroc", &wanted)
     };
-    let [diffusion, sampled, linearised, mode] =
-        ["diffusion", "sampled", "linearised", "map"].map(|name| Estimate::pooled(&of_seeds(name)));
+    let [diffusion, sampled, linearised, mode] = ["diffusion", "sampled", "linearised", "map"]
+        .map(|name| Estimate::pooled_on_same_rows(&of_seeds(name)));
     let is_above =
-        |other: &str| Judgement::below_in_pairs(&of_seeds(other), &of_seeds("diffusion"));
+        |other: &str| Judgement::below_on_same_rows(&of_seeds(other), &of_seeds("diffusion"));
     if diffusion.value.is_nan() {
         return None;
     }

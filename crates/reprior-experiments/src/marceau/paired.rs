@@ -10,10 +10,7 @@ pub(super) const BLOCKS: &str = "blocks";
 /// Groups of test rows whose means are kept: predictors are compared block by block.
 const COUNT: usize = 100;
 
-/// From so many seeds on their error is known well enough to share its degrees of freedom with that of rows.
-const MANY: usize = 5;
-
-/// Mean NLL and accuracy of each of 100 groups of rows, as a row of the table `blocks` that begins with the values of `choices`.
+/// Mean NLL and accuracy of each of 100 groups of rows, which are as equal as they can be, of fewer rows one each, as a row of the table `blocks` that begins with the values of `choices`.
 ///
 /// # Errors
 /// Probabilities that are none.
@@ -23,13 +20,15 @@ pub(super) fn blocks(
     labels: &[u32],
     classes: usize,
 ) -> Result<Row, Failure> {
-    let size = (labels.len() / COUNT).max(1);
-    let groups = probabilities
-        .chunks_exact(size * classes)
-        .zip(labels.chunks_exact(size));
+    let count = labels.len().min(COUNT);
     let mut row = choices.in_table(BLOCKS);
-    for (index, (probabilities, labels)) in groups.enumerate() {
-        let predictions = ClassPredictions::new(probabilities, labels, classes)?;
+    for index in 0..count {
+        let [first, end] = [index, index + 1].map(|at| at * labels.len() / count);
+        let (own, labels) = (
+            &probabilities[first * classes..end * classes],
+            &labels[first..end],
+        );
+        let predictions = ClassPredictions::new(own, labels, classes)?;
         row = row
             .with(&format!("nll {index}"), predictions.nll())
             .with(&format!("accuracy {index}"), predictions.accuracy());
@@ -70,7 +69,12 @@ pub(super) fn difference(
                 let name = format!("{measure} {index}");
                 row.number(&name) - other.number(&name)
             };
-            by_seed.push((0..COUNT).map(block).collect());
+            // an NLL that is infinite is not written, an accuracy always is
+            let is_there = |index: &usize| {
+                let name = format!("accuracy {index}");
+                row.number(&name).is_finite() && other.number(&name).is_finite()
+            };
+            by_seed.push((0..).take_while(is_there).map(block).collect());
         }
     }
     combined(&by_seed)
@@ -78,7 +82,7 @@ pub(super) fn difference(
 
 /// Of differences of every block, seed by seed.
 fn combined(by_seed: &[Vec<f64>]) -> Estimate {
-    let blocks = by_seed.first().map_or(0, Vec::len);
+    let blocks = by_seed.iter().map(Vec::len).min().unwrap_or(0);
     let finite: Vec<usize> = (0..blocks)
         .filter(|&index| by_seed.iter().all(|blocks| blocks[index].is_finite()))
         .collect();
@@ -108,17 +112,9 @@ fn of_finite(by_seed: &[Vec<f64>]) -> Estimate {
     if means.len() < 2 {
         return rows.doubted("one seed says nothing of others");
     }
-    let seeds = Estimate::mean(&means);
-    // their sum has the errors of both
-    let both = rows.minus(&seeds);
     Estimate {
         value: rows.value,
-        // the error of a few seeds may be next to nothing by chance
-        degrees: match means.len() {
-            few if few < MANY => seeds.degrees,
-            _ => both.degrees,
-        },
-        ..both
+        ..Estimate::mean(&means).with_rows(&rows)
     }
 }
 
@@ -143,6 +139,52 @@ mod tests {
         assert_eq!(left.value, 2.0);
         assert!(left.doubt.is_some_and(|doubt| doubt.contains("2 of 4")));
         assert!(combined(&[]).value.is_nan());
+    }
+
+    /// However many rows there are, each counts.
+    #[test]
+    fn no_row_is_left_out() {
+        for count in [40_u32, 100, 199, 250] {
+            let labels: Vec<u32> = (0..count).map(|row| row % 2).collect();
+            let row = |method: &str, seed: usize, sure: f64| {
+                let choices = Row::new()
+                    .with("method", method)
+                    .with("prior", "a")
+                    .with("seed", seed)
+                    .with("predictor", "b");
+                // the last row alone is wrong
+                let p = labels.iter().enumerate().flat_map(|(at, &label)| {
+                    let right = if at + 1 < labels.len() {
+                        sure
+                    } else {
+                        1.0 - sure
+                    };
+                    let first = if label == 0 { right } else { 1.0 - right };
+                    [first, 1.0 - first]
+                });
+                blocks(&choices, &p.collect::<Vec<_>>(), &labels, 2).unwrap()
+            };
+            let mut rows = vec![row("x", 0, 0.9), row("x", 1, 0.9)];
+            let all_wrong = |seed| {
+                let mut wrong = row("wrong", seed, 0.9);
+                for (name, value) in &mut wrong.values {
+                    if name.starts_with("accuracy") {
+                        *value = 0.0.into();
+                    }
+                }
+                wrong
+            };
+            rows.extend([all_wrong(0), all_wrong(1)]);
+            let tables = Table::all(rows);
+            let found = difference(&tables, "accuracy", ["x", "a", "b"], ["wrong", "a", "b"]);
+            assert!(found.doubt.is_none(), "{count}: {found:?}");
+            assert!(found.value < 1.0 && found.value > 0.97, "{count}: {found}");
+            let groups = (0..).take_while(|at| {
+                let name = format!("nll {at}");
+                tables[0].rows[0].get(&name).is_some()
+            });
+            assert_eq!(groups.count(), labels.len().min(COUNT));
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Verdicts: what measurements say of a claim, with an error rate.
 //!
 //! A claim is made of comparisons of [`Estimate`]s, each a one-sided Student or normal test. It **holds** if every comparison that it
-//! takes is significant at the level [`LEVEL`] (an intersection-union test: at most so often does a claim hold that is not true);
+//! takes is significant at the level [`LEVEL`] (an intersection-union test: at most so often does a claim hold of which a comparison is not true);
 //! it **does not hold** if the opposite of one of m comparisons is significant at the level [`LEVEL`]/m; else it **cannot be told**.
+//! That something rises or falls has one comparison that it takes, of its ends; of the steps between just the opposite is tested: see [`Judgement::rises`].
 //! An estimate in doubt - effective draws at the estimator's floor, chains that disagree - lets nothing hold and refutes nothing.
 
 use std::fmt;
@@ -141,11 +142,15 @@ impl Judgement {
         }
     }
 
-    /// R-hat of one direction of independent chains is below `bound` where there are infinitely many of them: n·(R² − 1) for n degrees
-    /// of freedom is the bound's n·(bound² − 1) times a chi-squared variable over n.
-    pub fn is_shrunk_below(rhat: &Estimate, bound: f64) -> Self {
-        let degrees = rhat.degrees;
-        let ratio = (rhat.value * rhat.value - 1.0) / (bound * bound - 1.0);
+    /// The potential scale reduction V of one direction of M independent chains of `length` draws, which has no root
+    /// ([`potential_scale_reduction`](reprior::diagnostics::Draws::potential_scale_reduction)), is below `bound` where there are infinitely
+    /// many of them. V = (n−1)/n + (M+1)/M·b/W, b the variance of the chains' means: (M−1)·b is a chi-squared variable of M − 1 degrees of
+    /// freedom times the variance that means have, which at the bound is (bound − 1)·W. `length` is infinite where it is not known: the
+    /// less is refuted.
+    pub fn is_shrunk_below(reduction: &Estimate, bound: f64, length: f64) -> Self {
+        let (rhat, degrees) = (reduction, reduction.degrees);
+        let between = (rhat.value - 1.0 + length.recip()) * (degrees + 1.0) / (degrees + 2.0);
+        let ratio = between / (bound - 1.0);
         let holds = chi_squared_cdf(degrees * ratio.max(0.0), degrees);
         let is_usable = holds.is_finite() && rhat.doubt.is_none();
         Self {
@@ -156,11 +161,23 @@ impl Judgement {
         }
     }
 
+    /// The same, of which a refutation shows nothing, for a reason: it can hold, or not be told.
+    #[must_use]
+    pub fn not_refuted(mut self, reason: &str) -> Self {
+        if self.fails <= LEVEL {
+            self.doubts.push(reason.to_owned());
+            self.fails = 1.0;
+        }
+        self
+    }
+
     fn is_measured(&self) -> bool {
         self.holds < 1.0 || self.fails < 1.0
     }
 
-    /// Each of `values` above the one before: rising steps may be too small to see, but none falls, and the last is above the first.
+    /// The last of `values` is above the first, and no fall is seen between: it **holds** if the former is significant and the latter is not. The
+    /// error rate is that of the ends. A fall between that is too small to be seen lets it hold: rising steps are too small to be
+    /// seen as well.
     pub fn rises(values: &[Estimate]) -> Self {
         let (Some(first), Some(last)) = (values.first(), values.last()) else {
             return Self::all([]);
@@ -284,27 +301,70 @@ mod tests {
         assert_eq!(chi_squared_cdf(1e9, 3.0), 1.0);
     }
 
-    /// Of chains whose R-hat is at the bound just a hundredth hold, however few chains there are.
+    /// Of chains whose R-hat is at the bound just a hundredth hold and a hundredth do not, however few chains there are.
     #[test]
     fn shrink_factors_of_few_chains_keep_the_error_rate() {
+        let length = 100.0;
         for chains in [3, 6] {
-            let mut held = 0;
+            let (mut held, mut failed) = (0, 0);
             for trial in 0..5000 {
                 let mut stream = Stream::new(6, trial, Purpose::Simulation, 0);
                 let means: Vec<f64> = (0..chains).map(|_| stream.normal()).collect();
-                let between = Estimate::mean(&means).error.powi(2) * f64::from(chains);
-                // at R = 1.2 chains differ by a variance of 0.44 that of a chain
+                let m = f64::from(chains);
+                let between = Estimate::mean(&means).error.powi(2) * m;
+                // at 1.2 chains' means have a variance of 0.2 that of a chain
                 let rhat = Estimate {
-                    value: (1.0 + 0.44 * between).sqrt(),
+                    value: (length - 1.0) / length + (m + 1.0) / m * 0.2 * between,
                     error: 0.1,
-                    degrees: f64::from(chains - 1),
+                    degrees: m - 1.0,
                     doubt: None,
                 };
-                held +=
-                    i32::from(Judgement::is_shrunk_below(&rhat, 1.2).verdict() == Verdict::Holds);
+                let verdict = Judgement::is_shrunk_below(&rhat, 1.2, length).verdict();
+                held += i32::from(verdict == Verdict::Holds);
+                failed += i32::from(verdict == Verdict::DoesNotHold);
             }
-            assert!((20..=80).contains(&held), "{chains}: {held}");
+            assert!((30..=70).contains(&held), "{chains}: {held}");
+            assert!((30..=70).contains(&failed), "{chains}: {failed}");
         }
+    }
+
+    /// That of chains as the library has it: its value is what the rule takes apart.
+    #[test]
+    fn shrink_factors_are_those_of_the_library() {
+        let (chains, length) = (5, 40);
+        let mut draws = vec![0.0; chains * length];
+        Stream::new(8, 0, Purpose::Simulation, 0).fill_normal(&mut draws);
+        let moments = |values: &[f64]| {
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+            [mean, squares / (n - 1.0)]
+        };
+        let of_chains: Vec<[f64; 2]> = draws.chunks(length).map(moments).collect();
+        let means: Vec<f64> = of_chains.iter().map(|own| own[0]).collect();
+        let within = of_chains.iter().map(|own| own[1]).sum::<f64>() / chains as f64;
+        let ratio = moments(&means)[1] / within;
+        let found = reprior::diagnostics::Draws::new(&draws, chains).unwrap();
+        let rhat = Estimate {
+            degrees: chains as f64 - 1.0,
+            ..Estimate::new(found.potential_scale_reduction(), 0.1)
+        };
+        // a bound at which the ratio is just half of what it would be
+        let judged = Judgement::is_shrunk_below(&rhat, 1.0 + 2.0 * ratio, length as f64);
+        assert!((judged.holds - chi_squared_cdf(2.0, 4.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_not_to_be_refuted_can_still_hold() {
+        let of = |a: f64| Judgement::above(&Estimate::new(a, 1.0), &Estimate::exact(0.0));
+        let judge = |a: f64| of(a).not_refuted("chosen");
+        assert_eq!(judge(9.0).verdict(), Verdict::Holds);
+        assert_eq!(judge(-9.0).verdict(), Verdict::CannotBeTold);
+        assert_eq!(judge(-9.0).because().as_deref(), Some("chosen"));
+        assert_eq!(
+            judge(-1.0).because().as_deref(),
+            Some("p = 0.8413 for it, 0.1587 against it")
+        );
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Figures 4 to 6: traces of the first two principal components, one method a figure.
 //!
-//! Components are those of 50 projections of the weights, of all draws of all chains together. The paper names neither the widths of these
-//! figures nor their steps: they are those of its Figure 3 here.
+//! Components are those of 50 projections of the weights, of all chains together: by the first half of their draws, so that the second can be
+//! judged. The paper has those of all draws. Kept results of before have them too, of which the first is the direction in which chains happen to
+//! differ most: that they are apart there refutes nothing. The paper names neither the widths of these figures nor their steps: they are
+//! those of its Figure 3 here.
 
 use super::mixing::{CHOICES, Length, THIN, cells, chains};
 use super::{METHODS, PUBLISHED};
 use crate::findings::{estimates, results};
-use crate::sampled::{MOST_RHAT, principal_components};
+use crate::sampled::MOST_RHAT;
 use crate::{
     About, Bench, Cell, Estimate, Experiment, Failure, Figure, Finding, Judgement, Paper, Row,
     Size, Table, Value,
@@ -47,6 +49,10 @@ pub(super) const PCNL: Traces = Traces {
 /// Chains whose traces are drawn.
 const DRAWN: usize = 2;
 const COMPONENTS: [&str; 2] = ["R-hat of 1st", "R-hat of 2nd"];
+/// Draws of each chain that are judged, none of which chose the components; of kept results of before there is no such column.
+const JUDGED: &str = "judged draws";
+/// Why components that the judged draws have chosen refute nothing.
+const CHOSEN: &str = "components are of the draws that are judged: the directions in which chains happen to differ most";
 
 impl Experiment for Traces {
     fn about(&self) -> About {
@@ -84,8 +90,9 @@ impl Experiment for Traces {
     fn measure(&self, cell: &Cell, bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let sampled = chains(cell, bench, 0)?;
         let length = sampled.length();
-        let components = principal_components(&sampled.weights, 2);
+        let components = sampled.principal_components(2);
         let mut row = cell.choices(CHOICES).with("acceptance", sampled.acceptance);
+        row = row.with(JUDGED, length - length / 2);
         for (name, component) in COMPONENTS.into_iter().zip(&components) {
             // in the second half: the first holds the way from the prior
             let [rhat, _] =
@@ -128,7 +135,8 @@ impl Experiment for Traces {
                 let wanted = [("method", method.clone()), ("beta", beta.clone())];
                 let rows = table.sorted("width", &wanted);
                 let by_width: Vec<Estimate> = rows.iter().map(|row| row.estimate(column)).collect();
-                findings.push(self.finding(&method, &beta, rank, &by_width));
+                let draws: Vec<f64> = rows.iter().map(|row| row.number(JUDGED)).collect();
+                findings.push(self.finding(&method, &beta, rank, &by_width, &draws));
             }
         }
         findings
@@ -151,8 +159,15 @@ impl Experiment for Traces {
 }
 
 impl Traces {
-    /// The claim of the figure, by width.
-    fn finding(&self, method: &Value, beta: &Value, rank: &str, by_width: &[Estimate]) -> Finding {
+    /// The claim of the figure, by width, of so many draws that are judged.
+    fn finding(
+        &self,
+        method: &Value,
+        beta: &Value,
+        rank: &str,
+        by_width: &[Estimate],
+        draws: &[f64],
+    ) -> Finding {
         // of one direction R-hat is far from normal, its logarithm less so
         let logarithms: Vec<Estimate> = by_width.iter().map(Estimate::ln).collect();
         let (claim, judged, published) = match self.method {
@@ -167,11 +182,18 @@ impl Traces {
                 "traces get more stable with width (Appendix B.2)",
             ),
             _ => {
-                let below = by_width.iter();
-                let below = below.map(|rhat| Judgement::is_shrunk_below(rhat, MOST_RHAT));
+                let below = by_width.iter().zip(draws).map(|(rhat, &draws)| {
+                    let length = if draws.is_nan() { f64::INFINITY } else { draws };
+                    Judgement::is_shrunk_below(rhat, MOST_RHAT, length)
+                });
+                let judged = Judgement::all(below);
+                let is_chosen_by_them = draws.iter().any(|draws| draws.is_nan());
                 (
                     "chains mix at every width (R-hat below 1.2)",
-                    Judgement::all(below),
+                    match is_chosen_by_them {
+                        true => judged.not_refuted(CHOSEN),
+                        false => judged,
+                    },
                     "mixing is good on narrow networks too (Appendix B.2)",
                 )
             }
@@ -182,5 +204,38 @@ impl Traces {
             format!("R-hat by width: {}", estimates(by_width)),
         )
         .published(published)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    /// Chains that are far apart in components of other draws do not mix; in components of the judged draws, which nothing says how many
+    /// they are, that shows nothing.
+    #[test]
+    fn components_of_the_judged_draws_refute_nothing() {
+        let verdict = |rhat: f64, draws: Option<usize>| {
+            let estimate = Estimate {
+                degrees: 5.0,
+                ..Estimate::new(rhat, 0.1)
+            };
+            let row = Row::new()
+                .with("method", "pcnl")
+                .with("beta", 0.1)
+                .with("width", 512_usize);
+            let mut row = COMPONENTS
+                .iter()
+                .fold(row, |row, name| row.with_estimate(name, &estimate));
+            if let Some(draws) = draws {
+                row = row.with(JUDGED, draws);
+            }
+            PCNL.findings(&Table::all(vec![row]))[0].verdict
+        };
+        assert_eq!(verdict(9.0, Some(100)), Verdict::DoesNotHold);
+        assert_eq!(verdict(9.0, None), Verdict::CannotBeTold);
+        assert_eq!(verdict(1.003, Some(1000)), Verdict::Holds);
+        assert_eq!(verdict(1.003, None), Verdict::Holds);
     }
 }

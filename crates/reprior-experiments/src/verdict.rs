@@ -161,6 +161,31 @@ impl Judgement {
         }
     }
 
+    /// The share of `successes` among independent trials is within `margin` of `share`, by the binomial law: where all or none succeed
+    /// there is no spread to take an error from.
+    pub fn share_within(successes: f64, trials: f64, share: f64, margin: f64) -> Self {
+        Self::all([
+            Self::share_below(successes, trials, share + margin),
+            // failures are as many as the trials that do not succeed
+            Self::share_below(trials - successes, trials, 1.0 - share + margin),
+        ])
+    }
+
+    /// The same share is below `bound`.
+    pub fn share_below(successes: f64, trials: f64, bound: f64) -> Self {
+        let is_usable = successes.is_finite() && trials >= 1.0;
+        let of = |range: std::ops::RangeInclusive<u64>| match is_usable {
+            true => binomial(range, trials, bound),
+            false => 1.0,
+        };
+        Self {
+            holds: of(0..=successes as u64),
+            fails: of(successes as u64..=trials as u64),
+            count: 1.0,
+            doubts: Vec::new(),
+        }
+    }
+
     /// The same, of which a refutation shows nothing, for a reason: it can hold, or not be told.
     #[must_use]
     pub fn not_refuted(mut self, reason: &str) -> Self {
@@ -250,6 +275,17 @@ impl Judgement {
 fn differences(a: &[Estimate], b: &[Estimate]) -> Option<Vec<Estimate>> {
     let pairs = a.iter().zip(b);
     (a.len() == b.len()).then(|| pairs.map(|(a, b)| b.minus(a)).collect())
+}
+
+/// The probability of so many successes in `trials`, each of probability `share`.
+fn binomial(successes: std::ops::RangeInclusive<u64>, trials: f64, share: f64) -> f64 {
+    let ln_factorial = |k: f64| libm::lgamma(k + 1.0);
+    let one = |k: u64| {
+        let k = k as f64;
+        let ways = ln_factorial(trials) - ln_factorial(k) - ln_factorial(trials - k);
+        (ways + k * share.ln() + (trials - k) * (-share).ln_1p()).exp()
+    };
+    successes.map(one).sum::<f64>().min(1.0)
 }
 
 /// P(χ² ≤ x) with `degrees` of freedom, by the series of the incomplete gamma function (Abramowitz & Stegun 1964, 6.5.29).
@@ -352,6 +388,22 @@ mod tests {
         // a bound at which the ratio is just half of what it would be
         let judged = Judgement::is_shrunk_below(&rhat, 1.0 + 2.0 * ratio, length as f64);
         assert!((judged.holds - chi_squared_cdf(2.0, 4.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shares_are_judged_by_the_binomial_law() {
+        let within = |n: f64, of| Judgement::share_within(n, of, 0.9, 0.08).verdict();
+        // of six in six nothing can be told: at 0.9 that happens more often than not
+        assert_eq!(within(6.0, 6.0), Verdict::CannotBeTold);
+        assert_eq!(within(900.0, 1000.0), Verdict::Holds);
+        assert_eq!(within(1000.0, 1000.0), Verdict::DoesNotHold);
+        assert_eq!(within(500.0, 1000.0), Verdict::DoesNotHold);
+        assert_eq!(within(0.0, 0.0), Verdict::CannotBeTold);
+        assert_eq!(within(f64::NAN, 9.0), Verdict::CannotBeTold);
+        let judged = Judgement::share_below(2.0, 10.0, 0.5);
+        // (1 + 10 + 45)/1024, and all but the first two
+        assert!((judged.holds - 56.0 / 1024.0).abs() < 1e-12);
+        assert!((judged.fails - 1013.0 / 1024.0).abs() < 1e-12);
     }
 
     #[test]

@@ -197,18 +197,40 @@ impl Experiment for Calibration {
         let all: Vec<&Row> = results(tables).rows.iter().collect();
         let is_believed = |row: &&&Row| row.text("believed") == "yes";
         let believed: Vec<&Row> = all.iter().filter(is_believed).copied().collect();
+        // of numbers from 0 to 1: where all are the same they show no spread, which is at most that of yes and no
         let of = |rows: &[&Row], column: &str| {
             let values: Vec<f64> = rows.iter().map(|row| row.number(column)).collect();
-            Estimate::mean(&values)
+            let mean = Estimate::mean(&values);
+            match mean.error == 0.0 {
+                true => Estimate::proportion(mean.value, values.len()),
+                false => mean,
+            }
         };
+        // of yes and no: how many, of how many
+        let counted = |rows: &[&Row], is: &dyn Fn(&Row) -> f64| {
+            let count: f64 = rows.iter().map(|row| is(row)).sum();
+            (count, rows.len() as f64)
+        };
+        let share_of = |(count, all): (f64, f64)| Estimate::proportion(count / all, all as usize);
         let ranks = |rows: &[&Row], what: &str, whose: &str| {
-            let [rank, share] = [
-                of(rows, &format!("rank of the {what}")),
-                of(rows, &format!("{what} within 90 %")),
-            ];
+            let column = format!("{what} within 90 %");
+            let rank = of(rows, &format!("rank of the {what}"));
+            let (share, judged) = match what {
+                // of a table it is one rank
+                "noise" => {
+                    let (count, all) = counted(rows, &|row| row.number(&column));
+                    let judged = Judgement::share_within(count, all, 0.9, OF_SHARES);
+                    (share_of((count, all)), judged)
+                }
+                _ => {
+                    let share = of(rows, &column);
+                    let judged = Judgement::within(&share, &Estimate::exact(0.9), OF_SHARES);
+                    (share, judged)
+                }
+            };
             let judged = Judgement::all([
                 Judgement::within(&rank, &Estimate::exact(0.5), OF_RANKS),
-                Judgement::within(&share, &Estimate::exact(0.9), OF_SHARES),
+                judged,
             ]);
             Finding::new(
                 format!(
@@ -222,11 +244,9 @@ impl Experiment for Calibration {
             of(&all, "rank, broken twin"),
             Estimate::exact(0.5 - OF_RANKS),
         );
-        let warned = Estimate::mean(
-            &all.iter()
-                .map(|row| f64::from(u8::from(row.text("believed") != "yes")))
-                .collect::<Vec<_>>(),
-        );
+        let warned = counted(&all, &|row| {
+            f64::from(u8::from(row.text("believed") != "yes"))
+        });
         vec![
             ranks(&all, "function", "all tables"),
             ranks(&all, "noise", "all tables"),
@@ -239,8 +259,8 @@ impl Experiment for Calibration {
             ),
             Finding::new(
                 "most runs end without a warning",
-                &Judgement::below(&warned, &Estimate::exact(0.5)),
-                format!("{warned} of the runs have one"),
+                &Judgement::share_below(warned.0, warned.1, 0.5),
+                format!("{} of the runs have one", share_of(warned)),
             ),
         ]
     }
@@ -266,6 +286,15 @@ mod tests {
     use crate::Verdict;
 
     fn verdicts(ranks: impl Fn(usize) -> [f64; 2], believed: &str) -> Vec<Verdict> {
+        verdicts_of(400, ranks, believed)
+    }
+
+    /// Of so many tables.
+    fn verdicts_of(
+        tables: usize,
+        ranks: impl Fn(usize) -> [f64; 2],
+        believed: &str,
+    ) -> Vec<Verdict> {
         let row = |at: usize| {
             let [of_function, of_noise] = ranks(at);
             let within = |rank: f64| f64::from(u8::from(is_within(rank)));
@@ -279,7 +308,7 @@ mod tests {
         };
         let table = Table {
             name: Row::RESULTS.to_owned(),
-            rows: (0..400).map(row).collect(),
+            rows: (0..tables).map(row).collect(),
         };
         let findings = Calibration.findings(&[table]);
         findings.iter().map(|finding| finding.verdict).collect()
@@ -303,6 +332,17 @@ mod tests {
         );
         // a twin that is not found out
         assert_eq!(verdicts(|_| [0.5, 10.0 * 0.5], "yes")[4], DoesNotHold);
+    }
+
+    /// At 0.9 six ranks in six are within more often than not, and of fair coins six in six are heads more often than 1 %: numbers without
+    /// any spread are not without error.
+    #[test]
+    fn six_tables_alike_are_no_proof() {
+        use Verdict::{CannotBeTold, Holds};
+        let alike = verdicts_of(6, |_| [0.5; 2], "yes");
+        assert_eq!(alike[..4], [CannotBeTold; 4]);
+        assert_eq!(alike[5], CannotBeTold);
+        assert_eq!(verdicts_of(7, |_| [0.5; 2], "yes")[5], Holds);
     }
 
     /// The prior's variance of the function at a row, E f² = 0.01 + 4 E φ(u)² with u ~ N(0, 1 + 2|x|²/5), and the median of the noise.

@@ -23,6 +23,13 @@ const VI: &str = "refined variational inference";
 const MATRIX_GAUSSIAN: &str = "matrix-Gaussian variational inference";
 const PBP_MV: &str = "PBP-MV";
 
+impl Set {
+    /// Whether there is one split, sampled with several seeds: airfoil's, whose published numbers are of its test rows as well.
+    pub fn is_one_split(&self) -> bool {
+        self.is_standardised
+    }
+}
+
 /// All sets.
 pub const SETS: [Set; 7] = [
     Set {

@@ -60,7 +60,7 @@ pub fn written(folder: &Path, set: &Set, split: usize) -> Result<Written, Failur
 
 /// The rows that a split tests on. Of airfoil there is one split: its last rows, after the first 1,202.
 fn test_rows(folder: &Path, set: &Set, split: usize, rows: usize) -> Result<Vec<usize>, Failure> {
-    if set.is_standardised {
+    if set.is_one_split() {
         return Ok((1202.min(rows)..rows).collect());
     }
     let path = folder.join(format!("splits/{}_test_rows.csv", set.name));

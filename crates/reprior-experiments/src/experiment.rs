@@ -42,7 +42,7 @@ impl fmt::Display for Paper {
 pub enum Size {
     /// A minute: shrunk, for tests.
     Quick,
-    /// Under half an hour on two cores.
+    /// Seconds to an hour and a half on two cores.
     Default,
     /// Hours on two cores: where the paper's claims can be seen.
     Long,

@@ -6,7 +6,7 @@
 //! JSON, and figures as SVG.
 //!
 //! One folder a paper: `hron` (2022), `pezzetti` (2024), `roy` (2024), `marceau` (2017).
-//! `compare` and `tables` are of no paper: samplers beside one another, and the default on people's tables.
+//! `compare`, `tables` and `calibration` are of no paper: samplers beside one another, the default on people's tables, and on tables from the prior.
 //! [`width`] has what changes with a network's width, [`toys`] the toys of Laplace approximations.
 //!
 //! What they share: `data` and `pictures` (images, as regressions and as classes), `chains` and `sampled` (chains and what is read

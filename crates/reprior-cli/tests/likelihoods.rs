@@ -211,7 +211,7 @@ fn noise_that_depends_on_the_inputs() {
     }
     for (flags, parts) in [
         ("--coordinates marginal", ["gaussian", "--coordinates"]),
-        ("--noise 0.1,0.2", ["2 noise scales", "give one"]),
+        ("--noise 0.1,0.2", ["one factor for all", "give one"]),
         ("--method nngp", ["gaussian", "--method nngp"]),
     ] {
         place

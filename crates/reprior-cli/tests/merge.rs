@@ -61,7 +61,7 @@ fn runs_of_settings_that_were_written_out_are_merged() {
     let rows: String = (0..40)
         .map(|row| format!("{},{}\n", row % 7, u8::from(row % 3 == 0)))
         .collect();
-    place.write("t.csv", &format!("x,y\n{rows}"));
+    place.write("t.csv", format!("x,y\n{rows}"));
     place.succeed(
         "sample --data t.csv --target y --train 30 --network fcn:8 --warmup 5 --draws 6 --chains 1 --quiet --out a",
     );
@@ -69,7 +69,7 @@ fn runs_of_settings_that_were_written_out_are_merged() {
     place.succeed("merge a b --out all");
     assert!(place.succeed("summary all").stdout.contains("2 chains"));
     // other data are refused as before
-    place.write("t.csv", &format!("x,y\n{}", rows.replace("6,", "5,")));
+    place.write("t.csv", format!("x,y\n{}", rows.replace("6,", "5,")));
     place.succeed("sample --config a/config.toml --first-chain 2 --quiet --out c");
     place
         .run("merge a c --allow-gaps --out others")

@@ -694,3 +694,15 @@ fn detection_compares_with_the_test_rows() {
     let run = place.run("predict table --data friedman --detect entropy");
     run.assert_error(2, &["--detect", "classes"]);
 }
+
+/// Half of the pairs try an exchange at a transition: after one there is no rate of the others.
+#[test]
+fn no_barrier_is_told_before_every_pair_has_tried() {
+    let place = Place::new();
+    let sample = "sample --data friedman --train 30 --test 5 --network fcn:4 --noise 0.3 --replicas 4 --warmup 20 --thin 1 --chains 1 --quiet";
+    for (draws, is_told) in [(1, false), (4, true)] {
+        place.succeed(&format!("{sample} --draws {draws} --out run-{draws}"));
+        let summary = place.summary(&format!("run-{draws}"));
+        assert_eq!(summary["exchanges"].is_object(), is_told, "{summary}");
+    }
+}

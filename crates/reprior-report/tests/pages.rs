@@ -10,8 +10,8 @@ use reprior::model::dataset::InputValues;
 use reprior_io::run::{DataType, DrawStore, Draws, Group, RunFolder, Schema, Values, Variable};
 use reprior_report::{Images, Others, Predictions, RunPage, page};
 use reprior_run::{
-    Check, ColumnImportance, Dependence, Ess, EssSummary, InputEffects, Level, Metrics, Nature,
-    PitHistogram, Rise, Summary, Verdict,
+    Check, ColumnImportance, Dependence, Ess, EssSummary, InputEffects, Level, Metrics,
+    MinibatchSummary, Nature, PitHistogram, Rise, Summary, Verdict,
 };
 use serde_json::Map;
 
@@ -432,6 +432,24 @@ fn classes_have_reliability_confusion_and_images() {
         assert!(html.contains(text), "{text}");
     }
     assert!(!html.contains("<b>") && !html.contains("<i>"));
+    // where others are predicted otherwise than the test rows, that is said
+    let otherwise = "other inputs in closed form, as `predict` does";
+    assert!(!html.contains(otherwise));
+    let closed = Metrics::Regression {
+        nll: 1.0,
+        rmse: 1.0,
+        coverage_90: 0.9,
+    };
+    run.summary.minibatch = Some(MinibatchSummary {
+        metrics_in_closed_form: Some(closed),
+        ..MinibatchSummary::default()
+    });
+    assert!(
+        page(std::slice::from_ref(&run))
+            .unwrap()
+            .contains(otherwise)
+    );
+    run.summary.minibatch = None;
     run.images = Err("the data cannot be read any more: gone".to_owned());
     run.effects = None;
     let html = page(std::slice::from_ref(&run)).unwrap();

@@ -339,6 +339,7 @@ fn methods_without_chains_say_so() {
         check(&html);
         assert!(html.replace('\'', "&#39;").contains(text), "{text}");
         assert!(!html.contains("Trace of"));
+        assert!(!html.contains("of the longest chain"));
     }
 }
 
@@ -378,6 +379,7 @@ fn numbers_are_said_with_their_conditions() {
         html
     };
     let plain = of(&|_| ());
+    assert!(plain.contains("wall-clock time, of the longest chain"));
     assert!(plain.contains("observed; about 90 % should") && !plain.contains("of each chain ("));
     let few = of(&|run| run.summary.metrics_draws = 5);
     assert!(few.contains("by 5 of the 60 draws of each chain (--keep-predictions)"));

@@ -122,6 +122,14 @@ fn of_finite(by_seed: &[Vec<f64>]) -> Estimate {
 mod tests {
     use super::*;
 
+    fn choices(method: &str, seed: usize) -> Row {
+        Row::new()
+            .with("method", method)
+            .with("prior", "a")
+            .with("seed", seed)
+            .with("predictor", "b")
+    }
+
     #[test]
     fn errors_are_of_rows_and_of_seeds() {
         let by_seed = [vec![0.0, 1.0, 2.0, 3.0], vec![1.0, 2.0, 3.0, 4.0]];
@@ -147,11 +155,6 @@ mod tests {
         for count in [40_u32, 100, 199, 250] {
             let labels: Vec<u32> = (0..count).map(|row| row % 2).collect();
             let row = |method: &str, seed: usize, sure: f64| {
-                let choices = Row::new()
-                    .with("method", method)
-                    .with("prior", "a")
-                    .with("seed", seed)
-                    .with("predictor", "b");
                 // the last row alone is wrong
                 let p = labels.iter().enumerate().flat_map(|(at, &label)| {
                     let right = if at + 1 < labels.len() {
@@ -162,7 +165,7 @@ mod tests {
                     let first = if label == 0 { right } else { 1.0 - right };
                     [first, 1.0 - first]
                 });
-                blocks(&choices, &p.collect::<Vec<_>>(), &labels, 2).unwrap()
+                blocks(&choices(method, seed), &p.collect::<Vec<_>>(), &labels, 2).unwrap()
             };
             let mut rows = vec![row("x", 0, 0.9), row("x", 1, 0.9)];
             let all_wrong = |seed| {
@@ -191,16 +194,11 @@ mod tests {
     fn predictors_are_paired_by_seed_and_rows() {
         let labels: Vec<u32> = (0..200).map(|row| row % 2).collect();
         let row = |method: &str, seed: usize, sure: f64| {
-            let choices = Row::new()
-                .with("method", method)
-                .with("prior", "a")
-                .with("seed", seed)
-                .with("predictor", "b");
             let p = labels.iter().flat_map(|&label| {
                 let first = if label == 0 { sure } else { 1.0 - sure };
                 [first, 1.0 - first]
             });
-            blocks(&choices, &p.collect::<Vec<_>>(), &labels, 2).unwrap()
+            blocks(&choices(method, seed), &p.collect::<Vec<_>>(), &labels, 2).unwrap()
         };
         let rows = vec![
             row("x", 0, 0.9),

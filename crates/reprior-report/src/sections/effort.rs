@@ -14,10 +14,12 @@ use crate::RunPage;
 pub(super) fn section(run: &RunPage) -> Section {
     let summary = &run.summary;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
-    let mut rows = vec![row(
-        "wall-clock time, of the longest chain",
-        duration(summary.seconds),
-    )];
+    // parts of a merged run may have been made one after another
+    let time = match run.nature.has_chains() {
+        true => "wall-clock time, of the longest chain",
+        false => "wall-clock time",
+    };
+    let mut rows = vec![row(time, duration(summary.seconds))];
     if summary.steps > 0 {
         let name = match run.nature {
             Nature::Chains => "transitions of all chains",

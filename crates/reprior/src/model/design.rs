@@ -11,11 +11,11 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::compute::{
-    Matrix, MatrixMut, Packed, PackedShape, Real, add_packed_columns, has_few_columns,
+    Matrix, MatrixMut, Packed, PackedShape, Real, SparseRows, add_packed_columns, has_few_columns,
     lower_trapezoidal_factor, matrix, matrix_mut, multiply, multiply_packed, multiply_packed_rows,
     multiply_tall,
 };
-use crate::network::{Composition, NetworkInputs, Part};
+use crate::network::{Composition, Features, NetworkInputs, Part};
 
 /// Whether the first layer's inputs are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,6 +46,8 @@ impl InputReduction {
 #[derive(Debug, Clone)]
 pub struct Design<R> {
     values: Vec<R>,
+    /// Instead of what is packed, where most of each column is one number: pixels of digits, levels of categories.
+    sparse: Option<SparseRows<R>>,
     packed: Packed<R>,
     /// Of no rows where there are so few columns that the matrix itself is as good.
     packed_transposed: Packed<R>,
@@ -131,7 +133,7 @@ pub(super) fn designs<R: Real>(
                 [rows, whole_columns],
                 whole_columns,
                 is_reduced,
-                is_fully_connected,
+                is_fully_connected.then(|| Features::<R>::block_rows(architecture, rows)),
             ),
             TestDesign {
                 known,
@@ -181,7 +183,7 @@ fn stacked_designs<R: Real>(
         entry(rows + i, columns + j)
     });
     (
-        Design::new(values, [rows, columns], whole_columns, true, true),
+        Design::new(values, [rows, columns], whole_columns, true, Some(rows)),
         TestDesign {
             known,
             rows: test_rows,
@@ -193,15 +195,19 @@ fn stacked_designs<R: Real>(
 }
 
 impl<R: Real> Design<R> {
+    /// Of a matrix that is multiplied in blocks of so many rows, if at all.
     fn new(
         values: Vec<R>,
         [rows, columns]: [usize; 2],
         whole_columns: usize,
         is_reduced: bool,
-        is_multiplied: bool,
+        block: Option<usize>,
     ) -> Self {
-        let packed_rows = if is_multiplied { rows } else { 0 };
-        let view = matrix(&values, rows, columns).subrows(0, packed_rows);
+        let view = matrix(&values, rows, columns);
+        let sparse = block.filter(|_| !is_reduced);
+        let sparse = sparse.and_then(|block| SparseRows::new(view, block));
+        let is_packed = block.is_some() && sparse.is_none();
+        let view = view.subrows(0, if is_packed { rows } else { 0 });
         let (shape, transposed) = if is_reduced {
             (PackedShape::Lower, PackedShape::Upper)
         } else {
@@ -216,6 +222,7 @@ impl<R: Real> Design<R> {
         let packed_transposed = Packed::new(view.transpose(), transposed);
         Self {
             values,
+            sparse,
             packed,
             packed_transposed,
             has_few_columns,
@@ -246,6 +253,30 @@ impl<R: Real> Design<R> {
         self.is_reduced
     }
 
+    /// Operations of its product with the weights of one unit.
+    pub fn operations(&self) -> usize {
+        let (n, r) = (self.rows, self.columns);
+        match &self.sparse {
+            Some(sparse) => 2 * sparse.numbers(),
+            None if self.is_reduced => 2 * n * r - r * r,
+            None => 2 * n * r,
+        }
+    }
+
+    /// `out` (n × units) ← L·V for `weights` V (r × units), both column-major. Only of the first layer of a fully connected network.
+    ///
+    /// # Panics
+    /// Where the lengths do not agree.
+    pub fn multiply(&self, weights: &[R], out: &mut [R]) {
+        let units = weights.len() / self.columns.max(1);
+        let part = Part {
+            rows: 0..self.rows,
+            units: 0..units,
+        };
+        let weights = matrix(weights, self.columns, units);
+        self.forward(matrix_mut(out, self.rows, units), weights, &part);
+    }
+
     /// The matrix itself, n × r.
     pub fn matrix(&self) -> Matrix<'_, R> {
         matrix(&self.values, self.rows, self.columns)
@@ -257,9 +288,16 @@ impl<R: Real> NetworkInputs<R> for Design<R> {
         matrix(&self.values, self.rows, self.columns)
     }
 
-    /// L·V: n·r·width operations if reduced (half of a full product), twice that if not.
+    /// L·V: n·r·width operations if reduced (half of a full product), twice that if not, or twice the numbers that its columns do not have in common.
     fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, part: &Part) {
+        if let Some(sparse) = &self.sparse {
+            return sparse.multiply(out, part.rows.clone(), weights);
+        }
         multiply_packed_rows(out, &self.packed, part.rows.clone(), weights);
+    }
+
+    fn wants_all_units(&self) -> bool {
+        self.sparse.is_some()
     }
 
     /// Lᵀ·δ.
@@ -269,6 +307,10 @@ impl<R: Real> NetworkInputs<R> for Design<R> {
         cotangent: Matrix<'_, R>,
         rows: Range<usize>,
     ) {
+        if let Some(sparse) = &self.sparse {
+            let is_added = rows.start > 0;
+            return sparse.multiply_transposed(gradient, is_added, rows, cotangent);
+        }
         if self.has_few_columns {
             let own = self.matrix().subrows(rows.start, rows.len());
             return multiply_tall(gradient, rows.start > 0, 1.0, own, cotangent);
@@ -368,7 +410,7 @@ impl<R: Real> TestDesign<R> {
 mod tests {
     use super::*;
     use crate::compute::{Purpose, Stream};
-    use crate::network::Activation;
+    use crate::network::{Activation, Parts};
 
     fn noise(count: usize, index: u64) -> Vec<f32> {
         let mut values = vec![0.0; count];
@@ -430,7 +472,8 @@ mod tests {
         let (rows, units) = (600, 7);
         for columns in [1, 9, 24, 25, 60] {
             let values: Vec<f32> = noise(rows * columns, 1);
-            let design = Design::new(values.clone(), [rows, columns], columns, false, true);
+            let shape = [rows, columns];
+            let design = Design::new(values.clone(), shape, columns, false, Some(rows));
             assert_eq!(design.has_few_columns, columns <= 24);
             let cotangent = noise(rows * units, 2);
             let cotangent = matrix(&cotangent, rows, units);
@@ -452,6 +495,60 @@ mod tests {
             assert!(whole.iter().zip(&expected).all(near), "{columns} columns");
             assert!(blocks.iter().zip(&expected).all(near), "{columns} columns");
             assert_eq!(single, whole, "{columns} columns");
+        }
+    }
+
+    /// Inputs most of which are one number give the same features and gradients as inputs that are not quite, block by block and as a whole.
+    #[test]
+    fn common_numbers_are_left_out() {
+        let (n, d) = (1_500, 80);
+        let mut inputs = vec![0.0; n * d];
+        Stream::new(6, 0, Purpose::Initial, 0).fill_normal(&mut inputs);
+        for (widths, parts) in [
+            (&[16][..], Parts::Rows),
+            (&[24, 32], Parts::Whole),
+            (&[300], Parts::Rows),
+            (&[300], Parts::Units),
+        ] {
+            let architecture = Composition::fully_connected(d, widths, 1, Activation::Gelu);
+            let with = |spread: f64| {
+                let inputs = inputs.iter();
+                let inputs = inputs.map(|&x| if x < 0.9 { -0.4 + spread * x } else { x });
+                let inputs: Vec<f64> = inputs.collect();
+                let auto = InputReduction::Auto;
+                let (design, _) = designs::<f64>(&architecture, &inputs, &[], auto);
+                assert_eq!(design.sparse.is_some(), spread == 0.0);
+                let count = architecture.inner_parameters();
+                let mut weights = vec![0.0; count];
+                Stream::new(7, 0, Purpose::Initial, 0).fill_normal(&mut weights);
+                let mut features = Features::new(&architecture, n);
+                features.evaluate(&design, &weights, true, |_| {});
+                let mut gradient = vec![0.0; count];
+                features.backward_in_parts(
+                    &design,
+                    &weights,
+                    &mut gradient,
+                    parts,
+                    |mut out, h, part| {
+                        for (column, unit) in part.units.clone().enumerate() {
+                            for (row, at) in part.rows.clone().enumerate() {
+                                out[(row, column)] = h[(at, unit)].sin();
+                            }
+                        }
+                    },
+                );
+                let features = features.features(design.matrix());
+                let features = features
+                    .col_iter()
+                    .flat_map(|column| column.iter().copied().collect::<Vec<_>>());
+                (features.collect::<Vec<_>>(), gradient)
+            };
+            let (features, gradient) = with(0.0);
+            let (dense_features, dense_gradient) = with(1e-13);
+            for (a, b) in [(features, dense_features), (gradient, dense_gradient)] {
+                let near = |(x, y): (&f64, &f64)| (x - y).abs() < 1e-9 * (1.0 + y.abs());
+                assert!(a.iter().zip(&b).all(near), "{widths:?} {parts:?}");
+            }
         }
     }
 

@@ -78,9 +78,11 @@ impl<R: Real> Objective<R> {
         let executor = Executor::new(network)?.with_threads(threads);
         let (columns, outputs) = (executor.inputs_count(), executor.outputs_count());
         let rows = data.check(columns, outputs)?;
+        let mut gradients = Gradients::new(network, executor);
+        gradients.leave_out_common(&data.inputs, columns);
         Ok(Self {
             layout: ParameterLayout::new(network),
-            gradients: Gradients::new(network, executor),
+            gradients,
             noise: None,
             start: Vec::new(),
             positions: network.fewest_positions(),

@@ -83,7 +83,8 @@ fn bench<R: Stored>(
     let sizes = sizes(problem, method);
     let settings = &problem.settings;
     let model = Arc::new(problem.sampled_model::<R>(&[])?);
-    let mut target = Posterior::new(model, settings.posterior()).map_err(Failure::request)?;
+    let mut target =
+        Posterior::new(Arc::clone(&model), settings.posterior()).map_err(Failure::request)?;
     let dim = target.dim();
     let mut pcn = SamplerSettings {
         step_size: Some(BETA),
@@ -111,7 +112,7 @@ fn bench<R: Stored>(
         let _ = target.log_ratio_and_gradient(&state.position, &mut gradient);
     });
     let peaks = [peak::<R>(budget), peak::<f64>(budget)];
-    let mut parts = parts::<R>(&sizes, dim, budget);
+    let mut parts = parts(&sizes, &model.design, dim, budget);
     for part in &mut parts {
         if let Some((operations, is_double)) = part.operations {
             part.seconds_at_peak = operations / peaks[usize::from(is_double)];

@@ -7,6 +7,7 @@ use reprior::compute::kernels::{
     multiply_packed,
 };
 use reprior::compute::{Purpose, Stream, matrix};
+use reprior::model::design::Design;
 use reprior::network::Executor;
 use reprior::posterior::{Coordinates, Space};
 
@@ -63,7 +64,12 @@ pub fn peak<R: Stored>(budget: Duration) -> f64 {
 }
 
 /// The parts of ℓ and of a step of `pcn`, each by itself.
-pub fn parts<R: Stored>(sizes: &ProblemSizes, dim: usize, budget: Duration) -> Vec<TimedPart> {
+pub fn parts<R: Stored>(
+    sizes: &ProblemSizes,
+    design: &Design<R>,
+    dim: usize,
+    budget: Duration,
+) -> Vec<TimedPart> {
     let mut parts = Parts {
         sizes,
         budget,
@@ -72,7 +78,7 @@ pub fn parts<R: Stored>(sizes: &ProblemSizes, dim: usize, budget: Duration) -> V
     let mut stream = Stream::new(0, 0, Purpose::Transition, 0);
     let mut position = noise::<R>(dim);
     parts.time("normal numbers", None, || stream.fill_normal(&mut position));
-    parts.first_layer::<R>();
+    parts.first_layer(design);
     parts.layers_above::<R>();
     parts.activation::<R>();
     if sizes.coordinates != Coordinates::Standard {
@@ -102,21 +108,16 @@ impl Parts<'_> {
         self.add(name, operations.map(|count| (count, false)), seconds);
     }
 
-    /// A product with the design, of which a reduced one is a triangle.
-    fn first_layer<R: Stored>(&mut self) {
-        let (n, r) = (self.sizes.rows, self.sizes.first_rows);
+    /// A product with the design.
+    fn first_layer<R: Stored>(&mut self, design: &Design<R>) {
         let Some(&units) = self.sizes.architecture.hidden_widths().first() else {
             return;
         };
-        let (shape, entries) = match r <= n && self.sizes.is_reduced() {
-            true => (PackedShape::Lower, 2 * n * r - r * r),
-            false => (PackedShape::Full, 2 * n * r),
-        };
-        let packed = Packed::new(matrix(&noise::<R>(n * r), n, r), shape);
-        let (v, mut out) = (noise::<R>(r * units), noise::<R>(n * units));
-        self.time("first layer", Some((entries * units) as f64), || {
-            let out = matrix_mut(&mut out, n, units);
-            multiply_packed(out, false, &packed, matrix(&v, r, units));
+        let v = noise::<R>(design.columns() * units);
+        let mut out = noise::<R>(design.rows() * units);
+        let operations = design.operations() * units;
+        self.time("first layer", Some(operations as f64), || {
+            design.multiply(&v, &mut out);
         });
     }
 

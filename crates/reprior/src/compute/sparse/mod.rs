@@ -1,10 +1,13 @@
-//! Batches of inputs most of which are zero, such as the pixels of handwritten digits: only the others are kept, and [multiplied](products).
+//! Inputs most of which are zero, such as the pixels of handwritten digits: only the others are kept, and [multiplied](products). Of
+//! [batches](SparseMatrix), made again and again, and of [all rows](SparseRows).
 
 mod products;
+mod rows;
 
 use super::{Real, Team};
+pub(crate) use rows::{SparseRows, common_numbers};
 
-/// Bytes of a unit's numbers in a block of rows: those of a hundred units stay in the nearest cache.
+/// Bytes of a unit's numbers in a block of rows: those of a hundred units stay in the nearest cache. A row's number in twice a block is a `u16`.
 const BLOCK_BYTES: usize = 256;
 
 /// A matrix without zeros, by its columns and by its rows.
@@ -27,8 +30,9 @@ pub(crate) struct SparseColumns<R> {
     block: usize,
     /// Where the numbers of each block of rows of each column begin, and the end.
     starts: Vec<u32>,
-    /// Each number's row, the number, and its square.
-    entries: Vec<(u32, R, R)>,
+    /// Each number's row, counted from the first of its block, and the number.
+    own_rows: Vec<u16>,
+    values: Vec<R>,
 }
 
 /// Rows that are fetched and searched at a time.
@@ -88,6 +92,26 @@ impl<R: Real> SparseMatrix<R> {
 }
 
 impl<R: Real> SparseColumns<R> {
+    /// Those of a matrix's numbers, by row and column, that are not zero.
+    fn of([rows, columns]: [usize; 2], number: impl Fn(usize, usize) -> R) -> Self {
+        let mut own = Self::default();
+        own.size(rows, columns);
+        own.starts.push(0);
+        for column in 0..columns {
+            for first in (0..rows).step_by(own.block) {
+                for row in first..rows.min(first + own.block) {
+                    let value = number(row, column);
+                    if value != R::ZERO {
+                        own.own_rows.push((row - first) as u16);
+                        own.values.push(value);
+                    }
+                }
+                own.starts.push(own.values.len() as u32);
+            }
+        }
+        own
+    }
+
     /// Takes `total` numbers of rows, each with the columns of those that are not zero.
     fn fill<'a>(&mut self, total: u32, rows: impl Iterator<Item = (&'a [R], &'a [u32])> + Clone) {
         let (block, blocks) = (self.block, self.blocks());
@@ -104,13 +128,14 @@ impl<R: Real> SparseColumns<R> {
             end += *start;
             *start = end;
         }
-        self.entries.resize(total as usize, (0, R::ZERO, R::ZERO));
-        for (row, (values, found)) in (0..).zip(rows) {
-            let own = row as usize / block;
+        self.own_rows.resize(total as usize, 0);
+        self.values.resize(total as usize, R::ZERO);
+        for (row, (values, found)) in rows.enumerate() {
+            let (own, within) = (row / block, (row % block) as u16);
             for &column in found {
-                let value = values[column as usize];
                 let at = &mut self.starts[column as usize * blocks + own];
-                self.entries[*at as usize] = (row, value, value * value);
+                self.own_rows[*at as usize] = within;
+                self.values[*at as usize] = values[column as usize];
                 *at += 1;
             }
         }
@@ -124,18 +149,20 @@ impl<R: Real> SparseColumns<R> {
         let (block, blocks) = (self.block, self.blocks());
         self.starts.clear();
         self.starts.push(0);
-        self.entries.clear();
+        self.own_rows.clear();
+        self.values.clear();
         for (values, found) in columns {
             let begun = self.starts.len();
             for &row in found {
-                let end = begun + row as usize / block;
-                while self.starts.len() < end {
-                    self.starts.push(self.entries.len() as u32);
+                let row = row as usize;
+                let own = row / block;
+                while self.starts.len() < begun + own {
+                    self.starts.push(self.values.len() as u32);
                 }
-                let value = values[row as usize];
-                self.entries.push((row, value, value * value));
+                self.own_rows.push((row - own * block) as u16);
+                self.values.push(values[row]);
             }
-            let end = self.entries.len() as u32;
+            let end = self.values.len() as u32;
             self.starts.resize(begun + blocks, end);
         }
     }

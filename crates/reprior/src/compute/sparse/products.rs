@@ -56,9 +56,37 @@ impl<R: Real> SparseColumns<R> {
         if units == 0 || columns == 0 {
             return;
         }
-        let fewest = (units - 1) * right_stride + self.rows;
-        let is_whole = |right: &[R]| right_stride >= self.rows && right.len() >= fewest;
-        assert!(is_whole(right[0]) && (wanted < 2 || is_whole(right[1])));
+        let right = match wanted {
+            0 | 1 => [right[0]; 2],
+            _ => right,
+        };
+        let view = Matrix::from_column_major_slice_with_stride;
+        let right = right.map(|right| view(right, self.rows, units, right_stride));
+        self.write(wanted, right, factors, out, stride);
+    }
+
+    /// Aᵀ·right, column-major.
+    pub fn product(&self, right: Matrix<'_, R>, out: &mut [R]) {
+        assert_eq!(
+            (right.nrows(), out.len()),
+            (self.rows, self.columns * right.ncols())
+        );
+        if !out.is_empty() {
+            let out = [out, &mut [], &mut []];
+            self.write(1, [right; 2], [1.0; 3], out, self.columns);
+        }
+    }
+
+    /// The first `wanted` of the products, for which there is room.
+    fn write(
+        &self,
+        wanted: usize,
+        right: [Matrix<'_, R>; 2],
+        factors: [f64; 3],
+        out: [&mut [R]; 3],
+        stride: usize,
+    ) {
+        let (units, columns) = (right[0].ncols(), self.columns);
         // a panel is two vectors
         let lanes = panel_rows::<R>() / 2;
         let vectors = vectors(wanted, units.div_ceil(lanes));
@@ -75,7 +103,6 @@ impl<R: Real> SparseColumns<R> {
                 left: self,
                 units,
                 right,
-                right_stride,
                 rows,
                 sums: &mut rest[..sums],
                 padded,
@@ -102,8 +129,7 @@ impl<R: Real> SparseColumns<R> {
 struct Products<'a, R> {
     left: &'a SparseColumns<R>,
     units: usize,
-    right: [&'a [R]; 2],
-    right_stride: usize,
+    right: [Matrix<'a, R>; 2],
     /// Room for a block of rows of the right factors, `padded` numbers each.
     rows: &'a mut [R],
     /// Sums of the blocks before, where there are several: `padded` for each column of each product.
@@ -128,13 +154,10 @@ impl<R: Real, const N: usize, const V: usize> WithSimd for Count<'_, R, N, V> {
             let count = left.block.min(left.rows - first);
             let copies = products.rows.chunks_exact_mut(left.block * padded);
             for (copy, right) in copies.zip(products.right) {
-                let right = &right[first..];
-                let (units, stride) = (products.units, products.right_stride);
-                let right =
-                    Matrix::from_column_major_slice_with_stride(right, count, units, stride);
-                scatter_rows::<R, S>(copy, padded, right.transpose());
+                let right = right.subrows(first, count).transpose();
+                scatter_rows::<R, S>(copy, padded, right);
                 let unused = copy.chunks_exact_mut(padded);
-                unused.for_each(|row| row[units..].fill(R::ZERO));
+                unused.for_each(|row| row[products.units..].fill(R::ZERO));
             }
             let is_last = first + count == left.rows;
             for start in (0..products.units).step_by(V * R::lanes::<S>()) {
@@ -170,10 +193,9 @@ impl<R: Real> Products<'_, R> {
             for at in column..end {
                 let range = at * blocks + first / left.block;
                 let range = left.starts[range] as usize..left.starts[range + 1] as usize;
-                let entries = &left.entries[range];
+                let numbers = (&left.own_rows[range.clone()], &left.values[range]);
                 // SAFETY: rows are of this block, of which each has `padded` numbers, a whole number of tiles
-                let mut all: [[R::Vector<S>; V]; N] =
-                    unsafe { tile(simd, entries, first as u32, from, padded) };
+                let mut all: [[R::Vector<S>; V]; N] = unsafe { tile(simd, numbers, from, padded) };
                 for (product, sums) in all.iter_mut().enumerate() {
                     let before = (product * columns + at) * padded + start;
                     let to = tiles[product][at - column].as_mut_ptr();
@@ -241,10 +263,10 @@ unsafe fn write<R: Real, S: Simd>(
     }
 }
 
-/// Sums over the entries of one column in a block of rows that begins with number `start`.
+/// Sums over the numbers of one column in a block of rows.
 ///
 /// # Safety
-/// From both pointers on V vectors can be read at `stride` times each entry's row in the block.
+/// From both pointers on V vectors can be read at `stride` times each number's row in the block.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -252,16 +274,15 @@ unsafe fn write<R: Real, S: Simd>(
 )]
 unsafe fn tile<R: Real, S: Simd, const N: usize, const V: usize>(
     simd: S,
-    entries: &[(u32, R, R)],
-    start: u32,
+    (rows, values): (&[u16], &[R]),
     [first, second]: [*const R; 2],
     stride: usize,
 ) -> [[R::Vector<S>; V]; N] {
     let lanes = R::lanes::<S>();
     let mut sums = [[R::splat(simd, R::ZERO); V]; N];
-    for &(row, value, square) in entries {
-        let offset = (row - start) as usize * stride;
-        let (value, square) = (R::splat(simd, value), R::splat(simd, square));
+    for (&row, &value) in rows.iter().zip(values) {
+        let offset = usize::from(row) * stride;
+        let (value, square) = (R::splat(simd, value), R::splat(simd, value * value));
         for i in 0..V {
             let at = offset + i * lanes;
             // SAFETY: the caller's

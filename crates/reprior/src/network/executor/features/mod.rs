@@ -29,6 +29,11 @@ pub(crate) trait NetworkInputs<R>: Sync {
     /// units). Rows begin at a multiple of `panel_rows`.
     fn forward(&self, out: MatrixMut<'_, R>, weights: Matrix<'_, R>, part: &Part);
 
+    /// Whether [`forward`](Self::forward) goes through all inputs however many units there are, so that they had better come together.
+    fn wants_all_units(&self) -> bool {
+        false
+    }
+
     /// `gradient` (columns × units) ← the vjp of [`forward`](Self::forward) for the `cotangent` (rows × units) of some rows, which is
     /// added to what is there but for the first rows.
     fn vjp_weights(&self, gradient: MatrixMut<'_, R>, cotangent: Matrix<'_, R>, rows: Range<usize>);
@@ -166,6 +171,12 @@ impl<R: Real> Features<R> {
     pub fn evaluates_again(network: &Composition, rows: usize) -> bool {
         let hidden = network.as_fully_connected();
         hidden.is_some_and(|hidden| hidden_layers::evaluates_again::<R>(&hidden, rows))
+    }
+
+    /// Rows of the inputs that a fully connected network is given together, of so many: those of a block.
+    pub fn block_rows(network: &Composition, rows: usize) -> usize {
+        let hidden = network.as_fully_connected().unwrap_or_default();
+        hidden_layers::block_rows::<R>(&hidden, rows)
     }
 
     /// Bytes of the buffers, with or without those for gradients.

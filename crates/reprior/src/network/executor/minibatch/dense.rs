@@ -6,6 +6,9 @@
 //! Gradients are not kept: [`GradientPlan::scaled_sums`] makes those of a few units at a time, for whoever uses them while they are in
 //! the cache.
 //!
+//! Inputs most of which are one number c_k in each column k, such as a background's pixels, are A = S + 1·cᵀ: the first layer's
+//! products are with S without its zeros and, in a pass over weights or gradients, with c.
+//!
 //! Chunks of units do not depend on the number of threads, and so no bit of a result does. 2n(3·parameters − the first
 //! layer's) operations for a batch; memory 3n × (inputs + units).
 
@@ -13,8 +16,8 @@ use std::ops::Range;
 
 use super::{Dropout, GradientPlan, GradientStatistics, Minibatch, UnitSums, to_cotangents};
 use crate::compute::{
-    Matrix, Real, SparseColumns, SparseMatrix, Team, matrix, matrix_mut, multiply, multiply_by,
-    simd,
+    Matrix, Real, SparseColumns, SparseMatrix, Team, add_scaled, common_numbers, dot_in_lanes,
+    matrix, matrix_mut, multiply, multiply_by, simd,
 };
 use crate::network::parameters::{ParameterLayout, ParameterMatrix};
 use crate::network::{Activation, Composition};
@@ -24,6 +27,8 @@ const CHUNK: usize = 128;
 /// Part of a batch's inputs that may be other than zero for products without zeros: from here on those of whole matrices are
 /// faster.
 const MOST_DENSE: f64 = 0.4;
+/// Rows that are looked at for what most numbers of a column are.
+const LOOKED_AT: usize = 1_000;
 
 /// A fully connected network with what a minibatch leaves in it.
 #[derive(Debug)]
@@ -36,17 +41,19 @@ pub(super) struct DenseMinibatch<R> {
     squares: Vec<R>,
     /// Outputs, and their cotangents, row-major.
     cotangents: Vec<R>,
-    /// The batch's inputs without zeros, if there are few others.
+    /// What is left out of each column; nothing but zeros where it is empty.
+    common: Vec<R>,
+    /// The batch's inputs without that, if there are few others.
     sparse: SparseMatrix<R>,
-    is_sparse: bool,
+    pub(super) is_sparse: bool,
 }
 
 /// What a layer takes, n × fan-in.
 #[derive(Clone, Copy)]
 enum Inputs<'a, R> {
     All(Matrix<'a, R>),
-    /// The transpose of n rows.
-    Sparse(&'a SparseColumns<R>, usize),
+    /// The transpose of n rows, and what was left out of each of their columns.
+    Sparse(&'a SparseColumns<R>, usize, &'a [R]),
 }
 
 #[derive(Debug)]
@@ -86,9 +93,22 @@ impl<R: Real> DenseMinibatch<R> {
             inputs: Vec::new(),
             squares: Vec::new(),
             cotangents: Vec::new(),
+            common: Vec::new(),
             sparse: SparseMatrix::default(),
             is_sparse: false,
         })
+    }
+
+    /// Leaves out of batches of these rows, row-major, what most numbers of each column are, if few are others.
+    pub fn leave_out_common(&mut self, inputs: &[R], columns: usize) {
+        let rows = LOOKED_AT.min(inputs.len() / columns.max(1));
+        let looked_at = matrix(&inputs[..rows * columns], columns, rows).transpose();
+        let (common, others) = common_numbers(looked_at);
+        let are_few = others as f64 <= MOST_DENSE * (rows * columns) as f64;
+        self.common.clear();
+        if are_few && common.iter().any(|&c| c != R::ZERO) {
+            self.common = common;
+        }
     }
 
     /// Takes the batch's rows.
@@ -100,14 +120,27 @@ impl<R: Real> DenseMinibatch<R> {
             ..
         } = batch;
         self.rows = batch.len();
-        let fetch = |row: usize, to: &mut [R]| {
+        let whole = |row: usize| {
             let at = batch[row] as usize * columns;
-            to.copy_from_slice(&inputs[at..at + columns]);
+            &inputs[at..at + columns]
+        };
+        let common = &self.common;
+        let fetch = |row: usize, to: &mut [R]| {
+            if common.is_empty() {
+                return to.copy_from_slice(whole(row));
+            }
+            for ((to, &value), &common) in to.iter_mut().zip(whole(row)).zip(common) {
+                *to = value - common;
+            }
         };
         let size = [batch.len(), columns];
         self.is_sparse = self
             .sparse
             .fetch(team, &mut self.inputs, size, MOST_DENSE, fetch);
+        if !self.is_sparse && !common.is_empty() {
+            let rows = self.inputs.chunks_exact_mut(columns).enumerate();
+            rows.for_each(|(row, to)| to.copy_from_slice(whole(row)));
+        }
     }
 
     /// Evaluates the network at the batch, some of whose activations may be left out. Leaves the outputs, n × C.
@@ -124,7 +157,7 @@ impl<R: Real> DenseMinibatch<R> {
             let layer = &mut rest[0];
             let a = match below.last() {
                 Some(below) => Inputs::All(matrix(&below.output, rows, layer.parameters.fan_in())),
-                None if self.is_sparse => Inputs::Sparse(&self.sparse.by_row, rows),
+                None if self.is_sparse => Inputs::Sparse(&self.sparse.by_row, rows, &self.common),
                 None => Inputs::All(matrix(&self.inputs, columns, rows).transpose()),
             };
             layer.forward(team, weights, a, dropout.map(|dropout| (dropout, index)));
@@ -304,6 +337,7 @@ impl<R: Real> DenseMinibatch<R> {
             squares,
             cross,
         } = sums;
+        let sparse = &self.sparse.by_column;
         if layer.parameters.has_bias {
             write_biases(gradient, rows, n, right[0], bias);
             write_biases(squares, rows, n, right[1], bias * own_bias);
@@ -311,13 +345,59 @@ impl<R: Real> DenseMinibatch<R> {
         } else {
             cross.fill(R::ZERO);
         }
-        self.sparse.by_column.products(
-            count,
-            (right, n),
-            factors,
-            [gradient, squares, cross],
-            rows,
-        );
+        let right_and_stride = (right, n);
+        if self.common.is_empty() {
+            return sparse.products(
+                count,
+                right_and_stride,
+                factors,
+                [gradient, squares, cross],
+                rows,
+            );
+        }
+        let wants_squares = !squares.is_empty();
+        let length = if wants_squares { rows * count } else { 0 };
+        R::with_scratch(length, |linear| {
+            // Sᵀ(δ∘δ), which squares of sums have as well: (S + c)∘(S + c) = S∘S + 2·c∘S + c∘c
+            let factors = [factor, factor * own_factor, factor * own_factor];
+            let out = [&mut *gradient, &mut *squares, &mut *linear];
+            sparse.products(count, right_and_stride, factors, out, rows);
+            let (common, fan_in) = (&self.common[..], layer.parameters.fan_in());
+            let sum_of = |values: &[R]| values.iter().map(|x| x.to_f64()).sum::<f64>();
+            for unit in 0..count {
+                let own = unit * rows..unit * rows + fan_in;
+                let [delta, delta_squared] = right.map(|right| right.get(unit * n..(unit + 1) * n));
+                let total = sum_of(delta.unwrap_or(&[]));
+                add_scaled(&mut gradient[own.clone()], factor * total, common);
+                if !wants_squares {
+                    continue;
+                }
+                let total = factor * own_factor * sum_of(delta_squared.unwrap_or(&[]));
+                let (total, linear) = (R::from_f64(total), &linear[own.clone()]);
+                let two = R::from_f64(2.0);
+                let squares = &mut squares[own.clone()];
+                simd(
+                    #[inline(always)]
+                    || {
+                        for ((out, &c), &linear) in squares.iter_mut().zip(common).zip(linear) {
+                            *out += c * (two * linear + c * total);
+                        }
+                    },
+                );
+                if layer.parameters.has_bias && !cross.is_empty() {
+                    let ratio = R::from_f64(own_bias / own_factor);
+                    let cross = &mut cross[own];
+                    simd(
+                        #[inline(always)]
+                        || {
+                            for ((out, &c), &linear) in cross.iter_mut().zip(common).zip(linear) {
+                                *out = ratio * (linear + c * total);
+                            }
+                        },
+                    );
+                }
+            }
+        });
     }
 }
 
@@ -331,7 +411,7 @@ impl<R: Real> DenseLayer<R> {
     ) {
         let n = match inputs {
             Inputs::All(a) => a.nrows(),
-            Inputs::Sparse(_, n) => n,
+            Inputs::Sparse(_, n, _) => n,
         };
         let (units, rows) = (self.parameters.units, self.parameters.rows);
         let own = &weights[self.parameters.range.clone()];
@@ -366,12 +446,19 @@ impl<R: Real> DenseLayer<R> {
                         let w = w.submatrix(0, units.start, fan_in, units.len());
                         multiply(matrix_mut(z, n, units.len()), true, factor, a, w);
                     }
-                    Inputs::Sparse(a, _) => {
+                    Inputs::Sparse(a, _, common) => {
                         let w = &own[units.start * rows..units.end * rows];
                         let out = [&mut *z, &mut [], &mut []];
                         a.products(units.len(), ([w, &[]], rows), [factor; 3], out, n);
+                        let of_common = |unit: usize| match common.is_empty() {
+                            true => R::ZERO,
+                            false => {
+                                R::from_f64(factor)
+                                    * dot_in_lanes(common, &own[unit * rows..][..fan_in])
+                            }
+                        };
                         for (z, unit) in z.chunks_exact_mut(n).zip(units.clone()) {
-                            let bias = bias_of(unit);
+                            let bias = bias_of(unit) + of_common(unit);
                             z.iter_mut().for_each(|z| *z += bias);
                         }
                     }

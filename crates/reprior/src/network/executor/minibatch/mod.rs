@@ -118,6 +118,13 @@ impl<R: Real> Gradients<R> {
         }
     }
 
+    /// Leaves out of products with batches of these rows, row-major, what most numbers of each column are, if few are others.
+    pub fn leave_out_common(&mut self, inputs: &[R], columns: usize) {
+        if let Some(dense) = &mut self.dense {
+            dense.leave_out_common(inputs, columns);
+        }
+    }
+
     /// Gives batch normalisation the statistics of the minibatch that is evaluated, over all of its rows, and takes the gradient
     /// through them. There are no [`GradientStatistics`] then.
     pub fn take_batch_statistics(&mut self) {

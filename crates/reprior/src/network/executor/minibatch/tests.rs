@@ -7,6 +7,7 @@ use crate::network::layer::{
     BatchNorm, Branch, Combination, Convolution, Dense, Layer, Padding, Parallel, Shape, Window,
     output_shape,
 };
+use crate::network::parameters::ParameterLayout;
 use crate::network::{Activation, LayerScale};
 
 /// All rows through some layers, number by number; batch normalisation takes its statistics of the rows, and leaves them with
@@ -318,4 +319,106 @@ fn varies(network: &Composition) -> bool {
     let (_, statistics) = plain_loss(network, &weights, &rows);
     // variances come after means; a mean this small is as rare as such a variance
     statistics.iter().all(|s| s.abs() > 1e-3)
+}
+
+/// Loss, sums of gradients and, of `kinds` in all, of their squares and of products with the biases', of the rows from number `first` on; and
+/// whether products were with few inputs.
+fn sums<R: Real>(
+    network: &Composition,
+    (inputs, first): (&[f64], usize),
+    leaves_out: bool,
+    kinds: usize,
+) -> (f64, [Vec<f64>; 3], bool) {
+    let real = |values: &[f64]| -> Vec<R> { values.iter().map(|&v| R::from_f64(v)).collect() };
+    let inputs = real(inputs);
+    let columns = network.inputs();
+    let mut gradients = Gradients::new(network, Executor::<R>::new(network).unwrap());
+    if leaves_out {
+        gradients.leave_out_common(&inputs, columns);
+    }
+    let row_loss = |row: usize, f: &[R], cotangent: &mut [R]| {
+        let f: Vec<f64> = f.iter().map(|f| f.to_f64()).collect();
+        for (k, (cotangent, f)) in (1..).zip(cotangent.iter_mut().zip(&f)) {
+            *cotangent = R::from_f64(f - ((row * 7 + k) as f64).sin());
+        }
+        loss(row, &f)
+    };
+    let rows: Vec<u32> = (first as u32..(inputs.len() / columns) as u32).collect();
+    let weights = real(&noise::<f64>(network.parameters(), 1));
+    let statistics = match kinds {
+        1 => GradientStatistics::None,
+        2 => GradientStatistics::Squares,
+        _ => GradientStatistics::SquaresAndCross,
+    };
+    let batch = Minibatch {
+        inputs: &inputs,
+        columns,
+        rows: &rows,
+        loss: &row_loss,
+        statistics,
+        dropout: None,
+    };
+    let mut team = Team::new(2).unwrap();
+    let evaluation = gradients.evaluate(&mut team, &weights, batch, None);
+    let mut found = [0, 1, 2].map(|_| Vec::new());
+    for (index, layer) in ParameterLayout::new(network).layers.iter().enumerate() {
+        let mut own =
+            [0, 1, 2].map(|at| vec![R::ONE; if at < kinds { layer.range.len() } else { 0 }]);
+        let [gradient, squares, cross] = &mut own;
+        let sums = UnitSums {
+            gradient,
+            squares,
+            cross,
+        };
+        evaluation.scaled_sums(1.3, (index, 0..layer.units), layer.range.clone(), sums);
+        for (all, own) in found.iter_mut().zip(own) {
+            all.extend(own.iter().map(|v| v.to_f64()));
+        }
+    }
+    let loss = evaluation.loss;
+    (
+        loss,
+        found,
+        gradients.dense.is_some_and(|dense| dense.is_sparse),
+    )
+}
+
+/// What most inputs of a column are is left out of products and put back; a batch that has little of it is multiplied as it is.
+#[test]
+fn common_inputs_are_left_out() {
+    let columns = 40;
+    for bias in [0.0, 0.3] {
+        let mut network = Composition::fully_connected(columns, &[24, 16], 3, Activation::Tanh);
+        match &mut network.layers[0] {
+            Layer::Dense(layer) => layer.scale.bias = bias,
+            other => panic!("{other:?}"),
+        }
+        let common = |column: usize| if column.is_multiple_of(3) { 0.2 } else { -0.4 };
+        for (rows, first, is_sparse) in [(50, 0, true), (1_400, 0, true), (1_030, 1_000, false)] {
+            let inputs = noise::<f64>(rows * columns, 2).into_iter().enumerate();
+            let is_kept = |at: usize, x: f64| x >= 0.9 || (!is_sparse && at >= first * columns);
+            let inputs = inputs.map(|(at, x)| {
+                if is_kept(at, x) {
+                    x
+                } else {
+                    common(at % columns)
+                }
+            });
+            let inputs: Vec<f64> = inputs.collect();
+            for kinds in [1, 2, 3] {
+                let what = format!("{rows} rows, {kinds} kinds, bias {bias}");
+                let rows = (&inputs[..], first);
+                let (loss, expected, _) = sums::<f64>(&network, rows, false, kinds);
+                let (found_loss, found, without) = sums::<f64>(&network, rows, true, kinds);
+                assert_eq!(without, is_sparse, "{what}");
+                close(&[found_loss], &[loss], 1e-12, &what);
+                let (single_loss, single, _) = sums::<f32>(&network, rows, true, kinds);
+                close(&[single_loss], &[loss], 1e-4, &what);
+                for ((found, single), expected) in found.iter().zip(&single).zip(&expected) {
+                    close(found, expected, 1e-11, &what);
+                    close(single, expected, 1e-4, &what);
+                }
+            }
+        }
+    }
 }

@@ -135,7 +135,10 @@ impl<R: Real> HiddenLayers<R> {
             let width = layer.units();
             let (is_last, stride) = (index + 1 == count, layer.stride);
             if index == 0 && is_one {
-                let at_once = UNITS * hands(2 * UNITS * rows.len() * columns);
+                let at_once = match inputs.wants_all_units() {
+                    true => width.max(1),
+                    false => UNITS * hands(2 * UNITS * rows.len() * columns),
+                };
                 for start in (0..width).step_by(at_once) {
                     let units = start..width.min(start + at_once);
                     let own = matrix(first, columns, width).subcols(start, units.len());

@@ -62,7 +62,7 @@ impl<R: Real> SparseColumns<R> {
         };
         let view = Matrix::from_column_major_slice_with_stride;
         let right = right.map(|right| view(right, self.rows, units, right_stride));
-        self.write(wanted, right, factors, out, stride);
+        self.make(wanted, right, factors, out, stride);
     }
 
     /// Aᵀ·right, column-major.
@@ -73,12 +73,12 @@ impl<R: Real> SparseColumns<R> {
         );
         if !out.is_empty() {
             let out = [out, &mut [], &mut []];
-            self.write(1, [right; 2], [1.0; 3], out, self.columns);
+            self.make(1, [right; 2], [1.0; 3], out, self.columns);
         }
     }
 
     /// The first `wanted` of the products, for which there is room.
-    fn write(
+    fn make(
         &self,
         wanted: usize,
         right: [Matrix<'_, R>; 2],

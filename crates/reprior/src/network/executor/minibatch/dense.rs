@@ -380,7 +380,9 @@ impl<R: Real> DenseMinibatch<R> {
                     #[inline(always)]
                     || {
                         for ((out, &c), &linear) in squares.iter_mut().zip(common).zip(linear) {
-                            *out += c * (two * linear + c * total);
+                            let sum = *out + c * (two * linear + c * total);
+                            // by rounding
+                            *out = if sum < R::ZERO { R::ZERO } else { sum };
                         }
                     },
                 );

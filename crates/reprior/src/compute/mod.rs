@@ -61,7 +61,7 @@ pub(crate) use packed::{
 pub use real::Real;
 pub(crate) use scalar::exp_f64;
 pub(crate) use share::share;
-pub(crate) use sparse::{SparseColumns, SparseMatrix, SparseRows, common_numbers};
+pub(crate) use sparse::{SparseColumns, SparseMatrix, SparseRows, common_numbers, sum_of};
 pub use stream::{Purpose, Stream};
 pub(crate) use tall::{has_few_columns, multiply_columns, multiply_tall};
 pub(crate) use team::{Team, hands, spread, with_team};

@@ -409,7 +409,7 @@ impl<R: Real> TestDesign<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::{Purpose, Stream};
+    use crate::compute::{Operations, Purpose, Stream};
     use crate::network::{Activation, Parts};
 
     fn noise(count: usize, index: u64) -> Vec<f32> {
@@ -501,11 +501,12 @@ mod tests {
     /// Inputs most of which are one number give the same features and gradients as inputs that are not quite, block by block and as a whole.
     #[test]
     fn common_numbers_are_left_out() {
-        let (n, d) = (1_500, 80);
+        // blocks of 512 rows, two of them in a group; of 585; one
+        let (n, d) = (6_000, 80);
         let mut inputs = vec![0.0; n * d];
         Stream::new(6, 0, Purpose::Initial, 0).fill_normal(&mut inputs);
         for (widths, parts) in [
-            (&[16][..], Parts::Rows),
+            (&[64][..], Parts::Rows),
             (&[24, 32], Parts::Whole),
             (&[300], Parts::Rows),
             (&[300], Parts::Units),
@@ -521,6 +522,13 @@ mod tests {
                 let count = architecture.inner_parameters();
                 let mut weights = vec![0.0; count];
                 Stream::new(7, 0, Purpose::Initial, 0).fill_normal(&mut weights);
+                if spread == 0.0 {
+                    let (units, before) = (widths[0], Operations::so_far());
+                    design.multiply(&weights[..(d + 1) * units], &mut vec![0.0; n * units]);
+                    let made = Operations::so_far().since(before).flops;
+                    assert_eq!(made, (design.operations() * units) as u64);
+                    assert!(design.operations() < 2 * n * d / 4);
+                }
                 let mut features = Features::new(&architecture, n);
                 features.evaluate(&design, &weights, true, |_| {});
                 let mut gradient = vec![0.0; count];

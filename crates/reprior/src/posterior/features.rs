@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::compute::{Matrix, MatrixMut, Real, blend, matrix, matrix_mut, one_minus_cos};
+use crate::compute::{Matrix, MatrixMut, Real, blend, one_minus_cos};
 use crate::model::design::Design;
 use crate::model::{Model, TestInputs};
 use crate::network::{Composition, Features, NetworkInputs, Part, Parts};
@@ -96,13 +96,7 @@ impl<R: Real> FeatureMap<R> {
         }
         for (values, weights) in self.ellipse.iter_mut().zip([z, direction]) {
             values.resize(n * units, R::ZERO);
-            let weights = matrix(&weights[..rows * units], rows, units);
-            let out = matrix_mut(values, n, units);
-            let all = Part {
-                rows: 0..n,
-                units: 0..units,
-            };
-            model.design.forward(out, weights, &all);
+            model.design.multiply(&weights[..rows * units], values);
         }
     }
 

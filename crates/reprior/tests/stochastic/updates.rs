@@ -211,11 +211,15 @@ fn dense_networks_go_another_way_to_the_same_positions() {
     let start = normals(plain.parameters(), 2);
     // few inputs other than zero are multiplied in yet another way
     let sparse: Vec<f64> = whole.iter().map(|x| x.max(0.7) - 0.7).collect();
+    // so are few inputs other than one number
+    let common: Vec<f64> = whole.iter().map(|x| x.max(0.7) - 1.0).collect();
     for (x, labels) in [
         (&whole, CurvatureLabels::Data),
         (&whole, CurvatureLabels::Model),
         (&sparse, CurvatureLabels::Data),
         (&sparse, CurvatureLabels::Model),
+        (&common, CurvatureLabels::Data),
+        (&common, CurvatureLabels::Model),
     ] {
         for kind in 0..4 {
             let settings = StochasticGradientSettings {

@@ -5,7 +5,7 @@ mod products;
 mod rows;
 
 use super::{Real, Team};
-pub(crate) use rows::{SparseRows, common_numbers};
+pub(crate) use rows::{SparseRows, common_numbers, sum_of};
 
 /// Bytes of a unit's numbers in a block of rows: those of a hundred units stay in the nearest cache. A row's number in twice a block is a `u16`.
 const BLOCK_BYTES: usize = 256;

@@ -50,10 +50,7 @@ impl<R: Real> SparseColumns<R> {
         stride: usize,
     ) {
         let wanted = out.iter().take_while(|out| !out.is_empty()).count();
-        let columns = self.columns;
-        let end = (units.max(1) - 1) * stride + columns;
-        assert!(stride >= columns && out.iter().take(wanted).all(|out| out.len() >= end));
-        if units == 0 || columns == 0 {
+        if units == 0 || self.columns == 0 {
             return;
         }
         let right = match wanted {
@@ -77,7 +74,7 @@ impl<R: Real> SparseColumns<R> {
         }
     }
 
-    /// The first `wanted` of the products, for which there is room.
+    /// The first `wanted` of the products, of one unit or more and one column or more.
     fn make(
         &self,
         wanted: usize,
@@ -87,6 +84,8 @@ impl<R: Real> SparseColumns<R> {
         stride: usize,
     ) {
         let (units, columns) = (right[0].ncols(), self.columns);
+        let end = (units - 1) * stride + columns;
+        assert!(stride >= columns && out.iter().take(wanted).all(|out| out.len() >= end));
         // a panel is two vectors
         let lanes = panel_rows::<R>() / 2;
         let vectors = vectors(wanted, units.div_ceil(lanes));
@@ -222,7 +221,7 @@ impl<R: Real> Products<'_, R> {
                 for (out, tile) in self.out.iter_mut().zip(&tiles) {
                     let to = &mut out[start * self.stride + column..];
                     let tile = &tile[..end - column];
-                    // SAFETY: of each unit as many columns follow as the tile has, which `products` has asserted
+                    // SAFETY: of each unit as many columns follow as the tile has, which `make` has asserted
                     unsafe { write::<R, S>(to, self.stride, tile, own) };
                 }
             }

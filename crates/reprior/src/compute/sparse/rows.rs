@@ -12,9 +12,11 @@ use crate::compute::{Matrix, MatrixMut, Operations, Real, column_pieces, hands, 
 const MOST: f64 = 0.3;
 /// With fewer columns a dense product is as fast.
 const LEAST_COLUMNS: usize = 64;
-/// Rows of a product that are made at a time, whose sums stay in the second cache.
+/// Rows of a product that are made at a time, and columns at most: their sums stay in the second cache, and the numbers of so many rows,
+/// which are fetched again for other columns, in the next one.
 const ROWS: usize = 256;
-/// Columns of a product that a thread makes at a time: more than come at once where a thread has its own.
+const MOST_UNITS: usize = 512;
+/// Columns of a product of the transpose that a thread makes at a time: as many rows of sums as there are inputs stay in the second cache.
 const UNITS: usize = 128;
 
 /// A matrix as its columns' common numbers, and without these in blocks of rows.
@@ -71,28 +73,38 @@ impl<R: Real> SparseRows<R> {
     }
 
     /// out ← A·right for some rows of A, which are whole blocks.
-    pub fn multiply(&self, mut out: MatrixMut<'_, R>, rows: Range<usize>, right: Matrix<'_, R>) {
+    pub fn multiply(&self, out: MatrixMut<'_, R>, rows: Range<usize>, right: Matrix<'_, R>) {
         let units = right.ncols();
         assert!(rows.start.is_multiple_of(self.block));
+        assert_eq!((out.nrows(), out.ncols()), (rows.len(), units));
         let begin = self.few.partition_point(|(first, _)| *first < rows.start);
         let end = self.few.partition_point(|(first, _)| *first < rows.end);
         let few = &self.few[begin..end];
         let numbers: usize = few.iter().map(|(_, few)| few.values.len()).sum();
-        Operations::product(2 * numbers * units);
-        R::with_scratch((ROWS + 1) * units, |space| {
-            let (of_common, space) = space.split_at_mut(units);
-            for (sum, right) in of_common.iter_mut().zip(right.col_iter()) {
-                let terms = self.common.iter().zip(right.iter());
-                *sum = R::from_f64(terms.map(|(c, w)| c.to_f64() * w.to_f64()).sum());
-            }
-            for (first, few) in few {
-                let products = &mut space[..few.columns * units];
-                few.product(right, products);
-                let at = first - rows.start;
-                let out = out.as_mut().submatrix_mut(at, 0, few.columns, units);
-                let products = matrix(products, few.columns, units);
-                add_columns(out, false, products, |unit, _| of_common[unit]);
-            }
+        let operations = 2 * numbers * units;
+        Operations::product(operations);
+        let pieces = units
+            .div_ceil(MOST_UNITS)
+            .next_multiple_of(hands(operations));
+        let pieces = column_pieces(out, units.div_ceil(pieces.max(1)).max(1));
+        spread(operations, pieces, |(start, mut out)| {
+            let units = out.ncols();
+            let right = right.subcols(start, units);
+            R::with_scratch((ROWS + 1) * units, |space| {
+                let (of_common, space) = space.split_at_mut(units);
+                for (sum, right) in of_common.iter_mut().zip(right.col_iter()) {
+                    let terms = self.common.iter().zip(right.iter());
+                    *sum = R::from_f64(terms.map(|(c, w)| c.to_f64() * w.to_f64()).sum());
+                }
+                for (first, few) in few {
+                    let products = &mut space[..few.columns * units];
+                    few.product(right, products);
+                    let at = first - rows.start;
+                    let out = out.as_mut().submatrix_mut(at, 0, few.columns, units);
+                    let products = matrix(products, few.columns, units);
+                    add_columns(out, false, products, |unit, _| of_common[unit]);
+                }
+            });
         });
     }
 
@@ -134,7 +146,7 @@ impl<R: Real> SparseRows<R> {
 }
 
 /// Σ x in double precision, as eight sums that need not wait for each other.
-fn sum_of<'a, R: Real>(values: impl Iterator<Item = &'a R>) -> f64 {
+pub(crate) fn sum_of<'a, R: Real>(values: impl Iterator<Item = &'a R>) -> f64 {
     let mut sums = [0.0; 8];
     for (index, value) in values.enumerate() {
         sums[index % 8] += value.to_f64();
@@ -271,20 +283,24 @@ mod tests {
         let own = SparseRows::new(left, 512).unwrap();
         let cotangents: Vec<f32> = normals(rows * units);
         let right = matrix(&cotangents, rows, units);
-        let gradient = || {
+        let weights: Vec<f32> = normals(columns * units);
+        let products = || {
             let mut gradient = vec![0.0_f32; columns * units];
             let out = matrix_mut(&mut gradient, columns, units);
             own.multiply_transposed(out, false, 0..rows, right);
-            gradient
+            let mut forward = vec![0.0_f32; rows * units];
+            let out = matrix_mut(&mut forward, rows, units);
+            own.multiply(out, 0..rows, matrix(&weights, columns, units));
+            [gradient, forward]
         };
-        let alone = gradient();
+        let alone = products();
         let mut expected = vec![0.0_f32; columns * units];
         let out = matrix_mut(&mut expected, columns, units);
         multiply(out, false, 1.0, left.transpose(), right);
         let near = |(&x, &y): (&f32, &f32)| (x - y).abs() < 1e-3;
-        assert!(alone.iter().zip(&expected).all(near));
+        assert!(alone[0].iter().zip(&expected).all(near));
         for threads in [2, 3] {
-            assert_eq!(with_team(threads, gradient), alone, "{threads} threads");
+            assert_eq!(with_team(threads, products), alone, "{threads} threads");
         }
     }
 

@@ -138,6 +138,10 @@ impl<R> NetworkInputs<R> for InputsOf<'_, R> {
         self.all.forward(out, weights, &part);
     }
 
+    fn wants_all_units(&self) -> bool {
+        self.all.wants_all_units()
+    }
+
     fn vjp_weights(
         &self,
         gradient: MatrixMut<'_, R>,

@@ -17,7 +17,7 @@ use std::ops::Range;
 use super::{Dropout, GradientPlan, GradientStatistics, Minibatch, UnitSums, to_cotangents};
 use crate::compute::{
     Matrix, Real, SparseColumns, SparseMatrix, Team, add_scaled, common_numbers, dot_in_lanes,
-    matrix, matrix_mut, multiply, multiply_by, simd,
+    matrix, matrix_mut, multiply, multiply_by, simd, sum_of,
 };
 use crate::network::parameters::{ParameterLayout, ParameterMatrix};
 use crate::network::{Activation, Composition};
@@ -27,7 +27,7 @@ const CHUNK: usize = 128;
 /// Part of a batch's inputs that may be other than zero for products without zeros: from here on those of whole matrices are
 /// faster.
 const MOST_DENSE: f64 = 0.4;
-/// Rows that are looked at for what most numbers of a column are.
+/// Rows, from all over, that are looked at for what most numbers of a column are.
 const LOOKED_AT: usize = 1_000;
 
 /// A fully connected network with what a minibatch leaves in it.
@@ -101,8 +101,14 @@ impl<R: Real> DenseMinibatch<R> {
 
     /// Leaves out of batches of these rows, row-major, what most numbers of each column are, if few are others.
     pub fn leave_out_common(&mut self, inputs: &[R], columns: usize) {
-        let rows = LOOKED_AT.min(inputs.len() / columns.max(1));
-        let looked_at = matrix(&inputs[..rows * columns], columns, rows).transpose();
+        let all = inputs.len() / columns.max(1);
+        let rows = LOOKED_AT.min(all);
+        if rows == 0 {
+            return;
+        }
+        let apart = all / rows * columns;
+        let view = Matrix::from_row_major_slice_with_stride;
+        let looked_at = view(inputs, rows, columns, apart);
         let (common, others) = common_numbers(looked_at);
         let are_few = others as f64 <= MOST_DENSE * (rows * columns) as f64;
         self.common.clear();
@@ -363,16 +369,17 @@ impl<R: Real> DenseMinibatch<R> {
             let out = [&mut *gradient, &mut *squares, &mut *linear];
             sparse.products(count, right_and_stride, factors, out, rows);
             let (common, fan_in) = (&self.common[..], layer.parameters.fan_in());
-            let sum_of = |values: &[R]| values.iter().map(|x| x.to_f64()).sum::<f64>();
             for unit in 0..count {
                 let own = unit * rows..unit * rows + fan_in;
                 let [delta, delta_squared] = right.map(|right| right.get(unit * n..(unit + 1) * n));
-                let total = sum_of(delta.unwrap_or(&[]));
-                add_scaled(&mut gradient[own.clone()], factor * total, common);
+                if let Some(gradient) = gradient.get_mut(own.clone()) {
+                    let total = sum_of(delta.unwrap_or(&[]).iter());
+                    add_scaled(gradient, factor * total, common);
+                }
                 if !wants_squares {
                     continue;
                 }
-                let total = factor * own_factor * sum_of(delta_squared.unwrap_or(&[]));
+                let total = factor * own_factor * sum_of(delta_squared.unwrap_or(&[]).iter());
                 let (total, linear) = (R::from_f64(total), &linear[own.clone()]);
                 let two = R::from_f64(2.0);
                 let squares = &mut squares[own.clone()];

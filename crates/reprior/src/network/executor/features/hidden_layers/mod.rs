@@ -8,7 +8,8 @@
 //! evaluates each block again: a third more operations, in place of bytes that come from memory, whose bandwidth all chains share.
 //!
 //! Otherwise all rows are one block, and the first layer, whose product is that of the [`NetworkInputs`], is made [`UNITS`] units at a
-//! time, so that these are still there when the activation is applied and, with one hidden layer, when the features are used.
+//! time, so that these are still there when the activation is applied and, with one hidden layer, when the features are used; all together
+//! where that is [what the inputs want](NetworkInputs::wants_all_units).
 //!
 //! Memory: one n × width buffer per layer, a second one per layer once gradients are asked for; of a block's rows where the way back
 //! evaluates them again.

@@ -140,18 +140,38 @@ pub fn correlate<R: Real>(
     // a vector for each number of the gradient, whatever its length
     let length = sizes.rows * sizes.right * height / VECTORS;
     if is_split {
-        arch().dispatch(InMode::<_, PER_SAMPLE>(kernel, &mut []));
+        R::correlate(CorrelationInMode::PerSample(kernel));
     } else if length * size_of::<R>() > SUMS {
-        arch().dispatch(InMode::<_, AT_ONCE>(kernel, &mut []));
+        R::correlate(CorrelationInMode::AtOnce(kernel));
     } else {
         R::with_scratch(length, |sums| {
             sums.fill(R::ZERO);
-            arch().dispatch(InMode::<_, AT_THE_END>(kernel, sums));
+            R::correlate(CorrelationInMode::AtTheEnd(kernel, sums));
         });
     }
 }
 
-struct CorrelationKernel<'a, R> {
+/// When sums over samples are made; at the end of sums that are kept until then.
+pub enum CorrelationInMode<'a, R> {
+    PerSample(CorrelationKernel<'a, R>),
+    AtOnce(CorrelationKernel<'a, R>),
+    AtTheEnd(CorrelationKernel<'a, R>, &'a mut [R]),
+}
+
+impl<R: Real> CorrelationInMode<'_, R> {
+    pub fn run(self) {
+        match self {
+            Self::PerSample(kernel) => arch().dispatch(InMode::<_, PER_SAMPLE>(kernel, &mut [])),
+            Self::AtOnce(kernel) => arch().dispatch(InMode::<_, AT_ONCE>(kernel, &mut [])),
+            Self::AtTheEnd(kernel, sums) => {
+                arch().dispatch(InMode::<_, AT_THE_END>(kernel, sums));
+            }
+        }
+    }
+}
+
+/// All of a gradient.
+pub struct CorrelationKernel<'a, R> {
     gradient: &'a mut [R],
     correlation: &'a Correlation,
     left: &'a [R],

@@ -113,7 +113,7 @@ pub fn gather_product<R: Real>(
     assert!(gather.features * height <= left_length);
     assert!(gather.rows <= right.rows && right.values.len() >= right.rows * right.columns);
     assert!(right.bias.is_none_or(|(row, _)| row < right.rows));
-    arch().dispatch(Product {
+    R::gather_product(GatherPiece {
         out,
         accumulate,
         gather,
@@ -123,7 +123,8 @@ pub fn gather_product<R: Real>(
     });
 }
 
-struct Product<'a, R> {
+/// All of a product.
+pub struct GatherPiece<'a, R> {
     out: &'a mut [R],
     accumulate: bool,
     gather: &'a Gather,
@@ -132,7 +133,7 @@ struct Product<'a, R> {
     right: WeightColumns<'a, R>,
 }
 
-impl<R: Real> WithSimd for Product<'_, R> {
+impl<R: Real> WithSimd for GatherPiece<'_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -151,7 +152,11 @@ impl<R: Real> WithSimd for Product<'_, R> {
     }
 }
 
-impl<R: Real> Product<'_, R> {
+impl<R: Real> GatherPiece<'_, R> {
+    pub fn run(self) {
+        arch().dispatch(self);
+    }
+
     /// `N` columns at every position: they stay in the nearest cache meanwhile.
     #[inline(always)]
     fn group<S: Simd, const N: usize>(&mut self, simd: S, column: &mut usize) {

@@ -84,7 +84,7 @@ pub(super) fn gram_onto<R: Real>(mut out: MatrixMut<'_, R>, onto: Onto, a: Matri
                 rows.map(move |(row, out)| (first_column, first_column + row, out))
             });
             spread(a_column * depth, pieces, |(first_column, start, out)| {
-                arch().dispatch(GramPiece {
+                R::gram(GramPiece {
                     out: Out::new(out),
                     start,
                     first_column,
@@ -114,7 +114,7 @@ pub(crate) fn add_gram_of_columns<R: Real>(
 }
 
 /// Some panels of the result by as many columns as stay near, given some columns of the factor in panels.
-struct GramPiece<'a, R> {
+pub struct GramPiece<'a, R> {
     out: Out<'a, R>,
     /// The first row and the first column, which is no later.
     start: usize,
@@ -137,6 +137,10 @@ impl<R: Real> WithSimd for GramPiece<'_, R> {
 }
 
 impl<R: Real> GramPiece<'_, R> {
+    pub fn run(self) {
+        arch().dispatch(self);
+    }
+
     #[inline(always)]
     fn tiles<S: Simd, const WIDTH: usize>(self, simd: S) {
         let Self {

@@ -21,6 +21,7 @@ mod log_sum;
 mod lq;
 mod matrix;
 mod normal;
+mod once;
 mod operations;
 mod outer_product;
 mod packed;
@@ -52,6 +53,7 @@ pub(crate) use matrix::{
     MatrixMut, add_symmetric_product, column_pieces, copy_matrix, for_each_column, matrix_mut,
     mirror_lower, multiply, row_pieces_from_below,
 };
+pub(crate) use once::Once;
 pub(crate) use operations::Operations;
 pub(crate) use outer_product::outer_product;
 pub(crate) use packed::{

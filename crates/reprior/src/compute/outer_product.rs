@@ -23,7 +23,7 @@ pub fn outer_product<R: Real>(gradient: &mut [R], left: &[R], right: &[R], sizes
     }
     let blocks = features.div_ceil(height);
     R::with_scratch(panels * blocks * height * height, |turned| {
-        arch().dispatch(Flat {
+        R::outer_product(OuterProduct {
             gradient,
             left,
             right,
@@ -34,7 +34,8 @@ pub fn outer_product<R: Real>(gradient: &mut [R], left: &[R], right: &[R], sizes
     });
 }
 
-struct Flat<'a, R> {
+/// The gradient, its factors and room for the first of them.
+pub struct OuterProduct<'a, R> {
     gradient: &'a mut [R],
     left: &'a [R],
     right: &'a [R],
@@ -44,7 +45,7 @@ struct Flat<'a, R> {
     sizes: Outer<R>,
 }
 
-impl<R: Real> WithSimd for Flat<'_, R> {
+impl<R: Real> WithSimd for OuterProduct<'_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -79,7 +80,11 @@ impl<R: Real> WithSimd for Flat<'_, R> {
     }
 }
 
-impl<R: Real> Flat<'_, R> {
+impl<R: Real> OuterProduct<'_, R> {
+    pub fn run(self) {
+        arch().dispatch(self);
+    }
+
     #[inline(always)]
     fn group<S: Simd, const N: usize>(&mut self, simd: S, column: usize) -> usize {
         let lanes = R::lanes::<S>();

@@ -208,8 +208,7 @@ fn multiply_part<R: Real>(
     let product = Product {
         onto: Onto::accumulate(accumulate),
         values: &a.values,
-        panels: panels.len(),
-        panel: |index: usize| panels[index].clone(),
+        panels: Panels::Listed(panels),
         columns,
     };
     product.of_columns(out, b, operations);
@@ -242,13 +241,7 @@ pub(super) fn multiply_large<R: Real>(
         let product = Product {
             onto: Onto::accumulate(accumulate),
             values: packed,
-            panels: packed.len() / length,
-            panel: |index: usize| {
-                let shape = [rows, depth];
-                let mut panel = Panel::new(PackedShape::Full, index * height, height, shape);
-                panel.offset = index * length;
-                panel
-            },
+            panels: Panels::Full([rows, depth]),
             columns: 0..depth,
         };
         product.of_columns(out, b, operations);
@@ -273,25 +266,52 @@ fn tiles_of_piece(tiles: usize, hands: usize) -> usize {
     pieces.min_by_key(of_the_busiest).unwrap_or(1)
 }
 
+/// The panels of a left factor.
+enum Panels<'a> {
+    /// Each of them.
+    Listed(&'a [Panel]),
+    /// Those of so many rows and columns, one after the other.
+    Full([usize; 2]),
+}
+
+impl Panels<'_> {
+    fn count(&self, height: usize) -> usize {
+        match self {
+            Self::Listed(panels) => panels.len(),
+            Self::Full([rows, _]) => rows.div_ceil(height),
+        }
+    }
+
+    fn panel(&self, index: usize, height: usize) -> Panel {
+        match self {
+            Self::Listed(panels) => panels[index].clone(),
+            Self::Full([rows, columns]) => {
+                let shape = [*rows, *columns];
+                let mut panel = Panel::new(PackedShape::Full, index * height, height, shape);
+                panel.offset = index * height * columns;
+                panel
+            }
+        }
+    }
+}
+
 /// A product without its right factor.
-struct Product<'a, R, P> {
+struct Product<'a, R> {
     onto: Onto,
     values: &'a [R],
-    /// How many, and each.
-    panels: usize,
-    panel: P,
+    panels: Panels<'a>,
     /// Of the left factor.
     columns: Range<usize>,
 }
 
-impl<R: Real, P: Fn(usize) -> Panel + Sync> Product<'_, R, P> {
+impl<R: Real> Product<'_, R> {
     /// Spread by columns of the result; each is made in the same way among many or alone.
     fn of_columns(&self, out: MatrixMut<'_, R>, b: Matrix<'_, R>, operations: usize) {
         let at_once = columns_of_piece(b.ncols(), operations);
         spread(operations, column_pieces(out, at_once), |(start, out)| {
             let b = b.subcols(start, out.ncols());
             R::with_scratch(COLUMNS * STRIDE, |part| {
-                arch().dispatch(Multiply {
+                R::packed_product(PackedPiece {
                     product: self,
                     out: Out::new(out),
                     b,
@@ -302,14 +322,15 @@ impl<R: Real, P: Fn(usize) -> Panel + Sync> Product<'_, R, P> {
     }
 }
 
-struct Multiply<'a, R, P> {
-    product: &'a Product<'a, R, P>,
+/// Some columns of a product.
+pub struct PackedPiece<'a, R> {
+    product: &'a Product<'a, R>,
     out: Out<'a, R>,
     b: Matrix<'a, R>,
     part: &'a mut [R],
 }
 
-impl<R: Real, P: Fn(usize) -> Panel> WithSimd for Multiply<'_, R, P> {
+impl<R: Real> WithSimd for PackedPiece<'_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -321,7 +342,11 @@ impl<R: Real, P: Fn(usize) -> Panel> WithSimd for Multiply<'_, R, P> {
     }
 }
 
-impl<R: Real, P: Fn(usize) -> Panel> Multiply<'_, R, P> {
+impl<R: Real> PackedPiece<'_, R> {
+    pub fn run(self) {
+        arch().dispatch(self);
+    }
+
     #[inline(always)]
     fn tiles<S: Simd, const WIDTH: usize>(self, simd: S) {
         let Self {
@@ -338,8 +363,8 @@ impl<R: Real, P: Fn(usize) -> Panel> Multiply<'_, R, P> {
                 let depth = DEPTH.min(all.end - start);
                 let row = start - all.start;
                 copy_part(part, b.submatrix(row, first_column, depth, columns));
-                for index in 0..product.panels {
-                    let panel = (product.panel)(index);
+                for index in 0..product.panels.count(height) {
+                    let panel = product.panels.panel(index, height);
                     let own = panel.columns();
                     let from = start.max(own.start);
                     let to = (start + depth).min(own.end);

@@ -7,11 +7,13 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Par};
 
+use super::once::Once;
 use super::{Matrix, MatrixMut, scalar};
 
 /// `f32` or `f64`: the precision of weights and features. Factorisations and log-densities are always `f64`.
 pub trait Real:
     super::lanes::Lanes
+    + super::once::Kernels
     + super::transpose::Transpose
     + Copy
     + Default
@@ -62,6 +64,9 @@ pub trait Real:
         a: Matrix<'_, Self>,
         b: Matrix<'_, Self>,
     );
+    /// What is made for either precision in this crate alone.
+    #[doc(hidden)]
+    fn once<O: Once>(what: O) -> O::Of<Self>;
     /// How many 32-bit words [`normals_from_bits`](Self::normals_from_bits) takes for one number.
     const WORDS_PER_NORMAL: usize;
 }
@@ -73,6 +78,10 @@ impl Real for f32 {
     const NAME: &'static str = "f32";
     const WORDS_PER_NORMAL: usize = 1;
 
+    #[inline(always)]
+    fn once<O: Once>(what: O) -> O::Of<Self> {
+        what.single()
+    }
     #[inline(always)]
     fn from_f64(value: f64) -> Self {
         value as f32
@@ -119,6 +128,10 @@ impl Real for f64 {
     const NAME: &'static str = "f64";
     const WORDS_PER_NORMAL: usize = 2;
 
+    #[inline(always)]
+    fn once<O: Once>(what: O) -> O::Of<Self> {
+        what.double()
+    }
     #[inline(always)]
     fn from_f64(value: f64) -> Self {
         value

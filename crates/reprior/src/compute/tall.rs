@@ -133,7 +133,7 @@ impl<R: Real> Factors<'_, R> {
             let onto = if first > 0 { Onto::Add } else { onto };
             let strips = row_pieces_from_below(out.as_mut(), LEFT);
             spread(part.operations(), strips, |(start, out)| {
-                arch().dispatch(Strip {
+                R::tall_product(Strip {
                     factors: part,
                     start,
                     out,
@@ -145,7 +145,7 @@ impl<R: Real> Factors<'_, R> {
 }
 
 /// At most [`LEFT`] rows of the product.
-struct Strip<'a, R> {
+pub struct Strip<'a, R> {
     factors: Factors<'a, R>,
     /// The first of them.
     start: usize,
@@ -166,6 +166,10 @@ impl<R: Real> WithSimd for Strip<'_, R> {
 }
 
 impl<R: Real> Strip<'_, R> {
+    pub fn run(self) {
+        arch().dispatch(self);
+    }
+
     #[inline(always)]
     fn tiles<S: Simd, const RIGHT: usize>(self, simd: S) {
         let Self {

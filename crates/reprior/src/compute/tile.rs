@@ -277,25 +277,6 @@ impl<'a, R: Real> Out<'a, R> {
 
 /// Writes all rows of a matrix, times a number, in panels; rows that are not there are zeros.
 pub(super) fn pack<R: Real>(panels: &mut [R], scale: f64, a: Matrix<'_, R>) {
-    struct Pack<'a, R> {
-        panel: &'a mut [R],
-        scale: f64,
-        rows: Matrix<'a, R>,
-    }
-    impl<R: Real> WithSimd for Pack<'_, R> {
-        type Output = ();
-
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _: S) {
-            pack_panel::<R, S>(self.panel, self.rows);
-            if self.scale != 1.0 {
-                let scale = R::from_f64(self.scale);
-                for number in self.panel {
-                    *number *= scale;
-                }
-            }
-        }
-    }
     let height = panel_rows::<R>();
     let length = (height * a.ncols()).max(1);
     // a copy of a number takes about as long as some operations
@@ -303,8 +284,36 @@ pub(super) fn pack<R: Real>(panels: &mut [R], scale: f64, a: Matrix<'_, R>) {
     spread(8 * a.nrows() * a.ncols(), panels, |(index, panel)| {
         let first = index * height;
         let rows = a.subrows(first, height.min(a.nrows() - first));
-        arch().dispatch(Pack { panel, scale, rows });
+        R::pack(PanelToPack { panel, scale, rows });
     });
+}
+
+/// A panel with the rows that are written to it, times a number.
+pub struct PanelToPack<'a, R> {
+    panel: &'a mut [R],
+    scale: f64,
+    rows: Matrix<'a, R>,
+}
+
+impl<R: Real> PanelToPack<'_, R> {
+    pub fn run(self) {
+        arch().dispatch(self);
+    }
+}
+
+impl<R: Real> WithSimd for PanelToPack<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        pack_panel::<R, S>(self.panel, self.rows);
+        if self.scale != 1.0 {
+            let scale = R::from_f64(self.scale);
+            for number in self.panel {
+                *number *= scale;
+            }
+        }
+    }
 }
 
 /// Copies at most a panel's rows to it, column after column; rows that are not there are zeros.

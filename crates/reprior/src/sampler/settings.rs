@@ -10,7 +10,7 @@ use super::kernels::{
 use super::trajectory::{MAX_STEPS, QUARTER_TURN, TrajectoryLength};
 use super::tuning::{Adaptation, Aim};
 use super::{Method, SMALLEST_STEP, Sampler};
-use crate::compute::Real;
+use crate::compute::{Once, Real};
 
 /// Where chains start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -204,6 +204,10 @@ impl SamplerSettings {
 
     /// The sampler, at its fixed or initial step size.
     pub fn sampler<R: Real>(&self) -> Box<dyn Sampler<R>> {
+        R::once(NewSampler(self))
+    }
+
+    fn new_sampler<R: Real>(&self) -> Box<dyn Sampler<R>> {
         let profile = self.method.profile();
         let initial = profile.step_size.map_or(0.0, |step| step.initial);
         let step_size = self.step_size.unwrap_or(initial);
@@ -369,6 +373,20 @@ pub(super) struct AdaptedSteps {
 
 /// The smallest damping: below it, single precision would not notice any.
 const SMALLEST_DAMPING: f64 = 1e-6;
+
+/// The sampler of these settings.
+struct NewSampler<'a>(&'a SamplerSettings);
+
+impl Once for NewSampler<'_> {
+    type Of<R: Real> = Box<dyn Sampler<R>>;
+
+    fn single(self) -> Box<dyn Sampler<f32>> {
+        self.0.new_sampler()
+    }
+    fn double(self) -> Box<dyn Sampler<f64>> {
+        self.0.new_sampler()
+    }
+}
 
 #[cfg(test)]
 mod tests {

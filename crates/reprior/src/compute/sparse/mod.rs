@@ -5,6 +5,7 @@ mod products;
 mod rows;
 
 use super::{Real, Team};
+pub use products::SparsePiece;
 pub(crate) use rows::{SparseRows, common_numbers, sum_of};
 
 /// Bytes of a unit's numbers in a block of rows: those of a hundred units stay in the nearest cache. A row's number in twice a block is a `u16`.

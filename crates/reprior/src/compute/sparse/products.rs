@@ -98,7 +98,9 @@ impl<R: Real> SparseColumns<R> {
             // a vector that is in two lines takes twice as long to fetch
             let start = scratch.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
             let (rows, rest) = scratch[start..].split_at_mut(length);
-            let products = Products {
+            R::sparse_products(SparsePiece {
+                wanted,
+                vectors,
                 left: self,
                 units,
                 right,
@@ -108,24 +110,15 @@ impl<R: Real> SparseColumns<R> {
                 factors: factors.map(R::from_f64),
                 out,
                 stride,
-            };
-            match (wanted, vectors) {
-                (0, _) => {}
-                (1, 3) => arch().dispatch(Count::<R, 1, 3>(products)),
-                (1, 4) => arch().dispatch(Count::<R, 1, 4>(products)),
-                (1, 5) => arch().dispatch(Count::<R, 1, 5>(products)),
-                (1, 6) => arch().dispatch(Count::<R, 1, 6>(products)),
-                (1, _) => arch().dispatch(Count::<R, 1, 7>(products)),
-                (2, 3) => arch().dispatch(Count::<R, 2, 3>(products)),
-                (2, 4) => arch().dispatch(Count::<R, 2, 4>(products)),
-                (2, _) => arch().dispatch(Count::<R, 2, 5>(products)),
-                _ => arch().dispatch(Count::<R, 3, 3>(products)),
-            }
+            });
         });
     }
 }
 
-struct Products<'a, R> {
+/// The first `wanted` of the products, in tiles of so many `vectors` of units.
+pub struct SparsePiece<'a, R> {
+    wanted: usize,
+    vectors: usize,
     left: &'a SparseColumns<R>,
     units: usize,
     right: [Matrix<'a, R>; 2],
@@ -140,7 +133,7 @@ struct Products<'a, R> {
 }
 
 /// N of the products, in tiles of V vectors of units.
-struct Count<'a, R, const N: usize, const V: usize>(Products<'a, R>);
+struct Count<'a, R, const N: usize, const V: usize>(SparsePiece<'a, R>);
 
 impl<R: Real, const N: usize, const V: usize> WithSimd for Count<'_, R, N, V> {
     type Output = ();
@@ -166,7 +159,22 @@ impl<R: Real, const N: usize, const V: usize> WithSimd for Count<'_, R, N, V> {
     }
 }
 
-impl<R: Real> Products<'_, R> {
+impl<R: Real> SparsePiece<'_, R> {
+    pub fn run(self) {
+        match (self.wanted, self.vectors) {
+            (0, _) => {}
+            (1, 3) => arch().dispatch(Count::<R, 1, 3>(self)),
+            (1, 4) => arch().dispatch(Count::<R, 1, 4>(self)),
+            (1, 5) => arch().dispatch(Count::<R, 1, 5>(self)),
+            (1, 6) => arch().dispatch(Count::<R, 1, 6>(self)),
+            (1, _) => arch().dispatch(Count::<R, 1, 7>(self)),
+            (2, 3) => arch().dispatch(Count::<R, 2, 3>(self)),
+            (2, 4) => arch().dispatch(Count::<R, 2, 4>(self)),
+            (2, _) => arch().dispatch(Count::<R, 2, 5>(self)),
+            _ => arch().dispatch(Count::<R, 3, 3>(self)),
+        }
+    }
+
     /// The products of V vectors of units from number `start` on with the block of rows from number `first` on.
     #[inline(always)]
     fn of_units<S: Simd, const N: usize, const V: usize>(

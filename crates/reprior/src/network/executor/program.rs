@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::slots::{Lifetime, Slots};
-use crate::compute::Real;
+use crate::compute::{Once, Real};
 use crate::network::Composition;
 use crate::network::layer::activation::ElementwiseActivation;
 use crate::network::layer::batch_norm::Normalise;
@@ -79,6 +79,10 @@ impl<R: Real> Program<R> {
     /// # Errors
     /// The first layer that does not fit.
     pub fn new(network: &Composition) -> Result<Self, ShapeError> {
+        R::once(OfNetwork(network))
+    }
+
+    fn of_network(network: &Composition) -> Result<Self, ShapeError> {
         let shapes = network.shapes()?;
         let mut builder = Builder {
             steps: Vec::new(),
@@ -99,6 +103,20 @@ impl<R: Real> Program<R> {
         let outputs = builder.value(network.outputs);
         builder.step(readout.with_bias_row(flat, true), features, outputs);
         Ok(builder.finish(features, outputs))
+    }
+}
+
+/// The program of a network.
+struct OfNetwork<'a>(&'a Composition);
+
+impl Once for OfNetwork<'_> {
+    type Of<R: Real> = Result<Program<R>, ShapeError>;
+
+    fn single(self) -> Result<Program<f32>, ShapeError> {
+        Program::of_network(self.0)
+    }
+    fn double(self) -> Result<Program<f64>, ShapeError> {
+        Program::of_network(self.0)
     }
 }
 

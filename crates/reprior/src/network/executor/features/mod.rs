@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::Executor;
-use crate::compute::{Matrix, MatrixMut, Real};
+use crate::compute::{Matrix, MatrixMut, Once, Real};
 use crate::network::Composition;
 use hidden_layers::HiddenLayers;
 use layers::LayerFeatures;
@@ -94,10 +94,16 @@ pub(crate) struct Features<R> {
     plan: Box<dyn FeaturePlan<R>>,
 }
 
-impl<R: Real> Features<R> {
-    /// Of a network whose layers fit, for `rows` inputs.
-    pub fn new(network: &Composition, rows: usize) -> Self {
-        let plan: Box<dyn FeaturePlan<R>> = match network.as_fully_connected() {
+/// The plan for so many inputs of a network.
+struct NewPlan<'a> {
+    network: &'a Composition,
+    rows: usize,
+}
+
+impl NewPlan<'_> {
+    fn plan<R: Real>(self) -> Box<dyn FeaturePlan<R>> {
+        let Self { network, rows } = self;
+        match network.as_fully_connected() {
             Some(hidden) if !hidden.is_empty() => {
                 let groups = Groups::new::<R>(&hidden, rows);
                 match groups.count() {
@@ -114,7 +120,25 @@ impl<R: Real> Features<R> {
                 Box::new(LayerFeatures::new(network, executor, rows))
             }
             _ => Box::new(LinearFeatures::new()),
-        };
+        }
+    }
+}
+
+impl Once for NewPlan<'_> {
+    type Of<R: Real> = Box<dyn FeaturePlan<R>>;
+
+    fn single(self) -> Box<dyn FeaturePlan<f32>> {
+        self.plan()
+    }
+    fn double(self) -> Box<dyn FeaturePlan<f64>> {
+        self.plan()
+    }
+}
+
+impl<R: Real> Features<R> {
+    /// Of a network whose layers fit, for `rows` inputs.
+    pub fn new(network: &Composition, rows: usize) -> Self {
+        let plan = R::once(NewPlan { network, rows });
         Self { plan }
     }
 

@@ -80,7 +80,7 @@ fn products(criterion: &mut Criterion) {
 
 /// What layers of few units make of many rows: the left factor is the units below, with their constant column.
 fn narrow(criterion: &mut Criterion) {
-    for (n, d) in [(1000, 32), (1000, 50)] {
+    for (n, d) in [(1000, 32), (1000, 50), (1000, 100), (1000, 190)] {
         let mut group = criterion.benchmark_group(format!("{n} rows, {d} units, narrow"));
         let p = d + 1;
         let (h, delta) = (noise(n * p), noise(n * d));
@@ -88,6 +88,9 @@ fn narrow(criterion: &mut Criterion) {
         let (mut gram, mut gradient) = (vec![0.0_f32; p * p], vec![0.0_f32; p * d]);
         rate(&mut group, "gram of columns", n * p * p, || {
             gram_of_columns(matrix_mut(&mut gram, p, p), h);
+        });
+        rate(&mut group, "gram of packed columns", n * p * p, || {
+            gram_of_rows(matrix_mut(&mut gram, p, p), false, h.transpose());
         });
         rate(&mut group, "gradient of weights", 2 * n * p * d, || {
             multiply_columns(matrix_mut(&mut gradient, p, d), false, 0.5, h, delta);

@@ -9,6 +9,7 @@ mod angle;
 mod chacha;
 mod cholesky;
 mod cholesky_pull_back;
+mod compiled;
 mod correlate;
 mod determinant;
 mod eigen;
@@ -21,7 +22,6 @@ mod log_sum;
 mod lq;
 mod matrix;
 mod normal;
-mod once;
 mod operations;
 mod outer_product;
 mod packed;
@@ -39,6 +39,7 @@ mod vector;
 pub(crate) use angle::{difference_of_products, right_angle, upper_angle};
 pub(crate) use cholesky::{Cholesky, NotPositiveDefinite};
 pub(crate) use cholesky_pull_back::Semiseparable;
+pub(crate) use compiled::OfPrecision;
 pub(crate) use correlate::{Correlation, Outer, correlate};
 pub(crate) use determinant::{inverse, log_determinant};
 pub(crate) use eigen::{EigenFailed, symmetric_eigen};
@@ -53,7 +54,6 @@ pub(crate) use matrix::{
     MatrixMut, add_symmetric_product, column_pieces, copy_matrix, for_each_column, matrix_mut,
     mirror_lower, multiply, row_pieces_from_below,
 };
-pub(crate) use once::Once;
 pub(crate) use operations::Operations;
 pub(crate) use outer_product::outer_product;
 pub(crate) use packed::{

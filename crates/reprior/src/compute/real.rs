@@ -7,13 +7,13 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Par};
 
-use super::once::Once;
+use super::compiled::OfPrecision;
 use super::{Matrix, MatrixMut, scalar};
 
 /// `f32` or `f64`: the precision of weights and features. Factorisations and log-densities are always `f64`.
 pub trait Real:
     super::lanes::Lanes
-    + super::once::Kernels
+    + super::compiled::CompiledKernels
     + super::transpose::Transpose
     + Copy
     + Default
@@ -66,7 +66,7 @@ pub trait Real:
     );
     /// What is made for either precision in this crate alone.
     #[doc(hidden)]
-    fn once<O: Once>(what: O) -> O::Of<Self>;
+    fn of_precision<O: OfPrecision>(what: O) -> O::Of<Self>;
     /// How many 32-bit words [`normals_from_bits`](Self::normals_from_bits) takes for one number.
     const WORDS_PER_NORMAL: usize;
 }
@@ -79,7 +79,7 @@ impl Real for f32 {
     const WORDS_PER_NORMAL: usize = 1;
 
     #[inline(always)]
-    fn once<O: Once>(what: O) -> O::Of<Self> {
+    fn of_precision<O: OfPrecision>(what: O) -> O::Of<Self> {
         what.single()
     }
     #[inline(always)]
@@ -129,7 +129,7 @@ impl Real for f64 {
     const WORDS_PER_NORMAL: usize = 2;
 
     #[inline(always)]
-    fn once<O: Once>(what: O) -> O::Of<Self> {
+    fn of_precision<O: OfPrecision>(what: O) -> O::Of<Self> {
         what.double()
     }
     #[inline(always)]

@@ -20,7 +20,7 @@ const LEFT: usize = 4;
 const NARROW: usize = 3;
 /// The same of the second factor where there are 32 registers: fewer vectors are read for each sum.
 const WIDE: usize = 6;
-/// Rows at a time: of a hundred columns they stay in the second cache.
+/// Rows at a time: of a hundred columns in single precision they stay in the second cache.
 const DEPTH: usize = 1024;
 /// Rows from which on the sums of lanes are of no weight.
 const LEAST_ROWS: usize = 256;
@@ -122,6 +122,7 @@ impl<R: Real> Factors<'_, R> {
     }
 
     fn multiply(self, mut out: MatrixMut<'_, R>, onto: Onto) {
+        assert!(self.a.row_stride() == 1 && self.b.row_stride() == 1);
         Operations::product(self.operations());
         let rows = self.a.nrows();
         for first in (0..rows).step_by(DEPTH) {
@@ -358,9 +359,19 @@ mod tests {
         let whole = matrix(&values, 300, 300);
         let few = matrix(&values[..1500], 300, 5);
         assert!(is_tall(few, few));
-        let mut gram = vec![0.0; 300 * 300];
-        let out = matrix_mut(&mut gram, 300, 300);
-        assert!(!gram_tall(out, Onto::Replace, whole), "many columns");
+        for p in [MOST_OF_A_GRAM, MOST_OF_A_GRAM + 1] {
+            let mut gram = vec![0.0; p * p];
+            let out = matrix_mut(&mut gram, p, p);
+            let is_made = gram_tall(out, Onto::Replace, whole.subcols(0, p));
+            assert_eq!(is_made, p == MOST_OF_A_GRAM, "{p} columns");
+        }
+        for p in [MOST_OF_A_PRODUCT, MOST_OF_A_PRODUCT + 1] {
+            let [mut out, mut general] = [(); 2].map(|()| vec![0.0; p * p]);
+            let a = whole.subcols(0, p);
+            multiply_columns(matrix_mut(&mut out, p, p), false, 1.0, a, a);
+            multiply(matrix_mut(&mut general, p, p), false, 1.0, a.transpose(), a);
+            assert_eq!(out != general, p == MOST_OF_A_PRODUCT, "{p} columns");
+        }
         assert!(
             !is_tall(whole.transpose(), few),
             "rows that are not together"

@@ -7,9 +7,9 @@
 //! method takes cost less than one trajectory.
 
 use super::kernels::{Hmc, HmcInfinite, Mams};
-use super::settings::AdaptedSteps;
+use super::settings::{AdaptedSteps, NewSampler};
 use super::{Fatal, Method, Sampler, SamplerSettings, State};
-use crate::compute::{Once, Real, Stream};
+use crate::compute::{Real, Stream};
 use crate::posterior::Target;
 
 /// What a search found, and what it cost.
@@ -75,10 +75,13 @@ impl SamplerSettings {
 
     /// A sampler of which each transition is one step of the method.
     fn one_step<R: Real>(&self, step_size: f64) -> Box<dyn Sampler<R>> {
-        R::once(OneStep(self, step_size))
+        R::of_precision(NewSampler {
+            settings: self,
+            one_step: Some(step_size),
+        })
     }
 
-    fn new_one_step<R: Real>(&self, step_size: f64) -> Box<dyn Sampler<R>> {
+    pub(super) fn new_one_step<R: Real>(&self, step_size: f64) -> Box<dyn Sampler<R>> {
         match self.method {
             Method::HmcInfinite => Box::new(HmcInfinite::new(step_size, step_size, 1.0)),
             Method::Hmc | Method::Nuts => Box::new(Hmc::new(step_size, step_size)),
@@ -89,19 +92,5 @@ impl SamplerSettings {
             }
             .sampler(),
         }
-    }
-}
-
-/// A sampler of which each transition is one step of so much.
-struct OneStep<'a>(&'a SamplerSettings, f64);
-
-impl Once for OneStep<'_> {
-    type Of<R: Real> = Box<dyn Sampler<R>>;
-
-    fn single(self) -> Box<dyn Sampler<f32>> {
-        self.0.new_one_step(self.1)
-    }
-    fn double(self) -> Box<dyn Sampler<f64>> {
-        self.0.new_one_step(self.1)
     }
 }

@@ -10,7 +10,7 @@ use super::kernels::{
 use super::trajectory::{MAX_STEPS, QUARTER_TURN, TrajectoryLength};
 use super::tuning::{Adaptation, Aim};
 use super::{Method, SMALLEST_STEP, Sampler};
-use crate::compute::{Once, Real};
+use crate::compute::{OfPrecision, Real};
 
 /// Where chains start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -204,7 +204,10 @@ impl SamplerSettings {
 
     /// The sampler, at its fixed or initial step size.
     pub fn sampler<R: Real>(&self) -> Box<dyn Sampler<R>> {
-        R::once(NewSampler(self))
+        R::of_precision(NewSampler {
+            settings: self,
+            one_step: None,
+        })
     }
 
     fn new_sampler<R: Real>(&self) -> Box<dyn Sampler<R>> {
@@ -374,17 +377,29 @@ pub(super) struct AdaptedSteps {
 /// The smallest damping: below it, single precision would not notice any.
 const SMALLEST_DAMPING: f64 = 1e-6;
 
-/// The sampler of these settings.
-struct NewSampler<'a>(&'a SamplerSettings);
+/// The sampler of these settings, or the one of which each transition is one step of so much.
+pub(super) struct NewSampler<'a> {
+    pub settings: &'a SamplerSettings,
+    pub one_step: Option<f64>,
+}
 
-impl Once for NewSampler<'_> {
+impl NewSampler<'_> {
+    fn sampler<R: Real>(self) -> Box<dyn Sampler<R>> {
+        match self.one_step {
+            Some(step_size) => self.settings.new_one_step(step_size),
+            None => self.settings.new_sampler(),
+        }
+    }
+}
+
+impl OfPrecision for NewSampler<'_> {
     type Of<R: Real> = Box<dyn Sampler<R>>;
 
     fn single(self) -> Box<dyn Sampler<f32>> {
-        self.0.new_sampler()
+        self.sampler()
     }
     fn double(self) -> Box<dyn Sampler<f64>> {
-        self.0.new_sampler()
+        self.sampler()
     }
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::slots::{Lifetime, Slots};
-use crate::compute::{Once, Real};
+use crate::compute::{OfPrecision, Real};
 use crate::network::Composition;
 use crate::network::layer::activation::ElementwiseActivation;
 use crate::network::layer::batch_norm::Normalise;
@@ -79,7 +79,7 @@ impl<R: Real> Program<R> {
     /// # Errors
     /// The first layer that does not fit.
     pub fn new(network: &Composition) -> Result<Self, ShapeError> {
-        R::once(OfNetwork(network))
+        R::of_precision(OfNetwork(network))
     }
 
     fn of_network(network: &Composition) -> Result<Self, ShapeError> {
@@ -109,7 +109,7 @@ impl<R: Real> Program<R> {
 /// The program of a network.
 struct OfNetwork<'a>(&'a Composition);
 
-impl Once for OfNetwork<'_> {
+impl OfPrecision for OfNetwork<'_> {
     type Of<R: Real> = Result<Program<R>, ShapeError>;
 
     fn single(self) -> Result<Program<f32>, ShapeError> {

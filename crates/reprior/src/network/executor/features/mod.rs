@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::Executor;
-use crate::compute::{Matrix, MatrixMut, Once, Real};
+use crate::compute::{Matrix, MatrixMut, OfPrecision, Real};
 use crate::network::Composition;
 use hidden_layers::HiddenLayers;
 use layers::LayerFeatures;
@@ -124,7 +124,7 @@ impl NewPlan<'_> {
     }
 }
 
-impl Once for NewPlan<'_> {
+impl OfPrecision for NewPlan<'_> {
     type Of<R: Real> = Box<dyn FeaturePlan<R>>;
 
     fn single(self) -> Box<dyn FeaturePlan<f32>> {
@@ -138,7 +138,7 @@ impl Once for NewPlan<'_> {
 impl<R: Real> Features<R> {
     /// Of a network whose layers fit, for `rows` inputs.
     pub fn new(network: &Composition, rows: usize) -> Self {
-        let plan = R::once(NewPlan { network, rows });
+        let plan = R::of_precision(NewPlan { network, rows });
         Self { plan }
     }
 

@@ -1,7 +1,7 @@
-//! What is compiled for each precision in this crate alone: kernels, and what is made behind a trait object.
+//! What is compiled for each precision in this crate alone: kernels of products, and what networks and samplers are made of behind trait objects.
 //!
 //! A generic function is compiled again by every crate that calls it, and a kernel is that for each instruction set. What generic faces
-//! come down to here are functions that are not generic.
+//! come down to here are functions that are not generic. (The element-wise kernels of `vector.rs` are small, and generic.)
 
 use super::Real;
 use super::correlate::CorrelationInMode;
@@ -13,8 +13,8 @@ use super::sparse::SparsePiece;
 use super::tall::Strip;
 use super::tile::PanelToPack;
 
-/// Something of either precision, by functions that are not generic: [`Real::once`] calls that of its own.
-pub trait Once {
+/// Something of either precision, by functions that are not generic: [`Real::of_precision`] calls that of its own.
+pub trait OfPrecision {
     /// What it is.
     type Of<R: Real>;
 
@@ -25,7 +25,7 @@ pub trait Once {
 }
 
 /// Each kernel on one thread.
-pub trait Kernels: Sized {
+pub trait CompiledKernels: Sized {
     /// Some of a Gram matrix.
     fn gram(piece: GramPiece<'_, Self>);
     /// Some columns of a product with a packed factor.
@@ -44,9 +44,9 @@ pub trait Kernels: Sized {
     fn outer_product(piece: OuterProduct<'_, Self>);
 }
 
-macro_rules! once {
+macro_rules! compile {
     ($($real:ty)*) => {$(
-        impl Kernels for $real {
+        impl CompiledKernels for $real {
             fn gram(piece: GramPiece<'_, Self>) {
                 piece.run();
             }
@@ -75,4 +75,4 @@ macro_rules! once {
     )*};
 }
 
-once!(f32 f64);
+compile!(f32 f64);
